@@ -99,8 +99,8 @@ func firstLine(ctx context.Context, reader *bufio.Reader) (string, error) {
 	}
 	came := make(chan read, 1)
 	go func() {
-		line, err := reader.ReadString('\n') // the process ends with it
-		came <- read{line, err}
+		line, err := reader.ReadSlice('\n') // of some length: a greeting is short; the process ends with it
+		came <- read{string(line), err}
 	}()
 	select {
 	case got := <-came:

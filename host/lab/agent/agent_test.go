@@ -1,0 +1,226 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"rdmarun/host/bus"
+	"rdmarun/host/lab"
+	"rdmarun/host/pack"
+	"rdmarun/host/scenario"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience bounds what must come at all.
+const patience = time.Minute
+
+// controller is the other end of an agent.
+type controller struct {
+	conn  *bus.Conn
+	who   bus.Credentials
+	ended chan error
+	// close ends the agent's standard input and output, as the controller's end does.
+	close func()
+}
+
+// start starts an agent, as a launcher does.
+func start(t *testing.T) *controller {
+	t.Helper()
+	server, err := bus.NewServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	c := &controller{who: bus.NewCredentials(), ended: make(chan error, 1)}
+	here, there := net.Pipe()
+	go func() {
+		c.ended <- Serve(context.Background(), there, there, there.Close, Config{
+			Version: "v1", Warn: func(text string) { t.Error(text) }, Die: func() {},
+			Open: func(string, *scenario.RunConfig) (func() error, error) { return func() error { return nil }, nil },
+			Examine: func(_ context.Context, provider string) lab.Examined {
+				return lab.Examined{Version: "v1", Device: provider}
+			},
+		})
+	}()
+	if _, err := fmt.Fprintln(here, lab.Greeting(c.who)); err != nil {
+		t.Fatal(err)
+	}
+	var line []byte
+	for char := []byte{0}; char[0] != '\n'; line = append(line, char...) {
+		if _, err := here.Read(char); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if answer, ok := lab.ParseAnswer(string(line)); !ok || answer.Version != "v1" || answer.Protocol != lab.Protocol {
+		t.Fatalf("%q", line)
+	}
+	serving, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(serving, c.who, here) }()
+	c.close = func() {
+		cancel()
+		<-served
+	}
+	if c.conn, err = server.Connect(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.conn.Close)
+	return c
+}
+
+// ask asks the agent.
+func (c *controller) ask(t *testing.T, what string, question []byte) []byte {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	answer, err := c.conn.Await(ctx, bus.To(c.who.Name, what), question)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+// order gives it an order, and returns why it cannot do it.
+func (c *controller) order(t *testing.T, order any) string {
+	t.Helper()
+	raw, err := json.Marshal(order)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var done lab.Done
+	if err := json.Unmarshal(c.ask(t, lab.SayOrder, raw), &done); err != nil {
+		t.Fatal(err)
+	}
+	return done.Error
+}
+
+// packed is a pack of a scenario, and where it comes from.
+func packed(t *testing.T, text string) (archive []byte, path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "case.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var packed bytes.Buffer
+	if _, err := pack.Write(&packed, []string{path}, nil); err != nil {
+		t.Fatal(err)
+	}
+	return packed.Bytes(), path
+}
+
+// bring answers the agent's questions for parts of a pack.
+func (c *controller) bring(t *testing.T, archive []byte) {
+	t.Helper()
+	stop, err := c.conn.Listen(func(said *bus.Message) {
+		var question lab.Part
+		if json.Unmarshal(said.Data, &question) != nil || question.Offset > len(archive) {
+			_ = said.Respond(nil)
+			return
+		}
+		_ = said.Respond(archive[question.Offset:min(len(archive), question.Offset+100)])
+	}, bus.From(c.who.Name, lab.SayPart))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+}
+
+func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
+
+func TestExamineAndLeave(t *testing.T) {
+	c := start(t)
+	var examined lab.Examined
+	if err := json.Unmarshal(c.ask(t, lab.SayExamine, []byte("soft")), &examined); err != nil || examined.Device != "soft" {
+		t.Errorf("%+v %v", examined, err)
+	}
+	var clock int64
+	if _, err := fmt.Sscan(string(c.ask(t, lab.SayClock, nil)), &clock); err != nil || time.Since(time.Unix(0, clock)).Abs() > patience {
+		t.Errorf("%d %v", clock, err)
+	}
+	c.close()
+	if err := <-c.ended; err != nil {
+		t.Errorf("a controller that needs no more is no error: %v", err)
+	}
+}
+
+// TestOrders: what is wrong with an order, or with what is brought for it, is said, and the agent ends by itself.
+func TestOrders(t *testing.T) {
+	good, path := packed(t, "rdmarun: v1\nroles: {client: {}}\nsteps: [{role: client, log: x}]\n")
+	bad, badPath := packed(t, "rdmarun: v1\nroles: {client: {}}\nsteps: [{role: clint, log: x}]\n")
+	files := func(path string) lab.Files { return lab.Files{Base: filepath.Dir(path), Folder: filepath.Dir(path)} }
+	for name, test := range map[string]struct {
+		order  any
+		pack   []byte
+		reason string
+	}{
+		"no order":          {[]int{1}, nil, "the order cannot be read"},
+		"nothing":           {lab.Order{}, nil, "its digest differs"},
+		"too much":          {lab.Order{Length: lab.MostPack + 1}, nil, "are too many"},
+		"less than nothing": {lab.Order{Length: -1}, nil, "are too many"},
+		"another pack":      {lab.Order{Pack: digest(bad), Length: len(good)}, good, "its digest differs"},
+		"a shorter pack":    {lab.Order{Pack: digest(good), Length: len(good) + 5}, good, "make no sense"},
+		"no pack":           {lab.Order{Pack: digest([]byte("x")), Length: 1}, []byte("x"), "not a pack of rdmarun"},
+		"another file":      {lab.Order{Pack: digest(good), Length: len(good), Files: files(path), Scenarios: []string{"/etc/passwd"}}, good, "cannot be read"},
+		"a wrong scenario":  {lab.Order{Pack: digest(bad), Length: len(bad), Files: files(badPath), Scenarios: []string{badPath}}, bad, `"clint"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t)
+			c.bring(t, test.pack)
+			if reason := c.order(t, test.order); !strings.Contains(reason, test.reason) {
+				t.Errorf("%q, not %q", reason, test.reason)
+			}
+			<-c.ended
+			c.close()
+		})
+	}
+}
+
+// TestControllerGone: an agent whose controller goes while it waits for the others ends.
+func TestControllerGone(t *testing.T) {
+	archive, path := packed(t, "rdmarun: v1\nroles: {client: {}, server: {}}\nsteps: [{role: client, log: x}]\n")
+	c := start(t)
+	c.bring(t, archive)
+	order := lab.Order{
+		Pack: digest(archive), Length: len(archive), Files: lab.Files{Base: filepath.Dir(path), Folder: filepath.Dir(path)},
+		Scenarios: []string{path}, Cases: []string{path}, Roles: []string{"client"}, Provider: "soft", Link: "udp", Process: "a", Controller: "the controller",
+	}
+	if reason := c.order(t, order); reason != "" {
+		t.Fatal(reason)
+	}
+	c.close()
+	select {
+	case <-c.ended:
+	case <-time.After(patience):
+		t.Error("it does not end")
+	}
+}
+
+func TestStrangers(t *testing.T) {
+	for _, line := range []string{"", "hello\n", "rdmarun-agent 1 x\n", strings.Repeat("x", 1<<20) + "\n"} {
+		var output bytes.Buffer
+		err := Serve(t.Context(), strings.NewReader(line), &output, func() error { return nil }, Config{Die: func() {}})
+		if err == nil || output.Len() > 0 {
+			t.Errorf("%.20q: %v, %q", line, err, output.String())
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	silent, held := io.Pipe()
+	if err := Serve(ctx, silent, io.Discard, func() error { return nil }, Config{Die: func() {}}); err == nil {
+		t.Error("nobody has said anything")
+	}
+	held.Close()
+}

@@ -1,0 +1,173 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"rdmarun/host/lab"
+)
+
+// printedLines are what hosts have printed.
+type printedLines struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (p *printedLines) print(host, line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lines = append(p.lines, host+": "+line)
+}
+
+func (p *printedLines) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return strings.Join(p.lines, "|")
+}
+
+// shell is a host whose launcher is a line of shell, behind which its words stand as "$@".
+func shell(script string) lab.Host {
+	return lab.Host{Name: "a", Command: []string{"sh", "-c", script, "sh"}}
+}
+
+// answers is what an agent of that version says first.
+func answers(version string) string {
+	return "echo '" + lab.NewAnswer(version).String() + "'; cat >/dev/null"
+}
+
+func TestStart(t *testing.T) {
+	for name, test := range map[string]struct {
+		host lab.Host
+		want string
+	}{
+		"it answers":         {shell(answers("v1")), ""},
+		"after a banner":     {shell("echo Welcome; echo; echo 'No mail.'; " + answers("v1")), ""},
+		"another version":    {shell(answers("v2")), `it has rdmarun "v2", and this is "v1"`},
+		"another protocol":   {shell("echo rdmarun-agent 99 v1 linux/amd64"), "it has rdmarun"},
+		"it ends":            {shell("echo 'Permission denied (publickey).' >&2; exit 255"), "no agent answers: Permission denied (publickey)."},
+		"it says nothing":    {shell("exit 3"), "no agent answers: exit status 3"},
+		"only a banner":      {shell("echo Welcome"), "no agent answers: Welcome"},
+		"endless":            {shell("yes"), "it prints without an end"},
+		"a long line":        {shell("head -c 200000 /dev/zero | tr '\\0' x"), "no agent answers"},
+		"escape sequences":   {shell(`printf '\033[2Jgone\n' >&2; exit 1`), "no agent answers: ␛[2Jgone"},
+		"no such launcher":   {lab.Host{Name: "a", Command: []string{"/nowhere/launcher"}}, "start /nowhere/launcher"},
+		"no such program":    {lab.Host{Name: "a", Program: "/nowhere/rdmarun"}, "start /nowhere/rdmarun"},
+		"words are in place": {shell(`[ "$*" = "/bin/rdmarun agent --stdio" ] || exit 1; ` + answers("v1")), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var said printedLines
+			agent, err := Start(t.Context(), test.host, Config{Program: "/bin/rdmarun", Version: "v1", Print: said.print})
+			switch {
+			case err == nil && test.want == "":
+				if agent.End(false) {
+					t.Error("it had to be killed")
+				}
+			case err == nil:
+				agent.End(true)
+				t.Errorf("it has started; want %q", test.want)
+			case test.want == "" || !strings.Contains(err.Error(), test.want):
+				t.Errorf("%v, not %q; %s", err, test.want, said.String())
+			}
+		})
+	}
+}
+
+func TestEnds(t *testing.T) {
+	var said printedLines
+	start := func(script string) *Agent {
+		agent, err := Start(t.Context(), shell(script), Config{Program: "x", Version: "v1", Print: said.print})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return agent
+	}
+	// What does not end with its input is killed, and all that it has started here.
+	folder := t.TempDir()
+	pid := filepath.Join(folder, "pid")
+	agent := start(fmt.Sprintf("sleep 1000 & echo $! >%s; %s; wait", pid, answers("v1")))
+	if !agent.End(true) {
+		t.Error("it ended by itself")
+	}
+	text, err := os.ReadFile(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, err := os.ReadFile("/proc/" + strings.TrimSpace(string(text)) + "/stat"); err == nil && !strings.Contains(string(status), ") Z ") {
+		t.Errorf("what it has started still runs: %s", status)
+	}
+	// What it has said last is known.
+	agent = start("echo one >&2; " + strings.Replace(answers("v1"), "cat", "echo two >&2; exit 7; cat", 1))
+	<-agent.ended
+	if words := agent.LastWords(); words != "one; two" {
+		t.Errorf("%q", words)
+	}
+	called := make(chan struct{})
+	agent.WhenEnded(func() { close(called) })
+	<-called
+	if agent.End(false) {
+		t.Error("it had ended")
+	}
+	if said.String() != "a: one|a: two" {
+		t.Errorf("%s", said.String())
+	}
+}
+
+// TestPush: by ssh the program comes to the host first, once; what cannot run there is refused.
+func TestPush(t *testing.T) {
+	folder := t.TempDir()
+	program := filepath.Join(folder, "program")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n"+answers("v1")+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	// An ssh that goes nowhere: it has the far shell read the words, as the real one does.
+	calls := filepath.Join(folder, "calls")
+	ssh := "#!/bin/sh\necho \"$@\" >>" + calls + "\nwhile [ \"$1\" != -- ]; do shift; done\nshift 2\nexec sh -c \"$*\"\n"
+	if err := os.WriteFile(filepath.Join(folder, "ssh"), []byte(ssh), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
+	t.Setenv("XDG_CACHE_HOME", filepath.Join(folder, "a cache"))
+	host := lab.Host{Name: "a", Push: true, SSH: &lab.SSH{Host: "far", User: "me", Port: 22, Options: []string{"X=y"}}}
+	var said printedLines
+	for range 2 {
+		agent, err := Start(t.Context(), host, Config{Program: program, Version: "v1", Print: said.print})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if agent.End(false) {
+			t.Error("it had to be killed")
+		}
+	}
+	text, err := os.ReadFile(calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(string(text), "BatchMode=yes"); got != 5 { // ask, bring, start; ask, start
+		t.Errorf("%d calls of ssh\n%s", got, text)
+	}
+	if want := "-T -o BatchMode=yes -o ConnectTimeout=5 -o X=y -l me -p 22 -- far"; !strings.HasPrefix(string(text), want) {
+		t.Errorf("%s", text)
+	}
+	found, err := filepath.Glob(filepath.Join(folder, "a cache/rdmarun/bin/*/*"))
+	if err != nil || len(found) != 1 {
+		t.Errorf("there are %q: %v", found, err)
+	}
+	uname := "#!/bin/sh\necho Plan9 $1\n"
+	if err := os.WriteFile(filepath.Join(folder, "uname"), []byte(uname), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XDG_CACHE_HOME", filepath.Join(folder, "another"))
+	if _, err := Start(t.Context(), host, Config{Program: program, Version: "v1", Print: said.print}); err == nil || !strings.Contains(err.Error(), "this program does not run there") {
+		t.Errorf("%v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Start(ctx, host, Config{Program: program, Version: "v1", Print: said.print}); err == nil {
+		t.Error("it has started when nobody wanted it")
+	}
+}
