@@ -187,6 +187,7 @@ func (f *selectionFlags) selection(a *app) (scenario.Selection, error) {
 type paramFlags struct {
 	given []string
 	file  string
+	hosts func(role string) int // of a lab; nil: there is none
 }
 
 func (f *paramFlags) register(a *app, command *cobra.Command) {
@@ -199,7 +200,7 @@ func (f *paramFlags) register(a *app, command *cobra.Command) {
 // read gathers -p NAME=VALUE, then the file of --params, then RDMARUN_PARAM_NAME of the environment.
 func (f *paramFlags) read(a *app) (scenario.Params, error) {
 	const prefix = "RDMARUN_PARAM_"
-	params := scenario.Params{Given: make(map[string]string), Environment: make(map[string]string)}
+	params := scenario.Params{Given: make(map[string]string), Environment: make(map[string]string), Hosts: f.hosts}
 	for name, value := range a.env {
 		if param, ok := strings.CutPrefix(name, prefix); ok && value != "" {
 			params.Environment[param] = value

@@ -30,6 +30,7 @@ import (
 type labFlags struct {
 	file    string
 	places  []string
+	lab     *lab.Lab // once it is read
 	changed func(flag string) bool
 }
 
@@ -80,11 +81,15 @@ type hosted struct {
 	players map[string]string   // hosts by roles
 	skip    map[string]string
 	roles   map[string][]string // by hosts
+	counts  map[string]int      // of the hosts that counted roles are placed on
 	control *control.Controller
 }
 
-// plan reads the lab file and places the roles of the cases.
-func (f *labFlags) plan(a *app, config *scenario.RunConfig, cases []scenario.Selected) (*hosted, error) {
+// read reads the lab file.
+func (f *labFlags) read(a *app) (*lab.Lab, error) {
+	if f.lab != nil {
+		return f.lab, nil
+	}
 	read, wrong := lab.Read(f.file)
 	if wrong.Len() > 0 {
 		if err := wrong.Render(a.stderr, diag.Painter{}); err != nil {
@@ -97,11 +102,24 @@ func (f *labFlags) plan(a *app, config *scenario.RunConfig, cases []scenario.Sel
 			return nil, withHint(usageError("--place %w", err), "for example: --place server=a")
 		}
 	}
-	h := &hosted{lab: read, players: make(map[string]string), skip: make(map[string]string), roles: make(map[string][]string)}
+	f.lab = read
+	return read, nil
+}
+
+// plan places the roles of the cases.
+func (f *labFlags) plan(a *app, config *scenario.RunConfig, cases []scenario.Selected) (*hosted, error) {
+	read, err := f.read(a)
+	if err != nil {
+		return nil, err
+	}
+	h := &hosted{lab: read, counts: make(map[string]int), players: make(map[string]string), skip: make(map[string]string), roles: make(map[string][]string)}
 	for _, each := range cases {
 		for _, role := range each.Case.Roles {
 			if h.players[role.Name] != "" {
 				continue
+			}
+			if role.Group != "" {
+				h.counts[role.Group] = read.Count(role.Group)
 			}
 			host, err := read.HostOf(lab.Role{Name: role.Name, Group: role.Group, Index: role.Index, Number: len(h.players)})
 			if err != nil {
@@ -203,7 +221,7 @@ func (h *hosted) order(ctx context.Context, a *app, run *runFlags, config *scena
 	order.Controller, order.Given, order.Environment = controllerName, params.Given, params.Environment
 	order.FilesChoose, order.Seed, order.Drawn = config.FilesChoose, config.Seed, config.Drawn
 	order.TimeScale, order.Stall, order.NoThresholds = config.TimeScale, config.Stall, config.NoThresholds
-	order.Silence = lab.Silence
+	order.Silence, order.Hosts = lab.Silence, h.counts
 	stream := record.NewStream(config.Consumers...)
 	for _, kind := range []record.Kind{record.StepEnd, record.Output, record.DeviceUsed} {
 		if stream.Wants(kind) {

@@ -77,6 +77,13 @@ func runScenarios(ctx context.Context, a *app, flags *runFlags, party *scenario.
 	if err := errors.Join(flags.shared.check(flags, &config), flags.lab.check(flags)); err != nil {
 		return err
 	}
+	if flags.lab.file != "" {
+		read, err := flags.lab.read(a)
+		if err != nil {
+			return err
+		}
+		flags.params.hosts = read.Count
+	}
 	checked, err := a.checkScenarios(ctx, args, &flags.params, flags.color.style(a, a.stderr))
 	if err != nil {
 		return err

@@ -158,6 +158,11 @@ place:
 			t.Errorf("%s is placed on %s, not on %s", test.role.Name, got, test.want)
 		}
 	}
+	for role, want := range map[string]int{"server": 1, "client": 3, "crowd": 6, "racked": 4, "either": 2, "other": 5} {
+		if got := lab.Count(role); got != want {
+			t.Errorf("%d parties of %s, not %d", got, role, want)
+		}
+	}
 	if err := lab.Override("*=a,n"); err != nil {
 		t.Fatal(err)
 	}

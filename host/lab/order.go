@@ -25,6 +25,9 @@ type Order struct {
 	Given       map[string]string `json:"given,omitempty"`
 	Environment map[string]string `json:"environment,omitempty"`
 
+	// Hosts is how many hosts roles are placed on, as the files have them.
+	Hosts map[string]int `json:"hosts,omitempty"`
+
 	Roles       []string                  `json:"roles"`
 	Addresses   map[string]netip.Addr     `json:"addresses,omitempty"`
 	Places      map[string]scenario.Place `json:"places,omitempty"`

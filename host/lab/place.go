@@ -128,6 +128,15 @@ type Role struct {
 	Number int
 }
 
+// Count is how many parties of a role there are when each host that it is placed on has one, or as many as the lab says.
+func (l *Lab) Count(role string) int {
+	placement, placed := l.Place[role]
+	if !placed {
+		placement = l.Place[Others] // of none: all hosts
+	}
+	return len(l.candidates(placement)) * max(placement.PerHost, 1)
+}
+
 // HostOf is the host that plays a role.
 func (l *Lab) HostOf(role Role) (string, error) {
 	placement, placed := l.Place[role.Name]

@@ -60,6 +60,8 @@ type Params struct {
 	Given map[string]string
 	// Environment gives way to Given, and may hold names for other files.
 	Environment map[string]string
+	// Hosts is how many hosts of a lab a role is placed on; nil: there is no lab.
+	Hosts func(role string) int
 }
 
 // of are the values that count for a set of files.
@@ -122,7 +124,7 @@ func check(ctx context.Context, locate Locate, paths []string, given Params) *Ch
 		wrong[each.Span.File()] = wrong[each.Span.File()] || !each.Code.IsWarning()
 	}
 	programs := eachFile(ctx, files, checked.Errors, func(file *ast.File, errors *diag.List) *compile.Program {
-		return compile.Compile(file, compile.Options{Params: params, InspectModule: inspectModule, Locate: locate, Wrong: wrong[file.Root.Source.Name]}, errors)
+		return compile.Compile(file, compile.Options{Params: params, InspectModule: inspectModule, Locate: locate, Hosts: given.Hosts, Wrong: wrong[file.Root.Source.Name]}, errors)
 	})
 	for i, file := range files {
 		if programs[i] == nil {

@@ -53,7 +53,7 @@ func Scenario() ([]byte, error) {
 // roles are the definitions of what a role has.
 func roles() object {
 	role := mapping("A party.", ast.Keys("roles"), object{
-		"buffers": mapOf("buffer"), "guest": jsonschema.Ref("guest"), "provider": jsonschema.Ref("provider"), "count": jsonschema.Ref("integer"), "device": jsonschema.Scalar(), "port": jsonschema.Ref("integer"),
+		"buffers": mapOf("buffer"), "guest": jsonschema.Ref("guest"), "provider": jsonschema.Ref("provider"), "count": object{"anyOf": []any{jsonschema.Ref("integer"), object{"const": ast.CountHosts}}}, "device": jsonschema.Scalar(), "port": jsonschema.Ref("integer"),
 		"path":     required(mapping("One of the port's addresses.", ast.Keys("path"), object{"gid": jsonschema.Scalar()}), "gid"),
 		"place":    required(mapping("Where instances run.", ast.Keys("place"), object{"spread": object{"const": "host"}}), "spread"),
 		"cpu":      object{"type": []string{"integer", "string", "array"}},

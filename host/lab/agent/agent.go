@@ -214,7 +214,9 @@ func (r *run) prepare(ctx context.Context) error {
 		return fmt.Errorf("have the scenarios brought: %w", err)
 	}
 	order := r.order
-	params := scenario.Params{Given: order.Given, Environment: order.Environment}
+	params := scenario.Params{
+		Given: order.Given, Environment: order.Environment, Hosts: func(role string) int { return order.Hosts[role] },
+	}
 	checked, err := scenario.CheckIn(ctx, r.files.locate(order.Files), order.Scenarios, params)
 	if err != nil {
 		return err

@@ -76,12 +76,15 @@ type Param struct {
 	Doc     *syntax.Node   `key:"doc" doc:"what it is"`
 }
 
+// CountHosts is the count of a role that has a party on each of its hosts.
+const CountHosts = "hosts"
+
 // Role is one party.
 type Role struct {
 	Name *syntax.Node // the key
 
 	Buffers []*Buffer    `key:"buffers,later" doc:"registered memory"`
-	Count   *syntax.Node `key:"count" doc:"how many parties play the role, each with its own buffers, endpoints and guest: client[0], client[1]..."`
+	Count   *syntax.Node `key:"count" doc:"how many parties play the role, each with its own buffers, endpoints and guest: client[0], client[1]...; hosts: one on each host that a lab places it on, and two without a lab"`
 	// Provider comes before the file's.
 	Provider *Provider      `key:"provider" doc:"what this role runs on, whatever the others do: soft, verbs, {soft: {link: packets}}, {verbs: {device: mlx5_0}}; roles of the same settings share one; the clock of several is the wall's"`
 	Device   *syntax.Node   `key:"device" doc:"name of the RDMA device; without it the provider's default"`

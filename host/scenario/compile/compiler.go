@@ -26,6 +26,8 @@ type Options struct {
 	// InspectModule looks at a guest's module and lists the functions that it exports; nil leaves modules
 	// alone.
 	InspectModule func(path string) (map[string]Signature, error)
+	// Hosts is how many hosts of a lab a role is placed on; nil: there is no lab.
+	Hosts func(role string) int
 	// Wrong is set when the file already has errors, so that parts of it may be missing.
 	Wrong bool
 	// Locate finds the file of a path; nil: it is there.

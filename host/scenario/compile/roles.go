@@ -168,6 +168,8 @@ func (d *decoder) filling(node *syntax.Node, size int) testbed.Filling {
 const (
 	// maxInstances bounds a counted role: each instance has a protection domain, an event channel and its steps.
 	maxInstances = 1000
+	// hostsWithoutLab is how many parties play a role of which each host has one, when no lab says how many hosts there are.
+	hostsWithoutLab = 2
 	// someRole stands for the role of a step that only the run will tell.
 	someRole = ""
 )
@@ -177,8 +179,14 @@ func (x *expander) count(r *role, written *ast.Role) {
 	if written.Count == nil {
 		return
 	}
-	count := 1
-	setKnown(&count, x.known(&verb.Argument{Name: "count", Type: verb.Integer, Min: 1, Max: maxInstances}, written.Count, x.global))
+	count := hostsWithoutLab
+	switch {
+	case written.Count.Value == ast.CountHosts && x.options.Hosts != nil:
+		count = min(max(x.options.Hosts(r.name), 1), maxInstances)
+	case written.Count.Value == ast.CountHosts:
+	default:
+		setKnown(&count, x.known(&verb.Argument{Name: "count", Type: verb.Integer, Min: 1, Max: maxInstances}, written.Count, x.global))
+	}
 	for i := range count {
 		instance := &role{name: fmt.Sprintf("%s[%d]", r.name, i), group: r, index: i, guest: r.guest, buffers: r.buffers}
 		r.instances = append(r.instances, instance)
