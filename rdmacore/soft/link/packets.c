@@ -19,10 +19,10 @@
 /* How long a datagram waits to be overtaken, where the rule does not say. */
 #define REORDER_LIMIT (20 * SOFT_MICROSECOND)
 
-/* A datagram that will arrive, or an acknowledgement that will be due. */
 /* In the BTH, with which a packet of another link begins: routers may change it, and no ICRC tells that it was damaged. */
 #define UNCOVERED 4
 
+/* A datagram that will arrive, or an acknowledgement that will be due. */
 struct event {
 	uint64_t due, order; /* of two at the same time, the one with the lower order comes first */
 	struct soft_device *device; /* where it arrives */
@@ -168,12 +168,13 @@ static void carry(struct soft_packets *packets, struct event *event, uint32_t fr
 
 	soft_lock_expect(&packets->lock);
 	if (verdict->corrupt) {
+		uint8_t bit = (uint8_t)(1u << below(packets, 8));
 		size_t place = below(packets, event->length);
 
 		packets->counters.corrupted++;
 		if (event->sender.send && place == UNCOVERED)
 			place++;
-		event->bytes[event->begin + place] ^= (uint8_t)(1u << below(packets, 8));
+		event->bytes[event->begin + place] ^= bit;
 	}
 	if (from < SOFT_PACKETS_DEVICES && due < packets->latest[from][to])
 		due = packets->latest[from][to];
