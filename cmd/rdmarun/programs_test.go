@@ -88,9 +88,18 @@ func startProgramWith(t *testing.T, by []string, fabric string, flags []string, 
 // succeed waits for its end, which must be a good one.
 func (p *program) succeed(t *testing.T) {
 	t.Helper()
-	if err := p.Wait(); err != nil {
+	if err := p.Wait(); err != nil && !p.lostOwnRace() {
 		t.Fatalf("%s: %v\n%s", strings.Join(p.words, " "), err, p.output.String())
 	}
+}
+
+// lostOwnRace tells whether it is an rping that was done, and then tripped over itself: its main thread destroys the event
+// channel and frees it while its other thread may be about to look for the next event there, and that thread ends the process
+// with what it gets (rping.c of rdma-core 44, cm_thread and the end of main).  It says nothing else then; that its pings came
+// through its server says, which is asked, too.
+func (p *program) lostOwnRace() bool {
+	said := strings.TrimSpace(p.output.String())
+	return p.words[0] == "rping" && strings.HasPrefix(said, "rdma_get_cm_event: ") && !strings.Contains(said, "\n")
 }
 
 // print waits until it has printed that for so many times.
