@@ -19,15 +19,10 @@ import (
 // measuredTogether runs a file in several parties at once, over sockets.
 func measuredTogether(t *testing.T, path string, change func(i int, config *scenario.RunConfig), parties ...*scenario.Party) []*measurements {
 	t.Helper()
-	at := address.Free(t)
+	joinFirst(t, parties)
 	found := make([]*measurements, len(parties))
 	var running sync.WaitGroup
 	for i, party := range parties {
-		if i == 0 {
-			party.Way.Listen = at
-		} else {
-			party.Way.Peers = []string{at}
-		}
 		found[i] = &measurements{checked: make(map[string]record.Threshold)}
 		running.Go(func() {
 			err := play(t.Context(), path, party, func(config *scenario.RunConfig) bool {

@@ -8,21 +8,15 @@ import (
 
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
-	"rdmarun/internal/address"
 )
 
 // meshedTogether runs a file in several parties at once, over sockets; leaves is the one that leaves when the case begins.
 func meshedTogether(t *testing.T, path string, leaves int, parties ...*scenario.Party) []*meshes {
 	t.Helper()
-	at := address.Free(t)
+	joinFirst(t, parties)
 	seen := make([]*meshes, len(parties))
 	var running sync.WaitGroup
 	for i, party := range parties {
-		if i == 0 {
-			party.Way.Listen = at
-		} else {
-			party.Way.Peers = []string{at}
-		}
 		seen[i] = &meshes{found: make(map[string][]record.Mesh), checked: make(map[string]record.Threshold)}
 		running.Go(func() {
 			err := play(t.Context(), path, party, func(config *scenario.RunConfig) bool {

@@ -25,18 +25,26 @@ type process struct {
 	err error
 }
 
-// together runs a file in several parties at once, of which the first waits for the others.
-func together(t *testing.T, path string, parties ...*scenario.Party) []process {
+// joinFirst lets parties meet: the first waits, the others come to it.
+func joinFirst(t *testing.T, parties []*scenario.Party) {
 	t.Helper()
 	at := address.Free(t)
-	found := make([]process, len(parties))
-	var running sync.WaitGroup
 	for i, party := range parties {
 		if i == 0 {
 			party.Way.Listen = at
 		} else {
 			party.Way.Peers = []string{at}
 		}
+	}
+}
+
+// together runs a file in several parties at once, of which the first waits for the others.
+func together(t *testing.T, path string, parties ...*scenario.Party) []process {
+	t.Helper()
+	joinFirst(t, parties)
+	found := make([]process, len(parties))
+	var running sync.WaitGroup
+	for i, party := range parties {
 		running.Go(func() {
 			p := &found[i]
 			p.roleRecords = newRoleRecords()

@@ -237,8 +237,6 @@ func (m *Meeting) host(ctx context.Context, config Config) (err error) {
 func (m *Meeting) gather(ctx context.Context, config Config, where string, came <-chan arrival) error {
 	roles, refused := slices.Clone(config.Roles), ""
 	var all []arrival
-	tick := time.NewTicker(beatEvery)
-	defer tick.Stop()
 	for len(missing(config.All, roles)) > 0 {
 		select {
 		case <-ctx.Done():
