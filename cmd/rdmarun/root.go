@@ -147,6 +147,7 @@ var commandConstructors = []func(*app) *cobra.Command{
 	newSchemaCommand,
 	newNewCommand,
 	newSDKCommand,
+	newABICommand,
 	newDevicesCommand,
 	newDoctorCommand,
 	newConfigCommand,

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"rdmarun/hostfuncs/model"
 )
 
 // root is the top of the repository, seen from hostfuncs, where go generate runs.
@@ -40,11 +42,13 @@ func generate() ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
+	m := model.Of()
 	return []file{
 		{"sdk/rdma/abi.gen.go", goTypes},
 		{"sdk/rdma/imports.gen.go", goImports},
 		{"sdk/c/rdma.h", cHeader()},
 		{"docs/abi.md", reference()},
+		{"docs/abi.wit", []byte(m.WIT())},
 	}, nil
 }
 
