@@ -117,14 +117,16 @@ func TestRouteHasItsMTU(t *testing.T) {
 	server.succeed(t)
 }
 
-// TestNoWay: what librdmacm's calls say when there is no route to a host, and when its answers would come to somebody else, who
-// has the one port for that: rdma_resolve_addr fails as the kernel's does (rdma_resolve_ip of Linux, and bind(2)).
+// TestNoWay: what librdmacm's calls say when there is no route to a host, when nobody has its address, and when its answers would come
+// to somebody else, who has the one port for that: rdma_resolve_addr fails as the kernel's does (rdma_resolve_ip of Linux, and bind(2)).
 func TestNoWay(t *testing.T) {
 	t.Parallel()
 	var fabrics fabrics
 	h := startHosts(t)
 	client := startProgramBy(t, on(h.near), fabrics.name(), "rping", "-c", "-a", "203.0.113.1", "-C", "1")
 	client.fail(t, "rdma_resolve_addr: Network is unreachable")
+	client = startProgramBy(t, on(h.near), fabrics.name(), "rping", "-c", "-a", "192.0.2.77", "-C", "1")
+	client.fail(t, "RDMA_CM_EVENT_ADDR_ERROR, error -110")
 	// A process without a fabric shares the port with nobody.
 	startProgramBy(t, on(h.near), "", "rping", "-s", "-a", nearHost, "-p", "7600", "-C", "1")
 	awaitLine(t, "/proc/"+strconv.Itoa(h.near)+"/net/udp", "010200C0:12B7")

@@ -248,6 +248,14 @@ void soft_address_ib_bound(struct soft_id *id);
 /* Choose the source for id's destination: 0 or a positive errno. */
 int soft_address_ib_resolve(struct soft_id *id);
 
+/* --- neighbour.c: the next host on the way; needs no lock ------------------------------------------ */
+
+/*
+ * Whether it is known to the kernel where packets to another host go next; also when that cannot be found out.  If it is not, the
+ * kernel asks for it from now on.
+ */
+bool soft_neighbour_answers(const struct sockaddr *source, const struct sockaddr *destination);
+
 /* --- addrinfo.c: rdma_getaddrinfo(3); needs no lock ----------------------------------------------- */
 
 int soft_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,

@@ -17,6 +17,7 @@
 //   - report, send: events that were not read yet; messages, and the states that sending leads to
 //   - locate: the process of an id's peer
 //   - delivery, path, ports: messages on their way, paths, and port spaces
+//   - neighbour: whether the next host on the way answers
 //   - address, addrinfo, device, peers: addresses, names, the device, and connections by their remote end
 //   - channel: event channels
 //   - calls: all of these declared, in this order

@@ -20,7 +20,7 @@ struct soft_join;
 enum soft_id_state {
 	SOFT_ID_IDLE,
 	SOFT_ID_BOUND,
-	SOFT_ID_ADDR_QUERY, /* the question was lost or is late (faults) */
+	SOFT_ID_ADDR_QUERY, /* nobody has answered yet; or the question was lost or is late (faults) */
 	SOFT_ID_ADDR_RESOLVED,
 	SOFT_ID_ROUTE_QUERY,
 	SOFT_ID_ROUTE_RESOLVED,
@@ -101,6 +101,8 @@ struct soft_id {
 	unsigned int retries_left;
 	unsigned int insisted; /* times that the request found nobody listening (soft/cm/locate.c) */
 	bool answer_comes; /* to a query; else it times out */
+	uint64_t query_ends; /* and when, and how long to the next look whether the kernel has an answer */
+	uint64_t query_rest;
 
 	struct ibv_qp_init_attr *endpoint_attr; /* rdma_create_ep: of the queue pairs of children */
 	void *connect_prefix; /* ai_connect: goes before the private data of the first rdma_connect */

@@ -16,6 +16,9 @@
  * thousands of peers that connect at once would each wait for seconds.
  */
 #define MAX_BACKLOG (1 << 16)
+/* From the first look at the kernel's neighbours to the second, and between the later ones. */
+#define NEIGHBOUR_REST_MIN (200 * SOFT_MICROSECOND)
+#define NEIGHBOUR_REST_MAX (50 * SOFT_MILLISECOND)
 
 /*
  * Whether a local address leads to the device (cma_acquire_dev_by_src_ip of Linux): 0; EINVAL for IP over InfiniBand, which
@@ -107,6 +110,15 @@ static void ask_nobody(struct soft_id *id, int timeout_ms)
 	soft_timer_arm(&id->cm->fabric->timers, &id->timer, nanoseconds(timeout_ms));
 }
 
+/* After either error the same call may be made again. */
+static void time_out(struct soft_id *id)
+{
+	bool address = id->state == SOFT_ID_ADDR_QUERY;
+
+	id->state = address ? SOFT_ID_BOUND : SOFT_ID_ADDR_RESOLVED;
+	soft_cm_report(id, id, address ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ROUTE_ERROR, -ETIMEDOUT, NULL);
+}
+
 static int address_resolved(struct soft_id *id)
 {
 	/* Linux looks for the device when the address is known (addr_handler). */
@@ -134,19 +146,35 @@ static int route_resolved(struct soft_id *id)
 	return 0;
 }
 
+/* The kernel asks for the neighbour, and says nothing to those who do not ask again. */
+static int find_neighbour(struct soft_id *id)
+{
+	struct soft_fabric *fabric = id->cm->fabric;
+	uint64_t now, rest = id->query_rest;
+
+	if (!id->between_hosts || soft_neighbour_answers(&id->addr.src_addr, &id->addr.dst_addr))
+		return address_resolved(id);
+	id->state = SOFT_ID_ADDR_QUERY;
+	now = fabric->clock.now(&fabric->clock);
+	if (now >= id->query_ends) {
+		time_out(id);
+		return 0;
+	}
+	id->answer_comes = true;
+	id->query_rest = 2 * rest < NEIGHBOUR_REST_MAX ? 2 * rest : NEIGHBOUR_REST_MAX;
+	soft_timer_arm(&fabric->timers, &id->timer, rest < id->query_ends - now ? rest : id->query_ends - now);
+	return 0;
+}
+
 void soft_resolve_expired(struct soft_id *id)
 {
-	bool address = id->state == SOFT_ID_ADDR_QUERY;
-
 	soft_mutex_expect(&id->cm->lock);
-	if (id->answer_comes) {
-		address ? address_resolved(id) : route_resolved(id);
-		return;
-	}
-	/* After either error the same call may be made again. */
-	id->state = address ? SOFT_ID_BOUND : SOFT_ID_ADDR_RESOLVED;
-	soft_cm_report(id, id, address ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ROUTE_ERROR,
-		       -ETIMEDOUT, NULL);
+	if (!id->answer_comes)
+		time_out(id);
+	else if (id->state == SOFT_ID_ADDR_QUERY)
+		find_neighbour(id);
+	else
+		route_resolved(id);
 }
 
 /* No question is asked: the GID table has the answer. */
@@ -236,8 +264,10 @@ static int resolve_locked(struct soft_id *id, const struct sockaddr *source,
 		ask_nobody(id, timeout_ms);
 		return 0;
 	}
+	id->query_rest = NEIGHBOUR_REST_MIN;
+	id->query_ends = id->cm->fabric->clock.now(&id->cm->fabric->clock) + nanoseconds(timeout_ms);
 	if (ask(id, SOFT_CM_ARP, timeout_ms))
-		return address_resolved(id);
+		return find_neighbour(id);
 	id->state = SOFT_ID_ADDR_QUERY;
 	return 0;
 }
