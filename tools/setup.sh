@@ -56,6 +56,8 @@ needs_test() {
 	need openssh-client "goes there" has_program ssh
 	need clang "compiles guests in C" has_program clang
 	need lld "links them" has_program wasm-ld
+	need rustc "compiles guests in Rust" test -x /usr/bin/rustc
+	need libstd-rust-dev-wasm32 "their library" has_rust_for_wasm
 	# Ubuntu has Chromium as a snap only, which does not run as root in a container.
 	if [ "$(os_release ID)" = debian ]; then
 		need chromium "opens the HTML report in a test" has_program chromium
@@ -100,6 +102,10 @@ needs_siw() {
 	needs_vm
 	need make "compiles the kernel module" has_program make
 	need xz-utils "unpacks the kernel's source" has_program xz
+}
+
+has_rust_for_wasm() {
+	compgen -G '/usr/lib/rustlib/wasm32-wasi*'
 }
 
 has_static_busybox() {

@@ -25,19 +25,21 @@ then change it.
   fault      a mistake on purpose, and the completion that tells of it
   guest      a WebAssembly program plays a role (needs "make guests" or a module)
 
-Two templates are a guest of one's own: a folder with the guest's source, the SDK
+The others are a guest of one's own: a folder with the guest's source, the SDK
 beside it, a Makefile, and a scenario that runs it.  It builds where it lies, without
 a network.
 
   guest-go   in Go; builds with the Go toolchain
-  guest-c    in C, without a C library; builds with clang and lld`
+  guest-c    in C, without a C library; builds with clang and lld
+  guest-rust in Rust, without crates; builds with the distribution's rustc, its library
+             for WebAssembly (libstd-rust-dev-wasm32) and lld`
 
 // templateFiles are what new writes; NAME stands for the name in them.
 //
 //go:embed templates
 var templateFiles embed.FS
 
-var templates = []string{"rping", "negotiate", "sweep", "fault", "guest", "guest-go", "guest-c"}
+var templates = []string{"rping", "negotiate", "sweep", "fault", "guest", "guest-go", "guest-c", "guest-rust"}
 
 func newNewCommand(a *app) *cobra.Command {
 	template := newFormatFlag(templates...)
@@ -156,8 +158,9 @@ const sdkFolder = "rdma"
 func projects() map[string]project {
 	return map[string]project{
 		// A file go.mod would make a module of the templates' own folder, which could not be embedded.
-		"guest-go": {language: "go", folder: "guest-go", renamed: map[string]string{"go.mod.text": "go.mod"}},
-		"guest-c":  {language: "c", folder: "guest-c", renamed: map[string]string{"guest.c": "NAME.c"}},
+		"guest-go":   {language: "go", folder: "guest-go", renamed: map[string]string{"go.mod.text": "go.mod"}},
+		"guest-c":    {language: "c", folder: "guest-c", renamed: map[string]string{"guest.c": "NAME.c"}},
+		"guest-rust": {language: "rust", folder: "guest-rust", renamed: map[string]string{"guest.rs": "NAME.rs"}},
 	}
 }
 
@@ -220,16 +223,17 @@ func (p project) files(name string) (map[string]string, error) {
 const sdkLong = `Write what guests are written with, in the version that fits this rdmarun.  DIR is new,
 or has an SDK that an earlier rdmarun wrote: that is brought up to date.
 
-  go  a module of its own, rdmarun/sdk/rdma.  No registry has it: the guest's go.mod
-      says where it lies, with the two lines that this command prints
-  c   rdma.h, for any compiler with WebAssembly as a target
+  go    a module of its own, rdmarun/sdk/rdma.  No registry has it: the guest's go.mod
+        says where it lies, with the two lines that this command prints
+  c     rdma.h, for any compiler with WebAssembly as a target
+  rust  a module without crates, for "mod rdma;"; Rust 1.63 or newer
 
-"rdmarun new NAME --template guest-go" (or guest-c) writes a guest with its SDK.`
+"rdmarun new NAME --template guest-go" (or guest-c, guest-rust) writes a guest with its SDK.`
 
 func newSDKCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "sdk " + strings.Join(sdk.Languages(), "|") + " DIR",
-		Short:   "Write the SDK for guests in Go or C",
+		Short:   "Write the SDK for guests in a language",
 		Long:    sdkLong,
 		Example: "  rdmarun sdk go rdma\n  rdmarun sdk c include",
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -267,6 +271,9 @@ func (a *app) writeSDK(language, directory string) error {
 		}
 		_, err = fmt.Fprintf(a.stdout, "%s: import %q; in go.mod\n  require %s v0.0.0\n  replace %s => %s\n",
 			directory, sdk.GoModule, sdk.GoModule, sdk.GoModule, where)
+	case "rust":
+		_, err = fmt.Fprintf(a.stdout, "%s: #[path = %q] mod rdma; build with\n  rustc --edition 2021 --target wasm32-wasi -C linker=wasm-ld guest.rs -o guest.wasm\n",
+			directory, directory+"/mod.rs")
 	default:
 		_, err = fmt.Fprintf(a.stdout, "%s: #include \"rdma.h\"; build with\n  clang --target=wasm32 -nostdlib -mbulk-memory -Wl,--no-entry -I%s guest.c -o guest.wasm\n",
 			directory, directory)

@@ -15,6 +15,7 @@ import (
 
 	"rdmarun/host/guest"
 	"rdmarun/internal/address"
+	"rdmarun/internal/toolchain"
 )
 
 // runAsRdmarun makes the test binary be rdmarun, for tests that look at it as a process.
@@ -34,6 +35,7 @@ func TestMain(m *testing.M) {
 //	$PROJECT                         the project's folder, for its scenarios and guests
 //	$PORT                            a TCP port of 127.0.0.1 that nobody has
 //	[guest:NAME]                     the guest guests/NAME.wasm was built ("make guests")
+//	[toolchain:LANGUAGE]             this machine compiles guests in it (internal/toolchain)
 //	[rdma]                           this machine's kernel has RDMA
 //	[soft-library]                   the library of "rdmarun exec" was built ("make build")
 //
@@ -99,6 +101,9 @@ func scriptExits(ts *testscript.TestScript, negated bool, args []string) {
 }
 
 func scriptCondition(project, condition string) (bool, error) {
+	if language, ok := strings.CutPrefix(condition, "toolchain:"); ok {
+		return toolchain.Have(language)
+	}
 	name, isGuest := strings.CutPrefix(condition, "guest:")
 	file := ""
 	switch {

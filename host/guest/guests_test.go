@@ -18,6 +18,7 @@ import (
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/diag"
+	"rdmarun/internal/toolchain"
 	"rdmarun/rdmacore"
 	"rdmarun/sdk"
 )
@@ -117,13 +118,7 @@ func TestStop(t *testing.T) {
 
 // The generated header makes a guest in C.
 func TestCGuest(t *testing.T) {
-	for _, tool := range []string{"clang", "wasm-ld"} {
-		if _, err := exec.LookPath(tool); err != nil && os.Getenv("CI") != "" {
-			t.Fatal(err, "; tools/setup.sh test installs it")
-		} else if err != nil {
-			t.Skip(err, "; tools/setup.sh test installs it")
-		}
-	}
+	toolchain.Need(t, "c")
 	module := filepath.Join(t.TempDir(), "hello.wasm")
 	out, err := exec.Command("clang", "--target=wasm32", "-std=c11", "-O2", "-mbulk-memory", "-Wall", "-Wextra", "-Werror", "-nostdlib",
 		"-I../../sdk/c", "-Wl,--no-entry", "../../guests/hello_c/hello.c", "-o", module).CombinedOutput()

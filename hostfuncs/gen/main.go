@@ -47,6 +47,8 @@ func generate() ([]file, error) {
 		{"sdk/rdma/abi.gen.go", goTypes},
 		{"sdk/rdma/imports.gen.go", goImports},
 		{"sdk/c/rdma.h", cHeader()},
+		{"sdk/rust/sys.rs", rustSys(&m)},
+		{"sdk/assemblyscript/sys.ts", assemblySys(&m)},
 		{"docs/abi.md", reference()},
 		{"docs/abi.wit", []byte(m.WIT())},
 	}, nil

@@ -1,0 +1,61 @@
+// Package toolchain tells tests which compilers of guests this machine has.  Where continuous integration runs all of them
+// must be there ($CI).
+package toolchain
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// Missing says why guests in a language cannot be compiled here; "" when they can.
+func Missing(language string) string {
+	for _, program := range programs(language) {
+		if _, err := exec.LookPath(program); err != nil {
+			return fmt.Sprintf("%v; tools/setup.sh test installs it", err)
+		}
+	}
+	if language == "rust" {
+		if found, _ := filepath.Glob("/usr/lib/rustlib/wasm32-wasi*"); len(found) == 0 { // the pattern is a good one
+			return "the distribution's rustc has no library for WebAssembly; tools/setup.sh test installs it"
+		}
+	}
+	return ""
+}
+
+func programs(language string) []string {
+	switch language {
+	case "c":
+		return []string{"clang", "wasm-ld"}
+	case "rust":
+		// The distribution's, whatever else is on PATH: others rarely have a library for WebAssembly.
+		return []string{"/usr/bin/rustc", "wasm-ld"}
+	case "assemblyscript":
+		return []string{"node", "npm"}
+	}
+	return []string{"go"}
+}
+
+// Need skips a test that compiles a guest where that cannot be done, with the reason.
+func Need(t testing.TB, language string) {
+	t.Helper()
+	why := Missing(language)
+	switch {
+	case why == "":
+	case os.Getenv("CI") != "":
+		t.Fatal(why)
+	default:
+		t.Skip(why)
+	}
+}
+
+// Have is Need for one line of a script: whether there is a compiler, an error where there has to be.
+func Have(language string) (bool, error) {
+	why := Missing(language)
+	if why != "" && os.Getenv("CI") != "" {
+		return false, fmt.Errorf("%s", why)
+	}
+	return why == "", nil
+}

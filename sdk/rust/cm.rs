@@ -1,0 +1,249 @@
+//! Connections: channels, listeners and endpoints.
+
+use super::error::{check, Error, Result};
+use super::host::nanoseconds;
+use super::memory::{Memory, Pd};
+use super::sys;
+use super::work::{Completion, Op, PostError, Queue};
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Where endpoints report.  Clones are the same.
+#[derive(Clone)]
+pub struct EventChannel(Rc<ChannelHandle>);
+
+struct ChannelHandle(sys::Handle);
+
+impl Drop for ChannelHandle {
+    fn drop(&mut self) {
+        unsafe { sys::destroy_event_channel(self.0) };
+    }
+}
+
+/// The sizes of a reliable QP's queues.
+#[derive(Clone, Copy)]
+pub struct QpOptions {
+    pub sends: u32,
+    pub receives: u32,
+}
+
+impl QpOptions {
+    fn attr(&self) -> sys::QpInitAttr {
+        sys::QpInitAttr {
+            qp_type: sys::QPT_RC, max_send_wr: self.sends, max_recv_wr: self.receives, max_send_sge: 1, max_recv_sge: 1,
+            ..Default::default()
+        }
+    }
+}
+
+/// An event of an endpoint, acknowledged already.
+pub struct Event(pub sys::CmEvent);
+
+impl Event {
+    /// "ESTABLISHED"
+    pub fn name(&self) -> &'static str {
+        sys::cm_event_type_name(self.0.event)
+    }
+
+    /// What the peer sent, as long as its message allows and padded with zeros.
+    pub fn private_data(&self) -> &[u8] {
+        &self.0.param.private_data[..self.0.param.private_data_len as usize]
+    }
+}
+
+impl EventChannel {
+    pub fn new() -> Result<EventChannel> {
+        let handle = check("create_event_channel", unsafe { sys::create_event_channel() })?;
+        Ok(EventChannel(Rc::new(ChannelHandle(handle))))
+    }
+
+    /// Listens on a local address; each request comes with a QP.
+    pub fn listen(&self, local: SocketAddr, pd: &Pd, options: QpOptions, backlog: u32) -> Result<Listener> {
+        let info = sys::AddrInfo { flags: sys::RAI_PASSIVE, source: local.into(), ..Default::default() };
+        let handle = self.create(&info, pd, options)?;
+        let listener = Listener { handle, pd: pd.clone(), channel: self.clone() };
+        check("listen", unsafe { sys::listen(handle, backlog) })?;
+        Ok(listener)
+    }
+
+    /// An endpoint that is ready to connect to a peer.  It waits.
+    pub fn dial(&self, peer: SocketAddr, pd: &Pd, options: QpOptions) -> Result<Ep> {
+        let info = sys::AddrInfo { destination: peer.into(), ..Default::default() };
+        Ep::new(self.create(&info, pd, options)?, self, pd)
+    }
+
+    fn create(&self, info: &sys::AddrInfo, pd: &Pd, options: QpOptions) -> Result<sys::Handle> {
+        check("create_ep", unsafe { sys::create_ep(self.0 .0, info, pd.handle(), &options.attr()) })
+    }
+
+    fn wait(&self, ep: sys::Handle, timeout: Option<Duration>) -> Result<Event> {
+        let mut event = sys::CmEvent::default();
+        check("wait_event", unsafe { sys::wait_event(self.0 .0, ep, &mut event, nanoseconds(timeout)) })?;
+        Ok(Event(event))
+    }
+}
+
+/// An endpoint that takes connections.
+pub struct Listener {
+    handle: sys::Handle,
+    pd: Pd,
+    channel: EventChannel, // dropped after the endpoint
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        unsafe { sys::destroy_ep(self.handle) };
+    }
+}
+
+/// Somebody who wants to connect: accept or reject the endpoint.
+pub struct Request {
+    pub ep: Ep,
+    pub event: Event,
+}
+
+impl Listener {
+    pub fn local_address(&self) -> Result<SocketAddr> {
+        let mut address = sys::Address::default();
+        check("local_address", unsafe { sys::local_address(self.handle, &mut address) })?;
+        address.socket_address().ok_or_else(|| Error::of("local_address", "no address of IP".into()))
+    }
+
+    /// Waits for the next request.
+    pub fn request(&self, timeout: Option<Duration>) -> Result<Request> {
+        let event = self.channel.wait(self.handle, timeout)?;
+        if event.0.event != sys::EVENT_CONNECT_REQUEST {
+            return Err(unexpected(&event, sys::EVENT_CONNECT_REQUEST));
+        }
+        Ok(Request { ep: Ep::new(event.0.ep, &self.channel, &self.pd)?, event })
+    }
+}
+
+fn unexpected(event: &Event, want: u32) -> Error {
+    Error::of("wait_event", format!("waited for {}, got {} with status {}", sys::cm_event_type_name(want), event.name(), event.0.status))
+}
+
+/// One end of a connection with its QP.
+pub struct Ep {
+    handle: sys::Handle,
+    // Dropped after the endpoint is destroyed, in this order: posted memory, its domain, the channel.
+    sends: Queue,
+    receives: Queue,
+    pd: Pd,
+    channel: EventChannel,
+}
+
+impl Drop for Ep {
+    fn drop(&mut self) {
+        unsafe { sys::destroy_ep(self.handle) };
+    }
+}
+
+impl Ep {
+    fn new(handle: sys::Handle, channel: &EventChannel, pd: &Pd) -> Result<Ep> {
+        let mut ep = Ep { handle, sends: Queue::new(0, 0), receives: Queue::new(0, 0), pd: pd.clone(), channel: channel.clone() };
+        let qp = check("ep_qp", unsafe { sys::ep_qp(handle) })?;
+        ep.sends = Queue::new(qp, check("ep_send_cq", unsafe { sys::ep_send_cq(handle) })?);
+        ep.receives = Queue::new(qp, check("ep_recv_cq", unsafe { sys::ep_recv_cq(handle) })?);
+        Ok(ep)
+    }
+
+    pub fn handle(&self) -> sys::Handle {
+        self.handle
+    }
+
+    pub fn pd(&self) -> &Pd {
+        &self.pd
+    }
+
+    /// Asks the peer for a connection; an event answers.  None is the most the device can do.
+    pub fn connect(&self, param: Option<&sys::ConnParam>) -> Result<()> {
+        check("connect", unsafe { sys::connect(self.handle, pointer(param)) })?;
+        Ok(())
+    }
+
+    /// Accepts the request that made this endpoint; ESTABLISHED follows.  None takes what was offered.
+    pub fn accept(&self, param: Option<&sys::ConnParam>) -> Result<()> {
+        check("accept", unsafe { sys::accept(self.handle, pointer(param)) })?;
+        Ok(())
+    }
+
+    /// Rejects the request that made this endpoint.
+    pub fn reject(self, private_data: &[u8]) -> Result<()> {
+        check("reject", unsafe { sys::reject(self.handle, private_data.as_ptr(), private_data.len() as u32) })?;
+        Ok(())
+    }
+
+    /// Ends the connection; both sides get DISCONNECTED.
+    pub fn disconnect(&self) -> Result<()> {
+        check("disconnect", unsafe { sys::disconnect(self.handle) })?;
+        Ok(())
+    }
+
+    /// Waits for the endpoint's next event, whatever it is.
+    pub fn wait_event(&self, timeout: Option<Duration>) -> Result<Event> {
+        self.channel.wait(self.handle, timeout)
+    }
+
+    /// Waits for the endpoint's next event; any but the wanted one, without a fault, is an error.
+    pub fn expect(&self, want: u32, timeout: Option<Duration>) -> Result<Event> {
+        let event = self.wait_event(timeout)?;
+        if event.0.event != want || event.0.status != 0 {
+            return Err(unexpected(&event, want));
+        }
+        Ok(event)
+    }
+
+    /// Posts a send request with a range of its memory, and gives its number.  The memory is the request's until
+    /// `wait_send` gives it back.
+    pub fn post_send(&mut self, op: Op, memory: impl Into<Memory>, range: Range<usize>) -> std::result::Result<u64, PostError> {
+        self.sends.send(op, memory.into(), range)
+    }
+
+    /// Posts a receive, likewise; `wait_recv` gives the memory back.
+    pub fn post_recv(&mut self, memory: impl Into<Memory>, range: Range<usize>) -> std::result::Result<u64, PostError> {
+        self.receives.recv(memory.into(), range)
+    }
+
+    /// Waits for the end of a send request.
+    pub fn wait_send(&mut self, timeout: Option<Duration>) -> Result<Completion> {
+        self.sends.wait(timeout)
+    }
+
+    /// Waits for the end of a receive.
+    pub fn wait_recv(&mut self, timeout: Option<Duration>) -> Result<Completion> {
+        self.receives.wait(timeout)
+    }
+
+    pub fn poll_send(&mut self) -> Result<Option<Completion>> {
+        self.sends.poll()
+    }
+
+    pub fn poll_recv(&mut self) -> Result<Option<Completion>> {
+        self.receives.poll()
+    }
+
+    /// Polls up to so many times in native code.
+    pub fn spin_send(&mut self, attempts: u32) -> Result<Option<Completion>> {
+        self.sends.spin(attempts)
+    }
+
+    pub fn spin_recv(&mut self, attempts: u32) -> Result<Option<Completion>> {
+        self.receives.spin(attempts)
+    }
+}
+
+fn pointer<T>(value: Option<&T>) -> *const T {
+    value.map_or(std::ptr::null(), |v| v as *const T)
+}
+
+impl sys::ConnParam {
+    /// With private data, and the rest as it is.
+    pub fn with_private_data(mut self, data: &[u8]) -> sys::ConnParam {
+        self.private_data[..data.len()].copy_from_slice(data);
+        self.private_data_len = data.len() as u8;
+        self
+    }
+}

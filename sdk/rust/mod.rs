@@ -1,0 +1,29 @@
+// The SDK of rdmarun for guests in Rust; "rdmarun sdk rust DIR" brings it up to date.
+
+//! librdmacm and libibverbs as a WebAssembly guest of rdmarun sees them, safely.
+//!
+//! * `sys` is the ABI itself, made of rdmarun's table; the rest is by hand and calls it.
+//! * An `Error` has the function, Linux's errno (`sys::EINVAL`...) and the host's sentence.
+//! * What a value stands for goes with it: an `Ep` destroys its QP and CQs before the memory that is posted there, memory
+//!   before its protection domain, endpoints before their channel.
+//! * A work request owns its memory until its completion gives it back: `post_recv(buffer, ..)` takes a `Buffer`, `wait_recv`
+//!   returns it.  A `Region` is for what peers reach by themselves; it is shared, and copied from and to.
+//! * A guest has one thread: what waits stops all of it.  `None` waits as long as the guest may run.
+//!
+//! No crates are needed; Rust 1.63 will do.
+
+#![allow(dead_code, unused_imports)]
+
+pub mod sys;
+
+mod cm;
+mod error;
+mod host;
+mod memory;
+mod work;
+
+pub use cm::{Ep, Event, EventChannel, Listener, QpOptions, Request};
+pub use error::{Error, Result};
+pub use host::{barrier, clock, device_address, has_function, host_version, log, stop_requested, yield_now};
+pub use memory::{Buffer, Memory, Pd, Region};
+pub use work::{Completion, Op, PostError};
