@@ -9,7 +9,7 @@ const ModuleName = "rdma"
 type Version struct{ Major, Minor uint16 }
 
 // Current is the version this host implements.
-var Current = v1_4
+var Current = v1_5
 
 var (
 	v1   = Version{1, 0}
@@ -17,6 +17,7 @@ var (
 	v1_2 = Version{1, 2} // the rest of the data path
 	v1_3 = Version{1, 3} // the rest of what the verbs do to queues, groups and devices
 	v1_4 = Version{1, 4} // the extended verbs: builders, time stamps, changing regions; asynchronous events and ports
+	v1_5 = Version{1, 5} // what event loops and runtimes of languages need
 )
 
 // Number is the version as abi_version returns it.

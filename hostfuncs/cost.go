@@ -47,6 +47,7 @@ var (
 	plainCost   = Cost{Memory: plainBytes, Handles: 1}
 	channelCost = Cost{Memory: plainBytes, Handles: 1, Files: 1}
 	eventCost   = Cost{Memory: eventBytes}
+	pollerCost  = Cost{Memory: plainBytes, Files: 1}
 	heldCost    = Cost{Handles: 1} // the event itself is charged already
 	joinCost    = Cost{Memory: plainBytes}
 	memberCost  = joinCost.plus(eventCost) // an endpoint's, with the event that it joined

@@ -71,6 +71,17 @@ func Enums() []Enum {
 			Doc:    "How much a line of the log matters.",
 			Values: []EnumValue{{"DEBUG", 0}, {"INFO", 1}, {"WARN", 2}, {"ERROR", 3}},
 		},
+		{
+			Name: "poll_events", Prefix: "POLL", GoName: "PollEvents", GoTo: "Poll", Flags: true,
+			Doc: "What poll_set looks for and finds (poll(2)).",
+			Values: []EnumValue{{"IN", pollIn}, {"PRI", pollPri}, {"OUT", pollOut}, {"ERR", pollErr}, {"HUP", pollHup},
+				{"NVAL", pollNval}},
+		},
+		{
+			Name: "eventfd_flags", Prefix: "EFD", GoName: "EventFDFlags", GoTo: "EFD", Flags: true,
+			Doc:    "How an eventfd is read (eventfd(2)).",
+			Values: []EnumValue{{"SEMAPHORE", efdSemaphore}},
+		},
 		errnos(),
 	}
 }

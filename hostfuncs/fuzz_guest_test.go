@@ -122,6 +122,8 @@ func (g *fuzzGuest) handles(kind HandleKind) []Handle {
 		return live(&g.ahs)
 	case KindMW:
 		return live(&g.mws)
+	case KindEventFD:
+		return live(&g.eventfds)
 	}
 	return nil
 }
@@ -217,7 +219,7 @@ func (g *fuzzGuest) full(name string) bool {
 		if len(g.handles(kind)) > most {
 			g.call(map[HandleKind]string{KindChannel: "destroy_event_channel", KindEP: "destroy_ep", KindPD: "dealloc_pd",
 				KindMR: "dereg_mr", KindCQ: "destroy_cq", KindQP: "stop_requested", KindEvent: "ack_event", KindSRQ: "destroy_srq",
-				KindAH: "destroy_ah", KindMW: "dealloc_mw"}[kind], g.some(kind))
+				KindAH: "destroy_ah", KindMW: "dealloc_mw", KindEventFD: "destroy_eventfd"}[kind], g.some(kind))
 			return true
 		}
 	}
@@ -384,7 +386,11 @@ func (g *fuzzGuest) fill(s *Struct, at uint32) {
 			store(to, uint64(size))
 		case f.Handle:
 			if !g.one(3) {
-				store(to, g.handleFor(fieldKind(f)))
+				kind := fieldKind(f)
+				if f.Name == "handle" {
+					kind = HandleKind(1 + g.random.IntN(len(kindNames)))
+				}
+				store(to, g.handleFor(kind))
 			}
 		case f.Type == "address":
 			put(g.Instance, Pointer(at+f.Offset), g.address())

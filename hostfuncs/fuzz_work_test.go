@@ -264,3 +264,25 @@ func (g *fuzzGuest) intrude() {
 		g.call("modify_qp", qp, give(g, attr), state)
 	}
 }
+
+// pollAll waits for things of every kind at once, makes an event of the guest's own, and takes it.
+func (g *fuzzGuest) pollAll() {
+	fd := g.some(KindEventFD)
+	if fd == 0 || g.one(8) {
+		if made := g.call("create_eventfd", uint64(g.random.Uint32N(2)), uint64(g.random.Uint32N(2))); made > 0 {
+			fd = uint64(made)
+		}
+	}
+	var entries []PollEntry
+	for _, kind := range [...]HandleKind{KindChannel, KindEP, KindEP, KindCQ, KindCQ, KindEventFD, KindPD} {
+		if !g.one(3) {
+			entries = append(entries, PollEntry{Handle: Handle(g.perhaps(kind)), Events: g.random.Uint32N(8)})
+		}
+	}
+	entries = append(entries, PollEntry{Handle: Handle(fd), Events: pollIn})
+	if g.one(2) {
+		g.call("eventfd_write", fd, uint64(1+g.random.Uint32N(3)))
+	}
+	g.call("poll_set", give(g, entries...), uint64(len(entries)), chosen(g, []uint64{0, 0, 1000, 100_000}))
+	g.call("eventfd_read", fd, uint64(g.room(8)))
+}

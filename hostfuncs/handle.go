@@ -19,11 +19,12 @@ const (
 	KindSRQ
 	KindAH
 	KindMW
+	KindEventFD
 )
 
 var kindNames = map[HandleKind]string{
 	KindChannel: "event_channel", KindEP: "ep", KindPD: "pd", KindMR: "mr", KindCQ: "cq", KindQP: "qp",
-	KindEvent: "event", KindSRQ: "srq", KindAH: "ah", KindMW: "mw",
+	KindEvent: "event", KindSRQ: "srq", KindAH: "ah", KindMW: "mw", KindEventFD: "eventfd",
 }
 
 func (k HandleKind) String() string { return kindNames[k] }

@@ -59,6 +59,8 @@ type Instance struct {
 	srqs      handleTable[*rdmacore.SRQ]
 	ahs       handleTable[*rdmacore.AH]
 	mws       handleTable[*rdmacore.MW]
+	eventfds  handleTable[*eventfd]
+	poller    *rdmacore.Poller        // of poll_set; nil before its first wait
 	byID      map[*rdmacore.ID]Handle // endpoints by the id that events name
 }
 
@@ -94,6 +96,7 @@ func NewInstance(config Config) *Instance {
 	i.srqs = handleTable[*rdmacore.SRQ]{kind: KindSRQ, budget: budget, first: first}
 	i.ahs = handleTable[*rdmacore.AH]{kind: KindAH, budget: budget, first: first}
 	i.mws = handleTable[*rdmacore.MW]{kind: KindMW, budget: budget, first: first}
+	i.eventfds = handleTable[*eventfd]{kind: KindEventFD, budget: budget, first: first}
 	return i
 }
 

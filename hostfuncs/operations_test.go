@@ -39,6 +39,8 @@ func operations() map[string]string {
 		"Provider.GetAddrInfo": "getaddrinfo",
 		"QP.AttachMulticast":   "attach_mcast", "QP.BindMW": "bind_mw", "QP.DetachMulticast": "detach_mcast", "QP.Modify": "modify_qp",
 		"QP.Num": "query_qp", "QP.PostRecvAt": "post_recv", "QP.PostSendAt": "post_send", "QP.Query": "query_qp",
+		"EventChannel.Source": "poll_set", "CQ.Source": "poll_set", "CQ.EventSource": "poll_set", "Device.AsyncSource": "poll_set", "func.NewSource": "poll_set",
+		"Provider.NewPoller": "poll_set", "Poller.Look": "poll_set", "Poller.Wait": "poll_set", "Poller.Close": "poll_set",
 		"SRQ.Arm": "arm_srq", "SRQ.Destroy": "destroy_srq", "SRQ.PostRecvAt": "post_srq_recv", "SRQ.Query": "query_srq", "SRQ.Resize": "resize_srq",
 	}
 }

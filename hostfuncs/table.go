@@ -16,7 +16,7 @@ func Functions() []Function {
 		eceFunctions(), qpExtraFunctions(), addrQueryFunctions(), multicastFunctions(),
 		srqFunctions(), ahFunctions(), mwFunctions(), notifyFunctions(), groupFunctions(),
 		modifyQPFunctions(), queryDeviceFunctions(), queryRouteFunctions(), extendedCQFunctions(),
-		regionFunctions(), partitionFunctions(), asyncFunctions(), portFunctions())
+		regionFunctions(), partitionFunctions(), asyncFunctions(), portFunctions(), pollFunctions(), eventfdFunctions())
 }
 
 // Structs are all structs of the ABI, each after those it contains.
@@ -45,6 +45,7 @@ func Structs() []Struct {
 		structOf[PortAttr]("port_attr", "A port of a device (ibv_port_attr)."),
 		structOf[WC]("wc", "A completion (ibv_wc, byte for byte)."),
 		structOf[Timestamp]("timestamp", "When a completion came; 0 in what the CQ was not made with, and of failures."),
+		structOf[PollEntry]("poll_entry", "One of the things that poll_set waits for (struct pollfd)."),
 		structOf[MRChange]("mr_change", "What a memory region shall be (the arguments of ibv_rereg_mr)."),
 	}
 }

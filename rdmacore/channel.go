@@ -5,6 +5,7 @@ import "C"
 
 import (
 	"context"
+	"errors"
 	"golang.org/x/sys/unix"
 	"os"
 	"syscall"
@@ -171,7 +172,12 @@ func newFDWaiter(clock *Clock, fd int, name string) (*fdWaiter, error) {
 	if err != nil {
 		return nil, &Error{Op: "fcntl", Errno: err.(syscall.Errno), Why: "duplicating the descriptor of " + name}
 	}
-	file := os.NewFile(uintptr(dup), name)
+	return ownFDWaiter(clock, dup, name)
+}
+
+// ownFDWaiter is newFDWaiter of a descriptor that it closes.
+func ownFDWaiter(clock *Clock, fd int, name string) (*fdWaiter, error) {
+	file := os.NewFile(uintptr(fd), name)
 	// Refused when the poller does not take the descriptor; a wait could then not be cancelled.
 	if err := file.SetReadDeadline(time.Time{}); err != nil {
 		file.Close()
@@ -205,7 +211,7 @@ func (w *fdWaiter) wait(ctx context.Context, try func() bool) bool {
 
 	fired := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		w.file.SetReadDeadline(time.Unix(1, 0))
+		w.kick()
 		close(fired)
 	})
 	defer func() {
@@ -214,12 +220,24 @@ func (w *fdWaiter) wait(ctx context.Context, try func() bool) bool {
 			w.file.SetReadDeadline(time.Time{})
 		}
 	}()
-	done := false
-	w.raw.Read(func(uintptr) bool {
-		done = try()
-		return done
-	})
-	return done
+	for {
+		done := false
+		err := w.raw.Read(func(uintptr) bool {
+			done = try()
+			return done
+		})
+		if done || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return done
+		}
+		// The deadline is taken back before ctx and try are looked at again: a kick after that is not lost.
+		w.file.SetReadDeadline(time.Time{})
+		if ctx.Err() != nil {
+			return false
+		}
+	}
 }
+
+// kick has the one who waits, or else the next one, try again, as if the descriptor had become readable.
+func (w *fdWaiter) kick() { w.file.SetReadDeadline(time.Unix(1, 0)) }
 
 func (w *fdWaiter) close() { w.file.Close() }

@@ -5,26 +5,30 @@ import "C"
 
 import (
 	"context"
+	"errors"
 	"math"
 	"runtime"
 	"structs"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
 )
 
-// CQ is a completion queue with a completion channel of its own.
+// CQ is a completion queue with a completion channel.
 type CQ struct {
 	c        *C.struct_ibv_cq // nil once destroyed
-	channel  *C.struct_ibv_comp_channel
+	channel  *compChannel
 	provider *Provider
 	id       *ID  // that made it with its QP and destroys it with it; nil for one of CreateCQ
 	users    int  // QPs that use it; guarded by the provider's cqUsers
 	left     bool // its id's QP is gone while others use it: it goes with the last of those
-	waiter   lazyWaiter
 	extended bool // of CreateCQEx, with these fields
 	fields   WCFields
+	asked    atomic.Bool // for an event, by RequestNotify
+	merged   atomic.Bool // an event may stand for several completions (Moderate)
+	seen     sightings   // what was looked at, and not taken
 }
 
 // CreateCQ makes a completion queue for at least entries completions (ibv_create_cq(3)).
@@ -59,7 +63,9 @@ func (d *Device) createCQ(op string, entries int,
 }
 
 func (p *Provider) newCQ(c *C.struct_ibv_cq, channel *C.struct_ibv_comp_channel, id *ID) *CQ {
-	cq := &CQ{c: c, channel: channel, provider: p, id: id}
+	cq := &CQ{c: c, provider: p, id: id}
+	cq.channel = p.newCompChannel(channel)
+	cq.channel.carry(cq)
 	p.remember(unsafe.Pointer(c), cq)
 	return cq
 }
@@ -88,7 +94,11 @@ func (c *CQ) Moderate(count uint16, period time.Duration) error {
 	if micros < 0 || micros > math.MaxUint16 || (micros == 0 && period > 0) {
 		return fail(op, syscall.EINVAL, "a period of %v (1us to 65535us, or 0)", period)
 	}
-	return check(op, int(C.core_moderate_cq(c.c, C.uint16_t(count), C.uint16_t(micros))))
+	err := check(op, int(C.core_moderate_cq(c.c, C.uint16_t(count), C.uint16_t(micros))))
+	if err == nil {
+		c.merged.Store(count > 1)
+	}
+	return err
 }
 
 func (c *CQ) open() bool { return c != nil && c.c != nil }
@@ -101,10 +111,15 @@ func (c *CQ) native() *C.struct_ibv_cq {
 	return c.c
 }
 
-// retire ends the Go side of the queue.
-func (c *CQ) retire() {
-	c.waiter.close()
+// retire ends the Go side of the queue and of its channel; undo takes that back.
+func (c *CQ) retire() (undo func()) {
+	native, channel := c.c, c.channel
+	restore := channel.leave(c)
 	c.c, c.channel = nil, nil
+	return func() {
+		c.c, c.channel = native, channel
+		restore()
+	}
 }
 
 // Destroy frees the queue and its channel (ibv_destroy_cq(3)).  EBUSY while QPs use it; EINVAL when it was
@@ -128,7 +143,7 @@ func (c *CQ) free(op string) error {
 	if err != nil {
 		return err
 	}
-	channel := c.channel
+	channel := c.channel.c
 	c.retire()
 	return check("ibv_destroy_comp_channel",
 		int(C.core_destroy_comp_channel(c.provider.c, channel)))
@@ -143,13 +158,20 @@ func (c *CQ) PollN(wcs []WC, attempts uint32) (int, error) { return c.poll(wcs, 
 
 // poll fills stamps too, which is nil or as long as wcs.
 func (c *CQ) poll(wcs []WC, stamps []Timestamp, attempts uint32) (n int, err error) {
-	op := "ibv_poll_cq"
 	if !c.open() {
-		return 0, closed(op, "CQ")
+		return 0, closed("ibv_poll_cq", "CQ")
 	}
 	if len(wcs) == 0 {
 		return 0, nil
 	}
+	if c.seen.first.Load() != nil {
+		return c.pollSeen(wcs, stamps)
+	}
+	return c.pollNative(wcs, stamps, attempts)
+}
+
+func (c *CQ) pollNative(wcs []WC, stamps []Timestamp, attempts uint32) (n int, err error) {
+	op := "ibv_poll_cq"
 	if c.extended {
 		op = "ibv_start_poll"
 		n = hotPollCQEx(unsafe.Pointer(c.c), c.fields, wcs, stamps, attempts)
@@ -174,6 +196,7 @@ func (c *CQ) RequestNotify(solicited bool) error {
 	if solicited {
 		only = 1
 	}
+	c.asked.Store(true)
 	return check(op, int(C.core_req_notify_cq(c.c, only)))
 }
 
@@ -184,19 +207,19 @@ func (c *CQ) WaitEvent(ctx context.Context) error {
 	if !c.open() {
 		return closed(op, "CQ")
 	}
-	waiter, err := c.waiter.get(c.provider.clock, func() (int, string) { return int(c.channel.fd), "completion events" })
-	if err != nil {
+	if ctx.Err() != nil { // what is there is taken all the same
+		if there, err := c.channel.holds(c); !there || err != nil {
+			return errors.Join(err, cancelled(ctx, op, "a completion event"))
+		}
+	}
+	_, came, err := c.channel.next(ctx, func(cq *CQ) bool { return cq == c })
+	switch {
+	case came || err != nil:
 		return err
+	case ctx.Err() == nil:
+		return closed(op, "CQ")
 	}
-	result := 0
-	if !waiter.wait(ctx, func() bool {
-		var which *C.struct_ibv_cq
-		result = int(C.core_get_cq_event(c.provider.c, c.channel, &which))
-		return result != -int(syscall.EAGAIN)
-	}) {
-		return cancelled(ctx, op, "a completion event")
-	}
-	return check(op, result)
+	return cancelled(ctx, op, "a completion event")
 }
 
 // WCFields are fields of a completion that a queue of CreateCQEx has (enum ibv_create_cq_wc_flags).

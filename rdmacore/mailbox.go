@@ -33,6 +33,8 @@ type mailbox[T any] struct {
 	queue   []T           // what nobody wanted, in order
 	waiting []*waiting[T] // in order of arrival
 	led     bool          // one of waiting reads the descriptor
+	// watching are called when something is kept: Pollers, which wait for several mailboxes at once.
+	watching map[*Poller]func()
 }
 
 // waiting is one call of next.
@@ -203,6 +205,34 @@ func (m *mailbox[T]) deliver(item T) {
 		m.drop(item)
 	default:
 		m.queue = append(m.queue, item)
+		for _, kick := range m.watching {
+			kick()
+		}
+	}
+}
+
+// ready tells whether poll would take something that wants accepts.  It takes nothing, but reads: what it does not want is
+// kept for others.  The caller holds mu.
+func (m *mailbox[T]) ready(wants func(T) bool) (bool, error) {
+	found := func() bool { return slices.ContainsFunc(m.queue, wants) }
+	if err := m.drain(found); err != nil && err != errNothing {
+		return found(), err
+	}
+	return found(), nil
+}
+
+// listen has kick called, until stop, whenever something is kept.
+func (m *mailbox[T]) listen(who *Poller, kick func()) (stop func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.watching == nil {
+		m.watching = make(map[*Poller]func())
+	}
+	m.watching[who] = kick
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.watching, who)
 	}
 }
 

@@ -181,10 +181,9 @@ func (id *ID) DestroyQP() error {
 	native, builder, handles := qp.c, qp.builder, []unsafe.Pointer{unsafe.Pointer(qp.c)}
 	var restore []func()
 	for _, cq := range qp.queues() {
-		if c, channel := cq.c, cq.channel; cq.goesWith(id) {
-			handles = append(handles, unsafe.Pointer(c))
-			restore = append(restore, func() { cq.c, cq.channel = c, channel })
-			cq.retire()
+		if cq.goesWith(id) {
+			handles = append(handles, unsafe.Pointer(cq.c))
+			restore = append(restore, cq.retire())
 		}
 	}
 	qp.c, qp.builder = nil, nil
@@ -200,6 +199,7 @@ func (id *ID) DestroyQP() error {
 	var errs []error
 	for _, cq := range qp.queues() {
 		cq.users--
+		cq.forgetSeen(qp.number)
 		switch {
 		case cq.id == id && cq.users > 0:
 			cq.id, cq.left = nil, true

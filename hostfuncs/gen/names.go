@@ -4,7 +4,7 @@ import "strings"
 
 // initialisms are the words that Go writes in capitals, and the few that are not split at underscores.
 var initialisms = map[string]string{
-	"abi": "ABI", "gid": "GID", "infiniband": "InfiniBand", "lid": "LID", "sm": "SM", "sq": "SQ", "srq": "SRQ", "wq": "WQ", "wqe": "WQE", "addr": "Addr", "ah": "AH", "cm": "CM", "cmp": "Cmp", "cq": "CQ", "dlid": "DLID", "ece": "ECE", "eec": "EEC", "id": "ID", "qkey": "QKey", "qpn": "QPN", "dgid": "DGID", "sgid": "SGID", "eecn": "EECN", "ep": "EP",
+	"abi": "ABI", "gid": "GID", "infiniband": "InfiniBand", "lid": "LID", "sm": "SM", "sq": "SQ", "srq": "SRQ", "wq": "WQ", "wqe": "WQE", "addr": "Addr", "ah": "AH", "cm": "CM", "cmp": "Cmp", "cq": "CQ", "dlid": "DLID", "ece": "ECE", "eec": "EEC", "id": "ID", "qkey": "QKey", "qpn": "QPN", "dgid": "DGID", "sgid": "SGID", "eecn": "EECN", "ep": "EP", "eventfd": "EventFD",
 	"grh": "GRH", "hugetlb": "HugeTLB", "ib": "IB", "ip": "IP", "ipoib": "IPoIB", "lkey": "LKey",
 	"mr": "MR", "mw": "MW", "ns": "NS", "pd": "PD", "qp": "QP", "rc": "RC", "rd": "RD", "rdd": "RDD",
 	"rdma": "RDMA", "rkey": "RKey", "rndv": "Rndv", "rnr": "RNR", "rtr": "RTR", "rts": "RTS", "sge": "SGE",

@@ -25,8 +25,8 @@ typedef uint32_t rdmarun_handle;
 /* A pointer as sges take it. */
 #define RDMARUN_ADDRESS(pointer) ((uint64_t)(uintptr_t)(pointer))
 
-#define RDMARUN_ABI_VERSION 0x10004 /* major << 16 | minor */
-#define RDMARUN_ABI_HASH 0x14732642u
+#define RDMARUN_ABI_VERSION 0x10005 /* major << 16 | minor */
+#define RDMARUN_ABI_HASH 0x4876ef0bu
 
 /* Port spaces. */
 enum rdmarun_port_space {
@@ -309,6 +309,21 @@ enum rdmarun_log_level {
 	RDMARUN_LOG_INFO = 1,
 	RDMARUN_LOG_WARN = 2,
 	RDMARUN_LOG_ERROR = 3,
+};
+
+/* What poll_set looks for and finds (poll(2)). */
+enum rdmarun_poll_events {
+	RDMARUN_POLL_IN = 1,
+	RDMARUN_POLL_PRI = 2,
+	RDMARUN_POLL_OUT = 4,
+	RDMARUN_POLL_ERR = 8,
+	RDMARUN_POLL_HUP = 16,
+	RDMARUN_POLL_NVAL = 32,
+};
+
+/* How an eventfd is read (eventfd(2)). */
+enum rdmarun_eventfd_flags {
+	RDMARUN_EFD_SEMAPHORE = 1,
 };
 
 /* What a negative result means: Linux's numbers, negated. */
@@ -903,6 +918,18 @@ struct rdmarun_timestamp {
 	uint64_t wallclock;
 };
 
+/* One of the things that poll_set waits for (struct pollfd). */
+struct rdmarun_poll_entry {
+	/* an event_channel, ep, cq or eventfd; 0 with PRI the default device, else nothing */
+	rdmarun_handle handle;
+	/* enum rdmarun_poll_events; what to look for: IN, PRI, OUT */
+	uint32_t events;
+	/* enum rdmarun_poll_events; what is there: of events, and ERR, HUP, NVAL unasked */
+	uint32_t revents;
+	/* 0 */
+	uint32_t reserved;
+};
+
 /* What a memory region shall be (the arguments of ibv_rereg_mr). */
 struct rdmarun_mr_change {
 	/* size of this struct as the guest knows it */
@@ -1179,6 +1206,11 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_wc, reserved) == 46, "offset of
 RDMARUN_ASSERT(sizeof(struct rdmarun_timestamp) == 16, "size of timestamp");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_timestamp, raw) == 0, "offset of timestamp.raw");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_timestamp, wallclock) == 8, "offset of timestamp.wallclock");
+RDMARUN_ASSERT(sizeof(struct rdmarun_poll_entry) == 16, "size of poll_entry");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_poll_entry, handle) == 0, "offset of poll_entry.handle");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_poll_entry, events) == 4, "offset of poll_entry.events");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_poll_entry, revents) == 8, "offset of poll_entry.revents");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_poll_entry, reserved) == 12, "offset of poll_entry.reserved");
 RDMARUN_ASSERT(sizeof(struct rdmarun_mr_change) == 32, "size of mr_change");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mr_change, struct_size) == 0, "offset of mr_change.struct_size");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mr_change, flags) == 4, "offset of mr_change.flags");
@@ -1893,6 +1925,46 @@ int32_t rdmarun_wait_async(rdmarun_handle ep, struct rdmarun_async_event *event,
  */
 RDMARUN_IMPORT(query_port)
 int32_t rdmarun_query_port(rdmarun_handle ep, uint32_t port, struct rdmarun_port_attr *attr);
+
+/*
+ * Waits until one of several things is there, and takes none of them (poll(2)). IN of an
+ * event_channel: an event of any endpoint. IN of an ep: an event of it; of a synchronous one what
+ * get_request or complete takes. IN of a cq: a completion; PRI of a cq: the event that req_notify
+ * asked for. PRI of an ep, or of 0: an asynchronous event of its device, or of the default device,
+ * for wait_async. IN of an eventfd: it is not 0; OUT: it can be added to. What is there is there
+ * again at the next call, until it is taken. A guest that has to wait for something of its own as
+ * well, or whose threads end each other's waits, adds an eventfd. Returns the number of entries
+ * whose revents is not 0; 0 when the time is over. EINVAL: too many entries, or events that there
+ * are not. ECANCELED: the guest was asked to stop. EMFILE: no descriptor is left to wait with. A
+ * handle that names nothing, or nothing that can be waited for, is no error: its revents is NVAL.
+ */
+RDMARUN_IMPORT(poll_set)
+int32_t rdmarun_poll_set(struct rdmarun_poll_entry *entries, uint32_t count, int64_t timeout_ns);
+
+/*
+ * Makes a counter that poll_set looks at (eventfd(2)): how one thread of a guest that has several
+ * ends the wait of another, before it waits. Returns the eventfd's handle. EINVAL: no such flag.
+ */
+RDMARUN_IMPORT(create_eventfd)
+int32_t rdmarun_create_eventfd(uint32_t initval, uint32_t flags);
+
+/* Frees an eventfd. */
+RDMARUN_IMPORT(destroy_eventfd)
+int32_t rdmarun_destroy_eventfd(rdmarun_handle eventfd);
+
+/*
+ * Adds to an eventfd (eventfd_write(3)). It never waits. EAGAIN: it would go beyond 2^64-2. EINVAL:
+ * 2^64-1.
+ */
+RDMARUN_IMPORT(eventfd_write)
+int32_t rdmarun_eventfd_write(rdmarun_handle eventfd, int64_t value);
+
+/*
+ * Takes what an eventfd holds, which is 0 then, or of a semaphore 1 (eventfd_read(3)). It never
+ * waits: poll_set does. EAGAIN: it is 0.
+ */
+RDMARUN_IMPORT(eventfd_read)
+int32_t rdmarun_eventfd_read(rdmarun_handle eventfd, uint64_t *value);
 
 
 #ifdef __cplusplus

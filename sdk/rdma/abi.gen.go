@@ -5,10 +5,10 @@ package rdma
 import "structs"
 
 // ABIVersion is the version of the ABI that this package was made for, major<<16 | minor.
-const ABIVersion = 0x10004
+const ABIVersion = 0x10005
 
 // ABIHash changes with every function, struct and constant of the ABI.
-const ABIHash = 0x14732642
+const ABIHash = 0x4876ef0b
 
 // Handle names an object of this guest's to the host.  0 is none.
 type Handle uint32
@@ -799,6 +799,42 @@ func (v LogLevel) String() string {
 	return unnamed("log_level", uint32(v))
 }
 
+// PollEvents: what poll_set looks for and finds (poll(2)).
+type PollEvents uint32
+
+const (
+	PollIn   PollEvents = 1
+	PollPri  PollEvents = 2
+	PollOut  PollEvents = 4
+	PollErr  PollEvents = 8
+	PollHup  PollEvents = 16
+	PollNval PollEvents = 32
+)
+
+func (v PollEvents) String() string {
+	return flagNames(uint32(v), []flagName{
+		{1, "IN"},
+		{2, "PRI"},
+		{4, "OUT"},
+		{8, "ERR"},
+		{16, "HUP"},
+		{32, "NVAL"},
+	})
+}
+
+// EventFDFlags: how an eventfd is read (eventfd(2)).
+type EventFDFlags uint32
+
+const (
+	EFDSemaphore EventFDFlags = 1
+)
+
+func (v EventFDFlags) String() string {
+	return flagNames(uint32(v), []flagName{
+		{1, "SEMAPHORE"},
+	})
+}
+
 // Errno: what a negative result means: Linux's numbers, negated.
 type Errno uint32
 
@@ -1272,6 +1308,15 @@ type Timestamp struct {
 	_         structs.HostLayout
 	Raw       uint64 // ticks of the device's clock, see query_rt_values; with COMPLETION_TIMESTAMP
 	Wallclock uint64 // nanoseconds since 1970; with COMPLETION_TIMESTAMP_WALLCLOCK
+}
+
+// PollEntry: One of the things that poll_set waits for (struct pollfd).
+type PollEntry struct {
+	_       structs.HostLayout
+	Handle  Handle     // an event_channel, ep, cq or eventfd; 0 with PRI the default device, else nothing
+	Events  PollEvents // what to look for: IN, PRI, OUT
+	Revents PollEvents // what is there: of events, and ERR, HUP, NVAL unasked
+	_       uint32
 }
 
 // MRChange: What a memory region shall be (the arguments of ibv_rereg_mr).

@@ -678,3 +678,41 @@ func abiWaitAsync(ep Handle, event *AsyncEvent, timeoutNS int64) int32
 //go:wasmimport rdma query_port
 //go:noescape
 func abiQueryPort(ep Handle, port uint32, attr *PortAttr) int32
+
+// abiPollSet: Waits until one of several things is there, and takes none of them (poll(2)). IN of
+// an event_channel: an event of any endpoint. IN of an ep: an event of it; of a synchronous one
+// what get_request or complete takes. IN of a cq: a completion; PRI of a cq: the event that
+// req_notify asked for. PRI of an ep, or of 0: an asynchronous event of its device, or of the
+// default device, for wait_async. IN of an eventfd: it is not 0; OUT: it can be added to. What is
+// there is there again at the next call, until it is taken. A guest that has to wait for something
+// of its own as well, or whose threads end each other's waits, adds an eventfd.
+//
+//go:wasmimport rdma poll_set
+//go:noescape
+func abiPollSet(entries *PollEntry, count uint32, timeoutNS int64) int32
+
+// abiCreateEventFD: Makes a counter that poll_set looks at (eventfd(2)): how one thread of a guest
+// that has several ends the wait of another, before it waits.
+//
+//go:wasmimport rdma create_eventfd
+//go:noescape
+func abiCreateEventFD(initval uint32, flags EventFDFlags) int32
+
+// abiDestroyEventFD: Frees an eventfd.
+//
+//go:wasmimport rdma destroy_eventfd
+//go:noescape
+func abiDestroyEventFD(eventfd Handle) int32
+
+// abiEventFDWrite: Adds to an eventfd (eventfd_write(3)). It never waits.
+//
+//go:wasmimport rdma eventfd_write
+//go:noescape
+func abiEventFDWrite(eventfd Handle, value int64) int32
+
+// abiEventFDRead: Takes what an eventfd holds, which is 0 then, or of a semaphore 1
+// (eventfd_read(3)). It never waits: poll_set does.
+//
+//go:wasmimport rdma eventfd_read
+//go:noescape
+func abiEventFDRead(eventfd Handle, value *uint64) int32
