@@ -24,8 +24,8 @@ export abstract class Memory {
 }
 
 /** major << 16 | minor */
-export const ABI_VERSION: u32 = 0x10004;
-export const ABI_HASH: u32 = 0x14732642;
+export const ABI_VERSION: u32 = 0x10005;
+export const ABI_HASH: u32 = 0x4876ef0b;
 
 // port_space: Port spaces.
 export const PS_IPOIB: u32 = 2;
@@ -613,6 +613,38 @@ export function log_level_name(value: u32): string {
     case 1: return "INFO";
     case 2: return "WARN";
     case 3: return "ERROR";
+  }
+  return "";
+}
+
+// poll_events: What poll_set looks for and finds (poll(2)).
+export const POLL_IN: u32 = 1;
+export const POLL_PRI: u32 = 2;
+export const POLL_OUT: u32 = 4;
+export const POLL_ERR: u32 = 8;
+export const POLL_HUP: u32 = 16;
+export const POLL_NVAL: u32 = 32;
+
+/** The name of a value of poll_events, "" for one that has none. */
+export function poll_events_name(value: u32): string {
+  switch (value) {
+    case 1: return "IN";
+    case 2: return "PRI";
+    case 4: return "OUT";
+    case 8: return "ERR";
+    case 16: return "HUP";
+    case 32: return "NVAL";
+  }
+  return "";
+}
+
+// eventfd_flags: How an eventfd is read (eventfd(2)).
+export const EFD_SEMAPHORE: u32 = 1;
+
+/** The name of a value of eventfd_flags, "" for one that has none. */
+export function eventfd_flags_name(value: u32): string {
+  switch (value) {
+    case 1: return "SEMAPHORE";
   }
   return "";
 }
@@ -2206,6 +2238,36 @@ export class Timestamp extends Memory {
   set wallclock(value: u64) { store<u64>(this.pointer, value, 8); }
 }
 
+/** One of the things that poll_set waits for (struct pollfd). */
+export class PollEntry extends Memory {
+  static readonly SIZE: i32 = 16;
+
+  constructor(count: i32 = 1) {
+    super(new StaticArray<u8>(count * 16), 16);
+  }
+
+  at(index: i32): PollEntry {
+    this.move(index);
+    return this;
+  }
+
+  /** an event_channel, ep, cq or eventfd; 0 with PRI the default device, else nothing */
+  get handle(): u32 { return load<u32>(this.pointer, 0); }
+  set handle(value: u32) { store<u32>(this.pointer, value, 0); }
+
+  /** a value of poll_events; what to look for: IN, PRI, OUT */
+  get events(): u32 { return load<u32>(this.pointer, 4); }
+  set events(value: u32) { store<u32>(this.pointer, value, 4); }
+
+  /** a value of poll_events; what is there: of events, and ERR, HUP, NVAL unasked */
+  get revents(): u32 { return load<u32>(this.pointer, 8); }
+  set revents(value: u32) { store<u32>(this.pointer, value, 8); }
+
+  /** 0 */
+  get reserved(): u32 { return load<u32>(this.pointer, 12); }
+  set reserved(value: u32) { store<u32>(this.pointer, value, 12); }
+}
+
 /** What a memory region shall be (the arguments of ibv_rereg_mr). */
 export class MrChange extends Memory {
   static readonly SIZE: i32 = 32;
@@ -2952,4 +3014,44 @@ export declare function wait_async(ep: Handle, event: usize, timeout_ns: i64): i
  */
 @external("rdma", "query_port")
 export declare function query_port(ep: Handle, port: u32, attr: usize): i32;
+
+/**
+ * Waits until one of several things is there, and takes none of them (poll(2)). IN of an
+ * event_channel: an event of any endpoint. IN of an ep: an event of it; of a synchronous one what
+ * get_request or complete takes. IN of a cq: a completion; PRI of a cq: the event that req_notify
+ * asked for. PRI of an ep, or of 0: an asynchronous event of its device, or of the default device,
+ * for wait_async. IN of an eventfd: it is not 0; OUT: it can be added to. What is there is there
+ * again at the next call, until it is taken. A guest that has to wait for something of its own as
+ * well, or whose threads end each other's waits, adds an eventfd. Returns the number of entries
+ * whose revents is not 0; 0 when the time is over. EINVAL: too many entries, or events that there
+ * are not. ECANCELED: the guest was asked to stop. EMFILE: no descriptor is left to wait with. A
+ * handle that names nothing, or nothing that can be waited for, is no error: its revents is NVAL.
+ */
+@external("rdma", "poll_set")
+export declare function poll_set(entries: usize, count: u32, timeout_ns: i64): i32;
+
+/**
+ * Makes a counter that poll_set looks at (eventfd(2)): how one thread of a guest that has several
+ * ends the wait of another, before it waits. Returns the eventfd's handle. EINVAL: no such flag.
+ */
+@external("rdma", "create_eventfd")
+export declare function create_eventfd(initval: u32, flags: u32): i32;
+
+/** Frees an eventfd. */
+@external("rdma", "destroy_eventfd")
+export declare function destroy_eventfd(eventfd: Handle): i32;
+
+/**
+ * Adds to an eventfd (eventfd_write(3)). It never waits. EAGAIN: it would go beyond 2^64-2. EINVAL:
+ * 2^64-1.
+ */
+@external("rdma", "eventfd_write")
+export declare function eventfd_write(eventfd: Handle, value: i64): i32;
+
+/**
+ * Takes what an eventfd holds, which is 0 then, or of a semaphore 1 (eventfd_read(3)). It never
+ * waits: poll_set does. EAGAIN: it is 0.
+ */
+@external("rdma", "eventfd_read")
+export declare function eventfd_read(eventfd: Handle, value: usize): i32;
 

@@ -8,8 +8,8 @@
 pub type Handle = u32;
 
 /// major << 16 | minor
-pub const ABI_VERSION: u32 = 0x10004;
-pub const ABI_HASH: u32 = 0x14732642;
+pub const ABI_VERSION: u32 = 0x10005;
+pub const ABI_HASH: u32 = 0x4876ef0b;
 
 // port_space: Port spaces.
 pub const PS_IPOIB: u32 = 2;
@@ -597,6 +597,38 @@ pub fn log_level_name(value: u32) -> &'static str {
         1 => "INFO",
         2 => "WARN",
         3 => "ERROR",
+        _ => "",
+    }
+}
+
+// poll_events: What poll_set looks for and finds (poll(2)).
+pub const POLL_IN: u32 = 1;
+pub const POLL_PRI: u32 = 2;
+pub const POLL_OUT: u32 = 4;
+pub const POLL_ERR: u32 = 8;
+pub const POLL_HUP: u32 = 16;
+pub const POLL_NVAL: u32 = 32;
+
+/// The name of a value of poll_events, "" for one that has none.
+pub fn poll_events_name(value: u32) -> &'static str {
+    match value {
+        1 => "IN",
+        2 => "PRI",
+        4 => "OUT",
+        8 => "ERR",
+        16 => "HUP",
+        32 => "NVAL",
+        _ => "",
+    }
+}
+
+// eventfd_flags: How an eventfd is read (eventfd(2)).
+pub const EFD_SEMAPHORE: u32 = 1;
+
+/// The name of a value of eventfd_flags, "" for one that has none.
+pub fn eventfd_flags_name(value: u32) -> &'static str {
+    match value {
+        1 => "SEMAPHORE",
         _ => "",
     }
 }
@@ -1498,6 +1530,30 @@ impl Default for Timestamp {
     }
 }
 
+/// One of the things that poll_set waits for (struct pollfd).
+#[derive(Clone, Copy)]
+#[repr(C, align(4))]
+pub struct PollEntry {
+    /// an event_channel, ep, cq or eventfd; 0 with PRI the default device, else nothing
+    pub handle: Handle,
+    /// a value of poll_events; what to look for: IN, PRI, OUT
+    pub events: u32,
+    /// a value of poll_events; what is there: of events, and ERR, HUP, NVAL unasked
+    pub revents: u32,
+    /// 0
+    pub reserved: u32,
+}
+
+const _: () = assert!(core::mem::size_of::<PollEntry>() == 16);
+
+impl Default for PollEntry {
+    /// All of it 0.
+    fn default() -> Self {
+        // All fields are integers.
+        unsafe { core::mem::zeroed() }
+    }
+}
+
 /// What a memory region shall be (the arguments of ibv_rereg_mr).
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
@@ -1980,4 +2036,33 @@ extern "C" {
     /// Writes what a port of a device is (ibv_query_port(3)). EINVAL: the device has no such port.
     /// ENODEV: there is no device, or the endpoint is not on one. EIO: it was removed.
     pub fn query_port(ep: Handle, port: u32, attr: *mut PortAttr) -> i32;
+
+    /// Waits until one of several things is there, and takes none of them (poll(2)). IN of an
+    /// event_channel: an event of any endpoint. IN of an ep: an event of it; of a synchronous one
+    /// what get_request or complete takes. IN of a cq: a completion; PRI of a cq: the event that
+    /// req_notify asked for. PRI of an ep, or of 0: an asynchronous event of its device, or of the
+    /// default device, for wait_async. IN of an eventfd: it is not 0; OUT: it can be added to. What
+    /// is there is there again at the next call, until it is taken. A guest that has to wait for
+    /// something of its own as well, or whose threads end each other's waits, adds an eventfd.
+    /// Returns the number of entries whose revents is not 0; 0 when the time is over. EINVAL: too
+    /// many entries, or events that there are not. ECANCELED: the guest was asked to stop. EMFILE:
+    /// no descriptor is left to wait with. A handle that names nothing, or nothing that can be
+    /// waited for, is no error: its revents is NVAL.
+    pub fn poll_set(entries: *mut PollEntry, count: u32, timeout_ns: i64) -> i32;
+
+    /// Makes a counter that poll_set looks at (eventfd(2)): how one thread of a guest that has
+    /// several ends the wait of another, before it waits. Returns the eventfd's handle. EINVAL: no
+    /// such flag.
+    pub fn create_eventfd(initval: u32, flags: u32) -> i32;
+
+    /// Frees an eventfd.
+    pub fn destroy_eventfd(eventfd: Handle) -> i32;
+
+    /// Adds to an eventfd (eventfd_write(3)). It never waits. EAGAIN: it would go beyond 2^64-2.
+    /// EINVAL: 2^64-1.
+    pub fn eventfd_write(eventfd: Handle, value: i64) -> i32;
+
+    /// Takes what an eventfd holds, which is 0 then, or of a semaphore 1 (eventfd_read(3)). It
+    /// never waits: poll_set does. EAGAIN: it is 0.
+    pub fn eventfd_read(eventfd: Handle, value: *mut u64) -> i32;
 }
