@@ -12,32 +12,54 @@ import (
 	"rdmarun/host/guest"
 	"rdmarun/host/lab"
 	"rdmarun/host/lab/agent"
+	"rdmarun/host/scenario/diag"
 	"rdmarun/rdmacore"
 )
 
-const agentLong = `Play roles for a controller, "rdmarun run --lab", at the other end of standard input and
-output.  Controllers start agents on the hosts of a lab themselves, by ssh or another
-launcher; nobody need call this.
+const agentLong = `Play roles for controllers, "rdmarun run --lab" or "--nats", with the rights of the user that
+it runs as.  An agent opens no port, and does what its controller sends and nothing else:
+scenarios, and guests in their sandbox; it starts no program of the host.
 
-An agent does what its controller sends and nothing else, with the rights of the user
-that it runs as.  It opens no port.  When its controller ends, or the connection to it,
-what runs is ended, everything is freed, and the agent ends, too.`
+With --stdio it serves one controller at the other end of standard input and output.
+Controllers start such agents on the hosts of a lab themselves, by ssh or another
+launcher.  When its controller ends, or the connection to it, what runs is ended,
+everything is freed, and the agent ends, too.
+
+With --join it waits on a NATS server for controllers, by its name and labels, and serves
+one run at a time, each in a process of its own.  Whoever may speak there may ask for it,
+so let the server ask for a password, a key or a certificate.
+
+--allow is what the owner of the host allows: the providers soft and verbs, guests, and
+measure (steps which send as much as they can); otherwise all of it.`
+
+const agentExample = `  ssh HOST rdmarun agent --stdio    # what "rdmarun run --lab" does
+  rdmarun agent --join nats://lab.example --creds lab.creds --name a --label rack=r1
+  RDMARUN_JOIN=nats://lab:PASSWORD@lab.example rdmarun agent --allow soft,guests`
 
 func newAgentCommand(a *app) *cobra.Command {
-	stdio := false
+	stdio, allow, joining := false, []string(nil), joinFlags{}
 	command := &cobra.Command{
-		Use:     "agent --stdio",
-		Short:   "Play roles on this host for a controller",
+		Use:     "agent {--stdio | --join URL}",
+		Short:   "Play roles on this host for controllers",
 		Long:    agentLong,
-		Example: "  ssh HOST rdmarun agent --stdio    # what `rdmarun run --lab` does",
+		Example: agentExample,
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if !stdio {
-				return withHint(usageError("an agent needs a way to its controller"), "--stdio: standard input and output")
+			for _, word := range allow {
+				if !slices.Contains(lab.Allowable(), word) {
+					return withHint(usageError("--allow: there is no word %q", word), diag.OneOf(word, lab.Allowable()))
+				}
+			}
+			switch {
+			case stdio: // also where the configuration has a server
+			case joining.nats.url != "":
+				return joining.serve(command.Context(), a, allow)
+			default:
+				return withHint(usageError("an agent needs a way to its controller"), "--stdio: standard input and output; --join URL: a NATS server")
 			}
 			closing := func() error { return errors.Join(os.Stdin.Close(), os.Stdout.Close()) }
 			err := agent.Serve(command.Context(), a.stdin, a.stdout, closing, agent.Config{
-				Version: buildVersion().Version, Open: a.openProvider,
+				Version: buildVersion().Version, Open: a.openProvider, Allow: allow,
 				GuestCache: a.env[guest.CacheVariable], Warn: a.warn, Examine: examineHost, Die: func() { os.Exit(int(exitEnvironment)) },
 			})
 			if err != nil {
@@ -46,7 +68,10 @@ func newAgentCommand(a *app) *cobra.Command {
 			return nil
 		},
 	}
-	command.Flags().BoolVar(&stdio, "stdio", false, "speak with the controller over standard input and output")
+	command.Flags().BoolVar(&stdio, "stdio", false, "speak with one controller over standard input and output")
+	command.Flags().StringSliceVar(&allow, "allow", nil, "what controllers may use of this host: soft, verbs, guests, measure (default: all)")
+	completeFlag(command, "allow", cobra.FixedCompletions(lab.Allowable(), cobra.ShellCompDirectiveNoFileComp))
+	joining.register(command)
 	return command
 }
 

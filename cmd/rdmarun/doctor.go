@@ -32,7 +32,7 @@ Use it first when "rdmarun devices" misses a device or registrations fail.
 With --peer HOST it also asks rdma_cm for the way to another host: which device,
 source address, GID and MTU a connection would have.
 
-With --lab FILE it does all that on each host of a lab at once: a row for each with its
+With --lab FILE, or --nats URL, it does all that on each host of a lab at once: a row for each with its
 device, address, MTU and clock, what to type where something is wrong, and a connection
 of each with each other, with packets of full size.
 
@@ -49,7 +49,7 @@ type diagnosis struct {
 }
 
 func newDoctorCommand(a *app) *cobra.Command {
-	format, peer, labFile := newFormatFlag("text", "json"), "", ""
+	format, peer, hosts := newFormatFlag("text", "json"), "", labFlags{}
 	command := &cobra.Command{
 		Use:     "doctor",
 		Short:   "Say why RDMA will not work here, and what to type",
@@ -57,8 +57,8 @@ func newDoctorCommand(a *app) *cobra.Command {
 		Example: "  rdmarun doctor\n  rdmarun doctor --peer 192.0.2.2\n  rdmarun doctor --lab lab.yaml\n  rdmarun doctor --format json | jq '.checks[] | select(.status == \"fail\")'",
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if labFile != "" {
-				return a.doctorLab(command.Context(), labFile, format.value)
+			if hosts.active() {
+				return a.doctorLab(command.Context(), &hosts, format.value)
 			}
 			result := diagnosis{Version: doctorVersion, OK: true, Checks: doctor.Examine(command.Context(), thisMachine(peer))}
 			for _, finding := range result.Checks {
@@ -79,8 +79,11 @@ func newDoctorCommand(a *app) *cobra.Command {
 	format.register(command)
 	command.Flags().StringVar(&peer, "peer", "", "also look for the way to this host, by name or address")
 	completeFlag(command, "peer", cobra.NoFileCompletions)
-	command.Flags().StringVar(&labFile, "lab", "", "look at each host of this lab file, and whether each reaches each other")
-	command.MarkFlagsMutuallyExclusive("peer", "lab")
+	command.Flags().StringVar(&hosts.file, "lab", "", "look at each host of this lab file, and whether each reaches each other")
+	hosts.nats.register(command, "nats", "look at the hosts whose agents wait on the NATS server at this URL, or those of them that --lab names")
+	for _, name := range []string{"lab", "nats"} {
+		command.MarkFlagsMutuallyExclusive("peer", name)
+	}
 	return command
 }
 

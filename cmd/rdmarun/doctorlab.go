@@ -18,7 +18,6 @@ import (
 	"rdmarun/host/printable"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
-	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
@@ -54,19 +53,17 @@ type pairDiagnosis struct {
 const examineTime = 2 * time.Minute
 
 // doctorLab looks at each host of a lab, and whether each reaches each other.
-func (a *app) doctorLab(ctx context.Context, path, format string) error {
-	read, wrong := lab.Read(path)
-	if wrong.Len() > 0 {
-		if err := wrong.Render(a.stderr, diag.Painter{}); err != nil {
-			return err
-		}
-		return reported(exitUsage)
-	}
-	result, err := a.examineLab(ctx, read)
+func (a *app) doctorLab(ctx context.Context, flags *labFlags, format string) error {
+	defer flags.end()
+	read, err := flags.read(ctx, a)
 	if err != nil {
 		return err
 	}
-	if err := a.examinePairs(ctx, path, read, result); err != nil {
+	result, err := a.examineLab(ctx, flags, read)
+	if err != nil {
+		return err
+	}
+	if err := a.examinePairs(ctx, flags, result); err != nil {
 		return err
 	}
 	if format == "json" {
@@ -81,12 +78,14 @@ func (a *app) doctorLab(ctx context.Context, path, format string) error {
 }
 
 // examineLab starts an agent on each host and has it look.
-func (a *app) examineLab(ctx context.Context, read *lab.Lab) (*labDiagnosis, error) {
+func (a *app) examineLab(ctx context.Context, flags *labFlags, read *lab.Lab) (*labDiagnosis, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, withExit(exitEnvironment, err)
 	}
-	controller, failures := control.Start(ctx, read.Hosts, a.launcher(program))
+	launcher := a.launcher(program)
+	launcher.Standing = flags.joined
+	controller, failures := control.Start(ctx, read.Hosts, launcher)
 	if controller == nil {
 		return nil, withExit(exitEnvironment, failures)
 	}
@@ -136,7 +135,7 @@ func (m *meshes) Record(r *record.Record) error {
 }
 
 // examinePairs connects each host that has come to each other.
-func (a *app) examinePairs(ctx context.Context, path string, read *lab.Lab, result *labDiagnosis) error {
+func (a *app) examinePairs(ctx context.Context, flags *labFlags, result *labDiagnosis) error {
 	var names []string
 	for _, row := range result.Hosts {
 		if row.Error == "" {
@@ -166,9 +165,11 @@ func (a *app) examinePairs(ctx context.Context, path string, read *lab.Lab, resu
 	}
 	found := &meshes{}
 	run := newRunFlags()
-	run.lab = labFlags{file: path, places: []string{"node=" + strings.Join(names, ",")}}
+	run.lab = labFlags{file: flags.file, lab: flags.lab, joined: flags.joined, nats: flags.nats}
+	if err := run.lab.lab.Override("node=" + strings.Join(names, ",")); err != nil {
+		return err
+	}
 	run.params.given = []string{"nodes=" + strconv.Itoa(len(names))}
-	run.shared.wait = examineTime
 	config := scenario.RunConfig{
 		ProviderName: testbed.Soft, FilesChoose: true, Link: rdmacore.LinkUDP, TimeScale: 1, Repeat: 1, Warn: a.warn, Consumers: []record.Consumer{found},
 	}

@@ -43,9 +43,18 @@ type overLab struct {
 
 func startOverLab(t *testing.T, words ...string) *overLab {
 	t.Helper()
+	return startRdmarun(t, append([]string{"run"}, words...)...)
+}
+
+// startRdmarun starts rdmarun, which has ended when the test does.
+func startRdmarun(t *testing.T, words ...string) *overLab {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), programPatience)
-	t.Cleanup(cancel)
-	run := &overLab{Cmd: exec.CommandContext(ctx, os.Args[0], append([]string{"run"}, words...)...)}
+	run := &overLab{Cmd: exec.CommandContext(ctx, os.Args[0], words...)}
+	t.Cleanup(func() {
+		cancel()
+		_ = run.Wait()
+	})
 	run.Env = append(os.Environ(), runAsRdmarun+"=1")
 	run.Stdout, run.Stderr = &run.output, &run.output
 	if err := run.Start(); err != nil {

@@ -14,8 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rdmarun/host/bus/tunnel"
 	"rdmarun/host/lab"
 	"rdmarun/host/lab/control"
+	"rdmarun/host/lab/join"
 	"rdmarun/host/lab/launch"
 	"rdmarun/host/pack"
 	"rdmarun/host/record"
@@ -30,15 +32,42 @@ import (
 type labFlags struct {
 	file    string
 	places  []string
-	lab     *lab.Lab // once it is read
+	nats    natsFlags
+	lab     *lab.Lab  // once it is read
+	joined  *join.Lab // once it is connected; nil for a lab of which no host has joined a NATS server
+	wait    func() time.Duration
 	changed func(flag string) bool
+	// close ends what read has opened; nil: nothing.
+	close func()
 }
 
 func (f *labFlags) register(command *cobra.Command) {
 	set := command.Flags()
 	set.StringVar(&f.file, "lab", "", "play the roles on the hosts of this lab file, each by an agent that is started there")
-	set.StringArrayVar(&f.places, "place", nil, "the host of a role of the lab: ROLE=HOST, or ROLE=HOST,HOST for the instances of a counted role (repeatable)")
+	set.StringArrayVar(&f.places, "place", nil, "the host of a role of the lab: ROLE=HOST, ROLE=HOST,HOST for the instances of a counted role, ROLE=LABEL=VALUE for hosts with that label; several with commas between (repeatable)")
+	f.nats.register(command, "nats", "play the roles on the agents that wait on the NATS server at this URL, or those of them that --lab names")
 	f.changed = command.Flags().Changed
+}
+
+// active tells whether agents on hosts play the roles.
+func (f *labFlags) active() bool { return f.file != "" || f.nats.url != "" }
+
+// isSet tells whether the user has set a flag.
+func (f *labFlags) isSet(flag string) bool { return f.changed != nil && f.changed(flag) }
+
+// end ends what the lab has needed.
+func (f *labFlags) end() {
+	if f.close != nil {
+		f.close()
+	}
+}
+
+// named is the lab in errors.
+func (f *labFlags) named() string {
+	if f.file != "" {
+		return f.file
+	}
+	return tunnel.Where(f.nats.url)
 }
 
 // controllerName is what the other processes call this one.
@@ -49,6 +78,14 @@ func (f *labFlags) rerun(add func(flag, value string)) {
 	if f.file != "" {
 		add("--lab", f.file)
 	}
+	if f.nats.url != "" {
+		add("--nats", tunnel.Where(f.nats.url))
+	}
+	for _, word := range natsWords {
+		if file := f.nats.files()[word]; file != "" {
+			add("--"+word, file)
+		}
+	}
 	for _, place := range f.places {
 		add("--place", place)
 	}
@@ -57,9 +94,9 @@ func (f *labFlags) rerun(add func(flag, value string)) {
 // check refuses what a run over hosts cannot have.
 func (f *labFlags) check(run *runFlags) error {
 	switch {
-	case f.file == "" && len(f.places) > 0:
-		return withHint(usageError("--place: there is no lab"), "--lab FILE says which hosts there are")
-	case f.file == "":
+	case !f.active() && len(f.places) > 0:
+		return withHint(usageError("--place: there is no lab"), "--lab FILE says which hosts there are, --nats URL where agents wait")
+	case !f.active():
 		return nil
 	case len(run.shared.roles) > 0:
 		return usageError("--lab and --role: with a lab, its agents play all roles")
@@ -85,17 +122,29 @@ type hosted struct {
 	control *control.Controller
 }
 
-// read reads the lab file.
-func (f *labFlags) read(a *app) (*lab.Lab, error) {
+// read reads the lab file, and asks agents that have joined what they say of themselves.
+func (f *labFlags) read(ctx context.Context, a *app) (*lab.Lab, error) {
 	if f.lab != nil {
 		return f.lab, nil
 	}
-	read, wrong := lab.Read(f.file)
-	if wrong.Len() > 0 {
-		if err := wrong.Render(a.stderr, diag.Painter{}); err != nil {
+	read := &lab.Lab{Groups: make(map[string][]string), Place: make(map[string]lab.Placement)}
+	if f.file != "" {
+		var wrong *diag.List
+		if read, wrong = lab.Read(f.file); wrong.Len() > 0 {
+			if err := wrong.Render(a.stderr, diag.Painter{}); err != nil {
+				return nil, err
+			}
+			return nil, reported(exitUsage)
+		}
+	}
+	var err error
+	if f.joined, err = f.standing(a, read); err != nil {
+		return nil, err
+	}
+	if f.joined != nil {
+		if err := f.gather(ctx, read); err != nil {
 			return nil, err
 		}
-		return nil, reported(exitUsage)
 	}
 	for _, text := range f.places {
 		if err := read.Override(text); err != nil {
@@ -107,8 +156,8 @@ func (f *labFlags) read(a *app) (*lab.Lab, error) {
 }
 
 // plan places the roles of the cases.
-func (f *labFlags) plan(a *app, config *scenario.RunConfig, cases []scenario.Selected) (*hosted, error) {
-	read, err := f.read(a)
+func (f *labFlags) plan(ctx context.Context, a *app, config *scenario.RunConfig, cases []scenario.Selected) (*hosted, error) {
+	read, err := f.read(ctx, a)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +172,7 @@ func (f *labFlags) plan(a *app, config *scenario.RunConfig, cases []scenario.Sel
 			}
 			host, err := read.HostOf(lab.Role{Name: role.Name, Group: role.Group, Index: role.Index, Number: len(h.players)})
 			if err != nil {
-				return nil, withHint(usageError("%s: %w", f.file, err), fmt.Sprintf("place: {%s: HOST} in the lab file, or --place %s=HOST", role.Written(), role.Written()))
+				return nil, withHint(usageError("%s: %w", f.named(), err), fmt.Sprintf("place: {%s: HOST} in the lab file, or --place %s=HOST", role.Written(), role.Written()))
 			}
 			h.players[role.Name] = host
 			h.roles[host] = append(h.roles[host], role.Name)
@@ -154,10 +203,10 @@ func (f *labFlags) plan(a *app, config *scenario.RunConfig, cases []scenario.Sel
 
 // open starts the agents and gives each its part; closing ends them.
 func (f *labFlags) open(ctx context.Context, a *app, run *runFlags, config *scenario.RunConfig, cases []scenario.Selected) (closing func() error, err error) {
-	if config.Link == rdmacore.LinkLocal && !f.changed("link") {
+	if config.Link == rdmacore.LinkLocal && !f.isSet("link") {
 		config.Link = rdmacore.LinkUDP // what reaches another host
 	}
-	h, err := f.plan(a, config, cases)
+	h, err := f.plan(ctx, a, config, cases)
 	if err != nil {
 		return nil, err
 	}
@@ -165,12 +214,14 @@ func (f *labFlags) open(ctx context.Context, a *app, run *runFlags, config *scen
 	if err != nil {
 		return nil, withExit(exitEnvironment, err)
 	}
-	h.control, err = control.Start(ctx, h.hosts, a.launcher(program))
+	launcher := a.launcher(program)
+	launcher.Standing = f.joined
+	h.control, err = control.Start(ctx, h.hosts, launcher)
 	if err != nil {
 		if h.control != nil {
 			h.control.Close()
 		}
-		return nil, withExit(exitEnvironment, err)
+		return nil, withExit(exitEnvironment, hinted(err))
 	}
 	closing = func() error {
 		config.Party.Close()
@@ -186,18 +237,30 @@ func (f *labFlags) open(ctx context.Context, a *app, run *runFlags, config *scen
 			Name: controllerName, Server: h.control.Server(), Members: h.control.Members(), Silence: lab.Silence, Why: h.control.Why,
 		},
 	}
-	waiting, cancel := context.WithTimeoutCause(ctx, run.shared.wait, fmt.Errorf("it is not ready within --wait %s", run.shared.wait))
+	waiting, cancel := context.WithTimeoutCause(ctx, readyTime, fmt.Errorf("it is not ready within %s", readyTime))
 	defer cancel()
 	if err := h.order(waiting, a, run, config); err != nil {
-		return nil, errors.Join(withExit(exitEnvironment, err), closing())
+		return nil, errors.Join(withExit(exitEnvironment, hinted(err)), closing())
 	}
 	for host, clock := range h.control.Clocks(waiting) {
 		ahead[host] = clock.Ahead
 	}
 	if err := config.Party.Meet(waiting, h.cases); err != nil {
-		return nil, errors.Join(withExit(exitEnvironment, fmt.Errorf("--lab %s: %w", f.file, err)), closing())
+		return nil, errors.Join(withExit(exitEnvironment, fmt.Errorf("%s: %w", f.named(), err)), closing())
 	}
 	return closing, nil
+}
+
+// readyTime bounds how long hosts may take for all that is before the first case.
+const readyTime = 2 * time.Minute
+
+// hinted adds what is to be done about hosts that cannot take part: of many, the first.
+func hinted(err error) error {
+	var failed *control.HostError
+	if errors.As(err, &failed) && failed.Hint() != "" {
+		return withHint(err, failed.Hint())
+	}
+	return err
 }
 
 // launcher is how agents are started; what a host prints goes to standard error.

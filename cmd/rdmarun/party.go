@@ -34,21 +34,25 @@ func (f *partyFlags) register(command *cobra.Command) {
 	set.StringArrayVar(&f.roles, "role", nil, "play this role only; other processes, started alike, play the others (repeatable)")
 	set.StringArrayVar(&f.peers, "peer", nil, "where a role of another process is: ROLE=ADDRESS (repeatable); the process without it waits for the others")
 	set.StringVar(&f.meet, "meet", strconv.Itoa(meetPort), "TCP port of this host, or ADDRESS:PORT for those of other hosts, where the processes of a run meet")
-	set.DurationVar(&f.wait, "wait", time.Minute, "time for the processes of all roles to come")
+	set.DurationVar(&f.wait, "wait", time.Minute, "time for the processes of all roles to come; with --lab or --nats, for agents that serve other runs (default there: none)")
 }
 
-// party reads the flags; nil where this process plays all roles.
-func (f *partyFlags) party(command *cobra.Command) (*scenario.Party, error) {
+// party reads the flags; nil where this process plays all roles, or agents do.
+func (f *partyFlags) party(command *cobra.Command, agents bool) (*scenario.Party, error) {
+	if f.wait <= 0 {
+		return nil, usageError("--wait %s: more than nothing", f.wait)
+	}
 	if len(f.roles) == 0 {
-		for _, name := range []string{"peer", "meet", "wait"} {
+		alone := []string{"peer", "meet"}
+		if !agents {
+			alone = append(alone, "wait")
+		}
+		for _, name := range alone {
 			if command.Flags().Changed(name) {
 				return nil, withHint(usageError("--%s: this process plays all roles, and needs no other", name), "--role NAME leaves the others to other processes")
 			}
 		}
 		return nil, nil
-	}
-	if f.wait <= 0 {
-		return nil, usageError("--wait %s: more than nothing", f.wait)
 	}
 	host, port, err := f.meetingPlace()
 	if err != nil {

@@ -44,7 +44,9 @@ const runExample = `  rdmarun run scenarios/rping.yaml
   rdmarun run --failed
   rdmarun run scenarios/interop/rping-client.yaml -P verbs -p peer=192.0.2.1
   rdmarun run --link udp --role server scenarios/rping.yaml                           # in one terminal,
-  rdmarun run --link udp --role client --peer server=127.0.0.1 scenarios/rping.yaml   # and in another`
+  rdmarun run --link udp --role client --peer server=127.0.0.1 scenarios/rping.yaml   # and in another
+  rdmarun run --lab lab.yaml scenarios/rping.yaml
+  rdmarun run --nats nats://lab.example --place server=a,client=b scenarios/rping.yaml`
 
 func newRunCommand(a *app) *cobra.Command {
 	flags := newRunFlags()
@@ -55,7 +57,8 @@ func newRunCommand(a *app) *cobra.Command {
 		Example: runExample,
 		RunE: func(command *cobra.Command, args []string) error {
 			flags.chosen = command.Flags().Changed("provider")
-			party, err := flags.shared.party(command)
+			flags.lab.wait = func() time.Duration { return flags.shared.wait }
+			party, err := flags.shared.party(command, flags.lab.active())
 			if err != nil {
 				return err
 			}
@@ -77,8 +80,9 @@ func runScenarios(ctx context.Context, a *app, flags *runFlags, party *scenario.
 	if err := errors.Join(flags.shared.check(flags, &config), flags.lab.check(flags)); err != nil {
 		return err
 	}
-	if flags.lab.file != "" {
-		read, err := flags.lab.read(a)
+	defer flags.lab.end()
+	if flags.lab.active() {
+		read, err := flags.lab.read(ctx, a)
 		if err != nil {
 			return err
 		}
@@ -112,7 +116,7 @@ func runChecked(ctx context.Context, a *app, flags *runFlags, config scenario.Ru
 	if err != nil {
 		return err
 	}
-	if flags.lab.file == "" {
+	if !flags.lab.active() {
 		closeProvider, err := a.openProvider(flags.provider, &config)
 		if err != nil {
 			return err
@@ -164,7 +168,7 @@ func runChecked(ctx context.Context, a *app, flags *runFlags, config scenario.Ru
 		return errors.Join(err, outputs.Close())
 	}
 	defer endPlan()
-	if flags.lab.file != "" {
+	if flags.lab.active() {
 		closeLab, err := flags.lab.open(ctx, a, flags, &config, cases)
 		if err != nil {
 			progress.end()
@@ -261,7 +265,7 @@ var runGroups = []flagGroup{
 	{"Select", []string{"tags", "id", "failed", "shard", "allow-empty", "dry-run"}},
 	{"Target", []string{"param", "params", "provider", "device", "gid", "seed", "link"}},
 	{"Several processes", []string{"role", "peer", "meet", "wait", "fabric"}},
-	{"Several hosts", []string{"lab", "place"}},
+	{"Several hosts", []string{"lab", "place", "nats", "creds", "nkey", "tlsca", "tlscert", "tlskey"}},
 	{"Output", []string{"out", "out-dir", "capture", "capture-snaplen", "baseline", "save-baseline", "verbose", "quiet", "units", "color", "log-file", "log-format"}},
 	{"Limits", []string{"timeout", "stall-timeout", "time-scale", "jobs", "repeat", "retries", "fail-fast", "strict", "no-thresholds"}},
 }

@@ -10,9 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"rdmarun/host/bus/bustest"
 	"rdmarun/host/guest"
 	"rdmarun/internal/address"
 	"rdmarun/internal/toolchain"
@@ -25,13 +27,16 @@ func TestMain(m *testing.M) {
 	if os.Getenv(runAsRdmarun) != "" {
 		main()
 	}
-	testscript.Main(m, map[string]func(){"rdmarun": main})
+	testscript.Main(m, map[string]func(){"rdmarun": main, "nats-server": bustest.Main})
 }
 
 // TestScripts runs testdata/script/*.txtar, each the manual of one behaviour of the command line; the
 // first word of a file's name is the subcommand.  What the scripts have beside testscript's own words:
 //
 //	exits CODE COMMAND ARGUMENT...   run a command that must exit with exactly that code
+//	until COMMAND ARGUMENT...        run a command again and again until it succeeds, for at most a minute
+//	listens ADDRESS                  wait, for at most a minute, until somebody listens at this TCP address
+//	exec nats-server ARGUMENT... &   a NATS server with its own flags
 //	$PROJECT                         the project's folder, for its scenarios and guests
 //	$PORT                            a TCP port of 127.0.0.1 that nobody has
 //	[guest:NAME]                     the guest guests/NAME.wasm was built ("make guests")
@@ -72,7 +77,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GOPROXY", "off")
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": scriptExits},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": scriptExits, "until": scriptUntil, "listens": scriptListens},
 		Condition: func(condition string) (bool, error) {
 			return scriptCondition(project, condition)
 		},
@@ -98,6 +103,42 @@ func scriptExits(ts *testscript.TestScript, negated bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, expected %d", got, want)
 	}
+}
+
+// scriptPatience bounds what a script waits for.
+const scriptPatience = time.Minute
+
+// again calls try until it returns nil.
+func again(ts *testscript.TestScript, what string, try func() error) {
+	for end := time.Now().Add(scriptPatience); ; time.Sleep(20 * time.Millisecond) {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+func scriptUntil(ts *testscript.TestScript, negated bool, args []string) {
+	if negated || len(args) == 0 {
+		ts.Fatalf("usage: until COMMAND ARGUMENT...")
+	}
+	again(ts, "until", func() error { return ts.Exec(args[0], args[1:]...) })
+}
+
+func scriptListens(ts *testscript.TestScript, negated bool, args []string) {
+	if negated || len(args) != 1 {
+		ts.Fatalf("usage: listens ADDRESS")
+	}
+	again(ts, "listens", func() error {
+		conn, err := net.Dial("tcp", args[0])
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
 }
 
 func scriptCondition(project, condition string) (bool, error) {

@@ -25,6 +25,8 @@ type Lab struct {
 	Groups map[string][]string
 	// Place says which hosts play which roles.
 	Place map[string]Placement
+	// NATS is the URL of the server that agents have joined; "" where the file does not say.
+	NATS string
 }
 
 // Host is a host and how it is reached.
@@ -32,6 +34,8 @@ type Host struct {
 	Name string
 	// SSH is where the system's ssh client goes; nil: not by ssh.
 	SSH *SSH
+	// Join is the name of an agent that has joined the lab; "": none has.
+	Join string
 	// Command starts a program on the host, whose name and arguments follow it; empty, and no SSH: it is this host.
 	Command []string
 	// Program is where rdmarun is on the host; empty: what is pushed there, or this program's own path.
@@ -53,7 +57,7 @@ type SSH struct {
 }
 
 // Local tells whether the host is the one of the controller.
-func (h *Host) Local() bool { return h.SSH == nil && len(h.Command) == 0 }
+func (h *Host) Local() bool { return h.SSH == nil && len(h.Command) == 0 && h.Join == "" }
 
 // Placement is where a role is placed.
 type Placement struct {
@@ -90,7 +94,7 @@ func Parse(path string, text []byte) (*Lab, *diag.List) {
 	if root == nil || !r.kind(root, syntax.Mapping, "a lab") {
 		return nil, r.errors
 	}
-	r.keys(root, "rdmarun", "defaults", "hosts", "place")
+	r.keys(root, "rdmarun", "nats", "defaults", "hosts", "place")
 	if version := root.Get("rdmarun"); version == nil {
 		r.errors.Report(diag.MissingKey, root.Span(), "a lab needs the key \"rdmarun\"").WithHint("rdmarun: %s", Version)
 	} else if version.Value != Version {
@@ -100,6 +104,9 @@ func Parse(path string, text []byte) (*Lab, *diag.List) {
 	var defaults Host
 	if node := root.Get("defaults"); node != nil {
 		r.host(node, &defaults, true)
+	}
+	if node := root.Get("nats"); node != nil && r.kind(node, syntax.Scalar, "nats") {
+		lab.NATS = node.Value
 	}
 	r.hosts(root.Get("hosts"), root, defaults, lab)
 	r.place(root.Get("place"), lab)
@@ -172,7 +179,7 @@ func (r *reader) texts(node *syntax.Node, what string) map[string]string {
 }
 
 var (
-	hostKeys = []string{"ssh", "command", "local", "rdmarun", "push", "provider", "link", "device", "devices", "address", "labels"}
+	hostKeys = []string{"ssh", "command", "join", "local", "rdmarun", "push", "provider", "link", "device", "devices", "address", "labels"}
 	sshKeys  = []string{"host", "user", "port", "options"}
 )
 
@@ -190,6 +197,11 @@ func (r *reader) host(node *syntax.Node, h *Host, defaults bool) {
 			r.ssh(value, h, defaults)
 		case "command":
 			h.Command = r.words(value, "command")
+		case "join":
+			h.Join = value.Value
+			if defaults || value.Kind != syntax.Scalar || h.Join == "" {
+				r.errors.Report(diag.WrongType, value.Span(), "join is the name of one host's agent")
+			}
 		case "local":
 			if !r.flag(value, "local") {
 				r.errors.Report(diag.WrongType, value.Span(), "a host that is not local has ssh or command")
@@ -221,8 +233,18 @@ func (r *reader) host(node *syntax.Node, h *Host, defaults bool) {
 			maps.Copy(h.Labels, r.texts(value, "labels"))
 		}
 	}
-	if node.Get("ssh") != nil && node.Get("command") != nil {
-		r.errors.Report(diag.WrongShape, node.Key("command").Span(), "a host has ssh or command, not both")
+	ways := []string{"ssh", "command", "join"}
+	for i, way := range ways {
+		for _, other := range ways[i+1:] {
+			if node.Get(way) != nil && node.Get(other) != nil {
+				r.errors.Report(diag.WrongShape, node.Key(other).Span(), "a host has %s or %s, not both", way, other)
+			}
+		}
+	}
+	for _, key := range []string{"rdmarun", "push"} {
+		if node.Get("join") != nil && node.Get(key) != nil {
+			r.errors.Report(diag.WrongShape, node.Key(key).Span(), "the agent of a host that has joined is there already, so nothing needs %q", key)
+		}
 	}
 	if h.SSH != nil && !pushes && !defaults && h.Program == "" {
 		h.Push = true
@@ -273,8 +295,10 @@ func (r *reader) sshHost(node *syntax.Node, host string) {
 	}
 }
 
-// nameForm is that of a host.
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,62})$`)
+// NameForm is that of a host.
+const NameForm = `^[A-Za-z0-9]([A-Za-z0-9._-]{0,62})$`
+
+var nameForm = regexp.MustCompile(NameForm)
 
 // hosts reads the hosts, ranges as so many.
 func (r *reader) hosts(node, root *syntax.Node, defaults Host, lab *Lab) {
@@ -288,10 +312,10 @@ func (r *reader) hosts(node, root *syntax.Node, defaults Host, lab *Lab) {
 	known := make(map[string]bool)
 	for _, pair := range node.Pairs {
 		h := defaults
-		if defaults.SSH != nil && (pair.Value.Get("ssh") == nil || pair.Value.Get("command") != nil) {
+		if defaults.SSH != nil && pair.Value.Get("ssh") == nil {
 			h.SSH = nil // who says nothing of ssh is not reached by it
 		}
-		if pair.Value.Get("ssh") != nil {
+		if pair.Value.Get("ssh") != nil || pair.Value.Get("join") != nil {
 			h.Command = nil
 		}
 		if !pair.Value.IsNull() {
@@ -311,6 +335,8 @@ func (r *reader) hosts(node, root *syntax.Node, defaults Host, lab *Lab) {
 					WithHint("a name has letters, digits, dots and dashes, at most 63")
 			case known[each.Name]:
 				r.errors.Report(diag.BadName, pair.Key.Span(), "there are two hosts %q", each.Name)
+			case each.Join != "" && lab.joined(each.Join) != nil:
+				r.errors.Report(diag.BadName, pair.Key.Span(), "hosts %s and %s are one agent, %q", lab.joined(each.Join).Name, each.Name, each.Join)
 			case len(lab.Hosts) >= maxHosts:
 				r.errors.Report(diag.WrongType, pair.Key.Span(), "a lab has at most %d hosts", maxHosts)
 				return
@@ -340,7 +366,7 @@ var rangeForm = regexp.MustCompile(`\[([0-9]+)-([0-9]+)\]`)
 // expand makes one host of each number of a range, which may stand in the host's name, in what reaches it and in its
 // address; the digits keep their width.
 func expand(h Host, address string) (all []Host, problem string) {
-	fields := []string{h.Name}
+	fields := []string{h.Name, h.Join}
 	if h.SSH != nil {
 		fields = append(fields, h.SSH.Host)
 	}
@@ -366,7 +392,7 @@ func expand(h Host, address string) (all []Host, problem string) {
 		if each.Name = inRange(h.Name, i); each.Name == h.Name {
 			each.Name += numberIn(fields, i)
 		}
-		each.Command = slices.Clone(h.Command)
+		each.Join, each.Command = inRange(h.Join, i), slices.Clone(h.Command)
 		for j := range each.Command {
 			each.Command[j] = inRange(each.Command[j], i)
 		}

@@ -7,6 +7,7 @@ import (
 	"rdmarun/host/doctor"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
+	"rdmarun/rdmacore"
 )
 
 // Order is what a controller has an agent do: to play roles of a run.
@@ -88,6 +89,11 @@ const (
 	SayExamine = "examine"
 	SayClock   = "clock" // a question of the controller: the answer is the agent's clock, in nanoseconds since 1970
 )
+
+// Allowable are the words for what the owner of a host allows or not.
+func Allowable() []string {
+	return append(rdmacore.Providers(), scenario.NeedGuests, scenario.NeedMeasure)
+}
 
 const (
 	// PartBytes is how much of a pack one message has, MostPack how many bytes all of it may have.

@@ -38,7 +38,7 @@ func (r *reader) place(node *syntax.Node, lab *Lab) {
 				r.errors.Report(diag.NotOneOf, placement.span, "there is no host %q", name).WithOneOf(name, lab.names())
 			}
 		}
-		if len(placement.Labels) > 0 && len(lab.candidates(placement)) == 0 {
+		if len(placement.Labels) > 0 && !lab.Joins() && len(lab.candidates(placement)) == 0 {
 			r.errors.Report(diag.NotOneOf, placement.span, "no host has those labels")
 		}
 		lab.Place[pair.Key.Value] = placement
@@ -55,6 +55,33 @@ func (l *Lab) Host(name string) *Host {
 	return nil
 }
 
+// joined is the host whose agent has that name; nil: there is none.
+func (l *Lab) joined(agent string) *Host {
+	if i := slices.IndexFunc(l.Hosts, func(h Host) bool { return h.Join == agent }); i >= 0 {
+		return &l.Hosts[i]
+	}
+	return nil
+}
+
+// Joins tells whether agents of hosts have joined the lab, whose labels are known once they are asked.
+func (l *Lab) Joins() bool {
+	return slices.ContainsFunc(l.Hosts, func(h Host) bool { return h.Join != "" })
+}
+
+// Joined adds the labels that an agent has given itself; what the file says of its host comes before them.
+func (l *Lab) Joined(agent string, labels map[string]string) {
+	host := l.joined(agent)
+	if host == nil {
+		return
+	}
+	all := maps.Clone(labels)
+	if all == nil {
+		all = make(map[string]string)
+	}
+	maps.Copy(all, host.Labels)
+	host.Labels = all
+}
+
 func (l *Lab) names() []string {
 	names := slices.Sorted(maps.Keys(l.Groups))
 	for _, h := range l.Hosts {
@@ -63,19 +90,37 @@ func (l *Lab) names() []string {
 	return names
 }
 
-// Override places a role by words of a command line, "server=a" or "client=a,b,n".
+// Override places roles by words of a command line: "server=a", "client=a,b,n", "server=a,client=b", or "client=rack=r1" for
+// hosts with a label.
 func (l *Lab) Override(text string) error {
-	role, hosts, ok := strings.Cut(text, "=")
-	if !ok || role == "" || hosts == "" {
-		return fmt.Errorf("%s: not of the form ROLE=HOST", text)
-	}
-	placement := Placement{Hosts: strings.Split(hosts, ",")}
-	for _, name := range placement.Hosts {
-		if !l.known(name) {
-			return fmt.Errorf("%s: there is no host %q%s", text, name, hinted(diag.OneOf(name, l.names())))
+	placed := make(map[string]Placement)
+	role := ""
+	for piece := range strings.SplitSeq(text, ",") {
+		name, host, names := strings.Cut(piece, "=")
+		if names {
+			role = name
+		} else {
+			host = piece
+		}
+		label, value, labelled := strings.Cut(host, "=")
+		placement := placed[role]
+		switch {
+		case role == "" || host == "":
+			return fmt.Errorf("%s: not of the form ROLE=HOST", text)
+		case names && (len(placement.Hosts) > 0 || len(placement.Labels) > 0):
+			return fmt.Errorf("%s: role %s has two places", text, role)
+		case labelled:
+			placement.Labels = map[string]string{label: value}
+		case !l.known(host):
+			return fmt.Errorf("%s: there is no host %q%s", text, host, hinted(diag.OneOf(host, l.names())))
+		default:
+			placement.Hosts = append(placement.Hosts, host)
+		}
+		if placed[role] = placement; len(l.candidates(placement)) == 0 {
+			return fmt.Errorf("%s: no host has the label %s=%s", text, label, value)
 		}
 	}
-	l.Place[role] = placement
+	maps.Copy(l.Place, placed)
 	return nil
 }
 
@@ -157,6 +202,9 @@ func (l *Lab) HostOf(role Role) (string, error) {
 		return "", fmt.Errorf("role %s is placed on no host", role.written())
 	}
 	hosts := l.candidates(placement)
+	if len(hosts) == 0 {
+		return "", fmt.Errorf("role %s is placed on no host: none has those labels", role.written())
+	}
 	if placement.PerHost == 0 {
 		return hosts[index%len(hosts)], nil
 	}

@@ -132,6 +132,41 @@ func (p *Party) here(each Selected) Selected {
 	return each
 }
 
+// Need is what a part of a case needs of its host: a provider by its name, NeedGuests or NeedMeasure, and what for.
+type Need struct{ What, For string }
+
+// What parts need beside providers.
+const (
+	NeedGuests  = "guests"
+	NeedMeasure = "measure"
+)
+
+// Needs are what this process' part of a case needs of its host, each once.
+func (p *Party) Needs(config *RunConfig, each Selected) (needs []Need) {
+	here := p.here(each)
+	add := func(what, format string, args ...any) {
+		if !slices.ContainsFunc(needs, func(n Need) bool { return n.What == what }) {
+			needs = append(needs, Need{what, fmt.Sprintf(format, args...)})
+		}
+	}
+	if len(here.Case.Roles) == 0 {
+		return nil
+	}
+	configs := (&providers{config: config}).configs(here)
+	for i, role := range here.Case.Roles {
+		add(configs[i].Name, "role %s is on it", role.Written())
+		if role.Guest != nil {
+			add(NeedGuests, "role %s is one", role.Written())
+		}
+	}
+	here.Case.EachCall(func(step *compile.Step, call *compile.Call) {
+		if call.Verb.Name == "measure" || call.Verb.Name == "mesh" {
+			add(NeedMeasure, "%s:%d is a %s", path.Base(filepath.ToSlash(each.Scenario.Path)), step.Span.Line, call.Verb.Name)
+		}
+	})
+	return needs
+}
+
 // Check refuses cases that several processes cannot run together: a step that works on roles of two of them, and roles
 // that meet and cannot reach each other.
 func (p *Party) Check(config *RunConfig, cases []Selected) error {

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"rdmarun/host/bus"
@@ -31,6 +32,8 @@ type Config struct {
 	GuestCache string
 	// Warn is told what nobody asked for and somebody should know.
 	Warn func(text string)
+	// Allow are the words of lab.Allowable that the owner of this host allows controllers; nil: all.
+	Allow []string
 	// Examine looks at this host, on a provider.
 	Examine func(ctx context.Context, provider string) lab.Examined
 	// Die ends the process at once: its controller is gone, and what it does has not ended for endTime.
@@ -151,13 +154,41 @@ func serve(ctx context.Context, conn *bus.Conn, config Config) error {
 
 // examine looks at this host.
 func examine(ctx context.Context, config Config, said *bus.Message) {
-	raw, err := json.Marshal(config.Examine(ctx, string(said.Data)))
+	provider := string(said.Data)
+	found := lab.Examined{Version: config.Version}
+	if refused := config.refuse(provider, "the controller would look at it"); refused != nil {
+		found.Error = refused.Error() + ": " + refused.Hint()
+	} else {
+		found = config.Examine(ctx, provider)
+	}
+	raw, err := json.Marshal(found)
 	if err == nil {
 		err = said.Respond(raw)
 	}
 	if err != nil {
 		config.Warn(err.Error())
 	}
+}
+
+// refusedError is what the owner of this host does not allow.
+type refusedError struct{ word, why, hint string }
+
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("its owner does not allow %.40q, and %s", e.word, e.why)
+}
+
+// Hint is what to do about it.
+func (e *refusedError) Hint() string { return e.hint }
+
+// refuse refuses what the owner of this host does not allow.
+func (c *Config) refuse(word, why string) *refusedError {
+	if c.Allow == nil || slices.Contains(c.Allow, word) {
+		return nil
+	}
+	if !slices.Contains(lab.Allowable(), word) {
+		return &refusedError{word, why, "there is no such word for --allow"}
+	}
+	return &refusedError{word, why, fmt.Sprintf("on that host: rdmarun agent --allow %s", strings.Join(append(slices.Clone(c.Allow), word), ","))}
 }
 
 // answer says whether an order can be done.
@@ -238,10 +269,29 @@ func (r *run) prepare(ctx context.Context) error {
 		Seed: order.Seed, Drawn: order.Drawn, TimeScale: order.TimeScale, Stall: order.Stall, NoThresholds: order.NoThresholds,
 		GuestCache: r.config.GuestCache, Warn: r.config.Warn,
 	}
+	if err := r.allowed(); err != nil {
+		return err
+	}
 	if r.close, err = r.config.Open(order.Provider, &r.settings); err != nil {
 		return err
 	}
 	r.settings.Places = r.places()
+	return nil
+}
+
+// allowed looks whether the owner of this host allows what is asked of it.
+func (r *run) allowed() error {
+	party := &scenario.Party{Roles: r.order.Roles}
+	for _, each := range r.cases {
+		for _, need := range party.Needs(&r.settings, each) {
+			if err := r.config.refuse(need.What, need.For); err != nil {
+				return err
+			}
+		}
+	}
+	if err := r.config.refuse(r.order.Provider, "the run is on it"); err != nil && r.order.Provider != testbed.Soft {
+		return err // what opens soft are the roles on it
+	}
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -49,15 +50,23 @@ func Start(ctx context.Context, hosts []lab.Host, config launch.Config) (*Contro
 		c.server.Close()
 		return nil, err
 	}
-	agents, failures := make([]*launch.Agent, len(hosts)), make([]error, len(hosts))
+	agents, failures := lease(ctx, hosts, config)
 	room := make(chan struct{}, launchAtOnce)
 	var starting sync.WaitGroup
 	for i, host := range hosts {
+		if failures[i] != nil {
+			continue
+		}
 		starting.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()
 			var err error
-			if agents[i], err = launch.Start(ctx, host, config); err != nil {
+			if leased := agents[i]; leased == nil {
+				agents[i], err = launch.Start(ctx, host, config)
+			} else if err = leased.Greet(ctx, config.Version); err != nil {
+				agents[i] = nil
+			}
+			if err != nil {
 				failures[i] = &HostError{host.Name, err}
 			}
 		})
@@ -74,6 +83,26 @@ func Start(ctx context.Context, hosts []lab.Host, config launch.Config) (*Contro
 		return nil, err
 	}
 	return c, errors.Join(failures...)
+}
+
+// lease takes the agents that have joined the lab, in the order of their names: two runs that want the same never wait for
+// each other.
+func lease(ctx context.Context, hosts []lab.Host, config launch.Config) (agents []*launch.Agent, failures []error) {
+	agents, failures = make([]*launch.Agent, len(hosts)), make([]error, len(hosts))
+	var joined []int
+	for i, host := range hosts {
+		if host.Join != "" {
+			joined = append(joined, i)
+		}
+	}
+	slices.SortFunc(joined, func(i, j int) int { return strings.Compare(hosts[i].Join, hosts[j].Join) })
+	for _, i := range joined {
+		var err error
+		if agents[i], err = launch.Lease(ctx, hosts[i], config); err != nil {
+			failures[i] = &HostError{hosts[i].Name, err}
+		}
+	}
+	return agents, failures
 }
 
 // Hosts are those whose agents have come.
@@ -163,9 +192,9 @@ func (e *HostError) Unwrap() error { return e.Err }
 
 // Hint is what to do about it; empty when nobody knows.
 func (e *HostError) Hint() string {
-	var refused *refusedError
-	if errors.As(e.Err, &refused) {
-		return refused.hint
+	var hinted interface{ Hint() string }
+	if errors.As(e.Err, &hinted) {
+		return hinted.Hint()
 	}
 	return ""
 }
@@ -174,6 +203,7 @@ func (e *HostError) Hint() string {
 type refusedError struct{ text, hint string }
 
 func (e *refusedError) Error() string { return e.text }
+func (e *refusedError) Hint() string  { return e.hint }
 
 func (c *Controller) ask(ctx context.Context, agent *launch.Agent, order lab.Order) error {
 	raw, err := json.Marshal(order)

@@ -20,6 +20,7 @@ import (
 
 	"rdmarun/host/bus"
 	"rdmarun/host/lab"
+	"rdmarun/host/lab/join"
 	"rdmarun/host/printable"
 )
 
@@ -37,16 +38,17 @@ const (
 	noise = 64 << 10
 )
 
-// Agent is an agent that runs on a host.
+// Agent is an agent that runs on a host, for this run alone.
 type Agent struct {
 	Host    lab.Host
 	Who     bus.Credentials
 	Version string // of the agent
 	stream  *stream
-	process *exec.Cmd
 	last    *lastLines
-	ended   chan struct{}
-	err     error // why the launcher has ended, once ended is closed
+	// ended is closed once the launcher has ended, and how says how, if not by itself; destroy ends it at once.
+	ended   <-chan struct{}
+	how     func() string
+	destroy func()
 }
 
 // Config is what hosts are started with.
@@ -55,6 +57,8 @@ type Config struct {
 	Program, Version string
 	// Print takes each line that a host prints beside what its agent says.
 	Print func(host, line string)
+	// Standing is where the agents are that have joined; nil: nowhere.
+	Standing *join.Lab
 }
 
 // command is what starts an agent on a host.
@@ -102,20 +106,44 @@ func Start(ctx context.Context, h lab.Host, config Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.greet(ctx, config.Version); err != nil {
-		a.kill()
-		return nil, a.explain(err)
+	if err := a.Greet(ctx, config.Version); err != nil {
+		return nil, err
 	}
 	return a, nil
+}
+
+// Lease takes the agent of a host that has joined the lab.  It is to be greeted.
+func Lease(ctx context.Context, h lab.Host, config Config) (*Agent, error) {
+	a := newAgent(h, config)
+	leased, err := config.Standing.Lease(ctx, h.Join, func(line []byte) {
+		_, _ = a.last.Write(line)
+		a.last.end()
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.stream = &stream{reader: bufio.NewReaderSize(leased, 64<<10), input: leasedInput{leased}, output: leased}
+	a.ended, a.how, a.destroy = leased.Ended(), leased.How, func() { _ = leased.Close() }
+	return a, nil
+}
+
+// leasedInput is the standard input of an agent that has joined.
+type leasedInput struct{ *join.Leased }
+
+// Close implements io.Closer: the agent hears that nothing more comes.
+func (l leasedInput) Close() error { return l.CloseWrite() }
+
+func newAgent(h lab.Host, config Config) *Agent {
+	return &Agent{Host: h, Who: bus.NewCredentials(), last: &lastLines{print: func(line string) { config.Print(h.Name, line) }}}
 }
 
 // start starts the launcher in a process group of its own, so that nothing of it is left when it is killed, and a Ctrl-C
 // on the terminal is for the controller alone.
 func start(h lab.Host, config Config, words []string) (*Agent, error) {
-	a := &Agent{Host: h, Who: bus.NewCredentials(), ended: make(chan struct{}), last: &lastLines{}}
-	a.process = exec.Command(words[0], words[1:]...)
-	a.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	input, err := a.process.StdinPipe()
+	a := newAgent(h, config)
+	process := exec.Command(words[0], words[1:]...)
+	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	input, err := process.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
@@ -123,25 +151,43 @@ func start(h lab.Host, config Config, words []string) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.process.Stdout = theirs
-	a.last.print = func(line string) { config.Print(h.Name, line) }
-	a.process.Stderr = a.last
-	a.process.WaitDelay = killTime
-	err = a.process.Start()
+	process.Stdout, process.Stderr = theirs, a.last
+	process.WaitDelay = killTime
+	err = process.Start()
 	theirs.Close()
 	if err != nil {
 		output.Close()
 		return nil, fmt.Errorf("start %s: %w", words[0], err)
 	}
 	a.stream = &stream{reader: bufio.NewReaderSize(output, 64<<10), input: input, output: output}
+	ended := make(chan struct{})
 	go func() {
-		a.err = a.process.Wait()
-		close(a.ended)
+		err = process.Wait()
+		close(ended)
 	}()
+	a.ended, a.how = ended, func() string {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			return exit.String()
+		}
+		return ""
+	}
+	a.destroy = func() {
+		_ = syscall.Kill(-process.Process.Pid, syscall.SIGKILL) // the group: the launcher and what it has started here
+	}
 	return a, nil
 }
 
-// greet says who the agent is, and waits for it to say which program it is.
+// Greet says who the agent is, and waits for it to say which program it is.  An agent that does not answer is ended; the
+// error has what its launcher has said last.
+func (a *Agent) Greet(ctx context.Context, version string) error {
+	if err := a.greet(ctx, version); err != nil {
+		a.kill()
+		return a.explain(err)
+	}
+	return nil
+}
+
 func (a *Agent) greet(ctx context.Context, version string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTime, fmt.Errorf("it does not answer within %s", answerTime))
 	defer cancel()
@@ -155,7 +201,11 @@ func (a *Agent) greet(ctx context.Context, version string) error {
 		if answer, ok := lab.ParseAnswer(string(line)); ok && err == nil {
 			a.Version = answer.Version
 			if own := lab.NewAnswer(version); answer.Protocol != own.Protocol || answer.Version != own.Version {
-				return fmt.Errorf("it has rdmarun %.80q, and this is %q: install the same, or let `push: true` bring it", answer.Version, own.Version)
+				remedy := "install the same, or let `push: true` bring it"
+				if a.Host.Join != "" {
+					remedy = "install the same"
+				}
+				return fmt.Errorf("it has rdmarun %.80q, and this is %q: %s", answer.Version, own.Version, remedy)
 			}
 			return nil
 		}
@@ -195,9 +245,8 @@ func (a *Agent) LastWords() string {
 	words := a.last.String()
 	select {
 	case <-a.ended:
-		var exit *exec.ExitError
-		if errors.As(a.err, &exit) && words == "" {
-			return exit.String()
+		if words == "" {
+			words = a.how()
 		}
 	default:
 	}
@@ -223,11 +272,11 @@ func (a *Agent) Stream() io.ReadWriteCloser { return a.stream }
 // End waits until the agent has ended by itself, as it does when its standard input has, and kills it if it does not, or
 // if it is lost.  It tells whether that was needed.
 func (a *Agent) End(lost bool) (killed bool) {
-	_ = a.stream.input.Close()
 	if lost {
 		a.kill()
 		return true
 	}
+	_ = a.stream.input.Close()
 	select {
 	case <-a.ended:
 		return false
@@ -238,7 +287,7 @@ func (a *Agent) End(lost bool) (killed bool) {
 }
 
 func (a *Agent) kill() {
-	_ = syscall.Kill(-a.process.Process.Pid, syscall.SIGKILL) // the group: the launcher and what it has started here
+	a.destroy()
 	<-a.ended
 	_ = a.stream.Close()
 }
@@ -247,7 +296,10 @@ func (a *Agent) kill() {
 type stream struct {
 	reader *bufio.Reader
 	input  io.WriteCloser
-	output *os.File
+	output interface {
+		io.ReadCloser
+		SetReadDeadline(time.Time) error
+	}
 }
 
 func (s *stream) Read(p []byte) (int, error)  { return s.reader.Read(p) }
@@ -289,6 +341,15 @@ func (l *lastLines) line() {
 		l.kept = l.kept[1:]
 	}
 	l.print(text)
+}
+
+// end ends a line that had no end of its own.
+func (l *lastLines) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.part) > 0 {
+		l.line()
+	}
 }
 
 func (l *lastLines) String() string {

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/user"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rdmarun/host/bus/tunnel"
+	"rdmarun/host/lab"
+	"rdmarun/host/lab/join"
+)
+
+// natsFlags are how a NATS server is reached; their words are those of its own command line.
+type natsFlags struct {
+	url                                 string
+	creds, nkey, tlsCA, tlsCert, tlsKey string
+}
+
+func (f *natsFlags) register(command *cobra.Command, name, usage string) {
+	set := command.Flags()
+	set.StringVar(&f.url, name, "", usage)
+	set.StringVar(&f.creds, "creds", "", "show the NATS server the credentials in this file")
+	set.StringVar(&f.nkey, "nkey", "", "show the NATS server the key whose seed is in this file")
+	set.StringVar(&f.tlsCA, "tlsca", "", "the NATS server's certificate is signed by one in this file")
+	set.StringVar(&f.tlsCert, "tlscert", "", "show the NATS server the certificate in this file")
+	set.StringVar(&f.tlsKey, "tlskey", "", "the key of --tlscert")
+	completeFlag(command, name, cobra.NoFileCompletions)
+	command.MarkFlagsRequiredTogether("tlscert", "tlskey")
+}
+
+// natsWords are the flags beside the URL.
+var natsWords = []string{"creds", "nkey", "tlsca", "tlscert", "tlskey"}
+
+// files are the files that the flags name, by these.
+func (f *natsFlags) files() map[string]string {
+	return map[string]string{"creds": f.creds, "nkey": f.nkey, "tlsca": f.tlsCA, "tlscert": f.tlsCert, "tlskey": f.tlsKey}
+}
+
+// connect connects to a server; name is shown there.
+func (f *natsFlags) connect(flag, url, name string) (*tunnel.Conn, error) {
+	if err := tunnel.Check(url); err != nil {
+		return nil, withHint(usageError("--%s: %w", flag, err), "for example nats://lab.example:4222; a password is best given in the environment: RDMARUN_"+strings.ToUpper(flag))
+	}
+	conn, err := tunnel.Connect(tunnel.Options{
+		URL: url, Creds: f.creds, NKey: f.nkey, TLSCA: f.tlsCA, TLSCert: f.tlsCert, TLSKey: f.tlsKey, Name: name,
+	})
+	if err != nil {
+		return nil, withHint(withExit(exitEnvironment, err), "credentials are given as to NATS' own clients: USER:PASSWORD@ or TOKEN@ in the URL, --creds, --nkey, --tlscert")
+	}
+	return conn, nil
+}
+
+// holder is what others are told whose run this is.
+func holder() string {
+	name, host := "somebody", "somewhere"
+	if who, err := user.Current(); err == nil {
+		name = who.Username
+	}
+	if found, err := os.Hostname(); err == nil {
+		host = found
+	}
+	return fmt.Sprintf("%s@%s (process %d)", name, host, os.Getpid())
+}
+
+// standing connects to the NATS server of a lab; nil where no host of it has joined one.
+func (f *labFlags) standing(a *app, read *lab.Lab) (*join.Lab, error) {
+	url := f.nats.url
+	if url == "" {
+		url = read.NATS
+	}
+	switch {
+	case f.file != "" && !read.Joins() && f.nats.url != "":
+		return nil, withHint(usageError("--nats: no host of %s has joined it", f.file), "join: NAME of a host is its agent's name there")
+	case f.file != "" && !read.Joins():
+		return nil, nil
+	case url == "":
+		return nil, withHint(usageError("%s: hosts have joined a NATS server, and nothing says which", f.file), "nats: URL in the lab file, or --nats URL")
+	}
+	conn, err := f.nats.connect("nats", url, "rdmarun run")
+	if err != nil {
+		return nil, err
+	}
+	f.close = conn.Close
+	standing := &join.Lab{Conn: conn, Holder: holder(), Say: func(text string) { fmt.Fprintf(a.stderr, "rdmarun: %s\n", text) }}
+	if f.isSet("wait") {
+		standing.Wait = f.wait()
+	}
+	return standing, nil
+}
+
+// gather adds what agents say of themselves to a lab: without a file they are its hosts.
+func (f *labFlags) gather(ctx context.Context, read *lab.Lab) error {
+	var wanted []string
+	for _, host := range read.Hosts {
+		if host.Join != "" {
+			wanted = append(wanted, host.Join)
+		}
+	}
+	present, err := f.joined.Agents(ctx, wanted...)
+	if err != nil {
+		return withExit(exitEnvironment, err)
+	}
+	if f.file == "" && len(present) == 0 {
+		return withHint(withExit(exitEnvironment, fmt.Errorf("no agent waits on %s", f.joined.Conn.Where())), "on each host: rdmarun agent --join URL --name NAME")
+	}
+	for _, agent := range present {
+		if f.file == "" {
+			read.Hosts = append(read.Hosts, lab.Host{Name: agent.Name, Join: agent.Name})
+		}
+		read.Joined(agent.Name, agent.Labels)
+	}
+	return nil
+}
+
+// joinFlags are those of an agent that waits on a NATS server.
+type joinFlags struct {
+	nats   natsFlags
+	name   string
+	labels map[string]string
+}
+
+func (f *joinFlags) register(command *cobra.Command) {
+	f.nats.register(command, "join", "wait on the NATS server at this URL for controllers, and serve one run at a time")
+	command.Flags().StringVar(&f.name, "name", "", "what this host is called there (default: its host name)")
+	command.Flags().StringToStringVar(&f.labels, "label", nil, "a label of this host, rack=r1 (repeatable)")
+}
+
+// serve waits for controllers, for each of which a process of its own plays roles.
+func (f *joinFlags) serve(ctx context.Context, a *app, allow []string) error {
+	if f.name == "" {
+		found, err := os.Hostname()
+		if err != nil {
+			return withHint(withExit(exitEnvironment, err), "--name says what this host is called")
+		}
+		f.name = found
+	}
+	if err := join.CheckName(f.name); err != nil {
+		return usageError("--name: %w", err)
+	}
+	if err := join.CheckLabels(f.labels); err != nil {
+		return usageError("--label: %w", err)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return withExit(exitEnvironment, err)
+	}
+	conn, err := f.nats.connect("join", f.nats.url, "rdmarun agent "+f.name)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	words := []string{os.Args[0], "agent", "--stdio"}
+	if allow != nil {
+		words = append(words, "--allow", strings.Join(allow, ","))
+	}
+	err = join.Serve(ctx, conn, join.Config{
+		Name: f.name, Version: buildVersion().Version, Labels: f.labels, Program: program, Words: words, Environment: f.environment(a),
+		Log: func(text string) {
+			fmt.Fprintf(a.stderr, "rdmarun: agent: %s: %s\n", time.Now().Format(time.DateTime), text)
+		},
+	})
+	return withExit(exitEnvironment, err)
+}
+
+// environment is that of the process that plays roles: it needs no way to the server, and must not show it to anybody.
+func (f *joinFlags) environment(a *app) (words []string) {
+	for _, name := range slices.Sorted(maps.Keys(a.env)) {
+		own := []string{"join", "name", "label", "allow"}
+		if !slices.ContainsFunc(append(own, natsWords...), func(flag string) bool { return environmentName(flag) == name }) {
+			words = append(words, name+"="+a.env[name])
+		}
+	}
+	return words
+}

@@ -1,0 +1,142 @@
+// Package bustest gives tests a NATS server as a lab has one: it listens, and is not of the program that is tested.
+package bustest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"flag"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// The key of tests, which opens nothing but their servers.
+const (
+	public = "UA446FVICGM22K3N6QI6UMGFZ6VW3WOQ4JAWZYKZPSS3ITZCGGUYMU3S"
+	seed   = "SUAORIRFISVUUFQ3TJKK2FTU37JNVCMXW4G2ATAAT2UYTUYUK3DIZS53LU"
+)
+
+// startTime bounds the start of a server.
+const startTime = 30 * time.Second
+
+// Config is whom a server takes; the zero Config takes everybody.
+type Config struct {
+	User, Password, Token string
+	// NKey has it take one key, whose seed is in the file Server.Seed.
+	NKey bool
+	// TLS has it show a certificate, which the one in the file Server.CA has signed.
+	TLS bool
+}
+
+// Main is the program nats-server, with its own flags, for tests that want it as a process.
+func Main() {
+	flags := flag.NewFlagSet("nats-server", flag.ExitOnError)
+	options, err := server.ConfigureOptions(flags, os.Args[1:], server.PrintServerAndExit, flags.Usage, server.PrintTLSHelpAndDie)
+	if err != nil {
+		server.PrintAndDie("nats-server: " + err.Error())
+	}
+	running, err := server.NewServer(options)
+	if err != nil {
+		server.PrintAndDie("nats-server: " + err.Error())
+	}
+	running.Start()
+	running.WaitForShutdown()
+}
+
+// Server is a server on a port of 127.0.0.1, which it keeps when it is started again.
+type Server struct {
+	// Address is HOST:PORT.
+	Address string
+	// Seed and CA are files, where the Config asks for them.
+	Seed, CA string
+
+	t       testing.TB
+	options server.Options
+	running *server.Server
+}
+
+// Start starts a server, which ends with the test.
+func Start(t testing.TB, config Config) *Server {
+	t.Helper()
+	s := &Server{t: t, options: server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
+		Username: config.User, Password: config.Password, Authorization: config.Token,
+	}}
+	if config.NKey {
+		s.Seed, s.options.Nkeys = s.write("user.nk", []byte(seed)), []*server.NkeyUser{{Nkey: public}}
+	}
+	if config.TLS {
+		s.certificate()
+	}
+	t.Cleanup(s.Stop)
+	s.Start()
+	return s
+}
+
+// URL is nats://HOST:PORT, with what stands before @ if that is not empty.
+func (s *Server) URL(user string) string {
+	if user != "" {
+		user += "@"
+	}
+	return "nats://" + user + s.Address
+}
+
+// Start starts it, again if it was stopped.
+func (s *Server) Start() {
+	s.t.Helper()
+	var err error
+	if s.running, err = server.NewServer(&s.options); err != nil {
+		s.t.Fatal(err)
+	}
+	s.running.Start()
+	if !s.running.ReadyForConnections(startTime) {
+		s.t.Fatal("the NATS server is not ready")
+	}
+	at := s.running.Addr().(*net.TCPAddr)
+	s.Address, s.options.Port = at.String(), at.Port
+}
+
+// Stop stops it.
+func (s *Server) Stop() {
+	if s.running != nil {
+		s.running.Shutdown()
+		s.running.WaitForShutdown()
+		s.running = nil
+	}
+}
+
+func (s *Server) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *Server) write(name string, data []byte) string {
+	path := filepath.Join(s.t.TempDir(), name)
+	s.must(os.WriteFile(path, data, 0o600))
+	return path
+}
+
+func (s *Server) certificate() {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	s.must(err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	s.must(err)
+	s.CA = s.write("ca.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}))
+	s.options.TLSConfig = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{signed}, PrivateKey: key}}, MinVersion: tls.VersionTLS12}
+}

@@ -1,0 +1,202 @@
+// Package tunnel carries streams of bytes through a NATS server that is there already: what a launcher's pipe is to an agent
+// which is started, a pair of subjects is to one that waits on such a server.
+//
+// NATS delivers a message at most once, and forgets all when it restarts.  So a part of a stream is a question, asked again
+// until it is answered, and the next one is asked after that; a stream whose other end says nothing for a while has ended.
+package tunnel
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"rdmarun/host/bus"
+)
+
+// Options are how a server is reached, and what it is shown; files are those that NATS' own clients read.
+type Options struct {
+	// URL is nats://HOST:PORT, or several with commas between; a user with its password, or a token, may stand before @.
+	URL string
+	// Creds has a user's JWT and the seed of its key, NKey a seed alone.
+	Creds, NKey string
+	// TLSCA has certificates of who signs that of the server, TLSCert and TLSKey are shown to it.
+	TLSCA, TLSCert, TLSKey string
+	// Name is shown by the server to who looks after it.
+	Name string
+}
+
+const (
+	// connectTime bounds an attempt to connect.
+	connectTime = 5 * time.Second
+	// connectAgain is how long to wait before the next one, once a server is gone that was there.
+	connectAgain = 100 * time.Millisecond
+	// pingEvery and mostPings tell that a cable is cut.
+	pingEvery, mostPings = 2 * time.Second, 2
+	// flushTime bounds the wait for what is said last.
+	flushTime = time.Second
+)
+
+// Conn is a connection to a server.
+type Conn struct {
+	nats   *nats.Conn
+	where  string
+	closed chan struct{}
+
+	mu   sync.Mutex
+	last error // that the server has told of something else than a question
+}
+
+// Where is a URL without what it has of a user.
+func Where(text string) string {
+	all := strings.Split(text, ",")
+	for i, each := range all {
+		if _, host, found := strings.Cut(each, "@"); found {
+			scheme, _, _ := strings.Cut(each, "://")
+			if all[i] = host; scheme != each {
+				all[i] = scheme + "://" + host
+			}
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+// Check tells what is wrong with a URL, without what it has of a user.
+func Check(text string) error {
+	for each := range strings.SplitSeq(text, ",") {
+		parsed, err := url.Parse(strings.TrimSpace(each))
+		if err != nil || parsed.Host == "" || !strings.Contains(" nats tls ws wss ", " "+parsed.Scheme+" ") {
+			return fmt.Errorf("%q is no URL of a NATS server", Where(text))
+		}
+	}
+	return nil
+}
+
+// Connect connects to a server.  Once connected, it connects again whenever the server comes back.
+func Connect(o Options) (*Conn, error) {
+	if err := Check(o.URL); err != nil {
+		return nil, err
+	}
+	c := &Conn{where: Where(o.URL), closed: make(chan struct{})}
+	options := []nats.Option{
+		nats.Name(o.Name), nats.Timeout(connectTime), nats.MaxReconnects(-1), nats.ReconnectWait(connectAgain),
+		nats.ReconnectJitter(connectAgain, connectAgain), nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(mostPings),
+		nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.last = err
+		}),
+	}
+	if o.Creds != "" {
+		options = append(options, nats.UserCredentials(o.Creds))
+	}
+	if o.NKey != "" {
+		key, err := nats.NkeyOptionFromSeed(o.NKey)
+		if err != nil {
+			return nil, fmt.Errorf("the key %s: %w", o.NKey, err)
+		}
+		options = append(options, key)
+	}
+	if o.TLSCA != "" {
+		options = append(options, nats.RootCAs(o.TLSCA))
+	}
+	if o.TLSCert != "" || o.TLSKey != "" {
+		options = append(options, nats.ClientCert(o.TLSCert, o.TLSKey))
+	}
+	var err error
+	if c.nats, err = nats.Connect(o.URL, options...); err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", c.where, err)
+	}
+	return c, nil
+}
+
+// Where is the server, without what the URL has of a user.
+func (c *Conn) Where() string { return c.where }
+
+// Closed is closed once the connection has ended for good: it was closed, or the server does not take this user any more.
+func (c *Conn) Closed() <-chan struct{} { return c.closed }
+
+// Err is why it has ended.
+func (c *Conn) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return cmp.Or(c.nats.LastError(), c.last, nats.ErrConnectionClosed)
+}
+
+// Close says what is still to be said, and ends the connection.
+func (c *Conn) Close() {
+	if c.nats.IsConnected() {
+		_ = c.nats.FlushTimeout(flushTime) // who is to hear it may be gone
+	}
+	c.nats.Close()
+	<-c.closed
+}
+
+// explained adds to an error what the server has told last: that somebody may not say something is told by itself.
+func (c *Conn) explained(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return bus.ErrNobody
+	case c.last != nil:
+		return fmt.Errorf("%w (%w)", err, c.last)
+	}
+	return err
+}
+
+// Ask asks a question and waits for the answer; bus.ErrNobody: nobody is there who could give one.
+func (c *Conn) Ask(ctx context.Context, subject string, question []byte) ([]byte, error) {
+	answer, err := c.nats.RequestWithContext(ctx, subject, question)
+	if err != nil {
+		return nil, c.explained(err)
+	}
+	return answer.Data, nil
+}
+
+// AskAll asks a question that many answer, and calls take for each of so many answers at most, until it returns false, or
+// ctx ends.
+func (c *Conn) AskAll(ctx context.Context, subject string, question []byte, most int, take func([]byte) (more bool)) error {
+	inbox := c.nats.NewInbox()
+	subscription, err := c.nats.SubscribeSync(inbox)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = subscription.Unsubscribe() }() // an error means that the connection has ended
+	if err := c.nats.PublishRequest(subject, inbox, question); err != nil {
+		return err
+	}
+	for range most {
+		answer, err := subscription.NextMsgWithContext(ctx)
+		switch {
+		case errors.Is(err, nats.ErrNoResponders), ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return c.explained(err)
+		}
+		if !take(answer.Data) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// Answer answers questions, one after another, until the connection ends.
+func (c *Conn) Answer(subject string, answer func(question []byte) []byte) error {
+	_, err := c.nats.Subscribe(subject, func(said *nats.Msg) {
+		_ = said.Respond(answer(said.Data)) // who has asked may be gone
+	})
+	if err == nil {
+		err = c.nats.FlushTimeout(connectTime)
+	}
+	if err != nil {
+		return fmt.Errorf("listen to %s: %w", subject, c.explained(err))
+	}
+	return nil
+}

@@ -1,0 +1,249 @@
+package tunnel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	// partBytes is how much of a stream one message has at most; headroom is left of what the server takes.
+	partBytes, headroom = 512 << 10, 4 << 10
+	// partTime is how long to wait for the answer to a part before it is asked again, and again that before the next
+	// attempt where nobody is there to answer.
+	partTime, again = time.Second, 50 * time.Millisecond
+	// aliveEvery is how often each end says that it is there.
+	aliveEvery = 500 * time.Millisecond
+	// longestNote bounds a note in bytes.
+	longestNote = 4 << 10
+)
+
+// What the ends of a stream say under their subjects.
+const (
+	sayPart  = "part"  // with its number; a question, answered once it was read.  One without bytes is the end
+	sayAlive = "alive" // that this end is there
+	sayNote  = "note"  // something beside the stream
+	sayGone  = "gone"  // that this end has ended the stream
+)
+
+// Stream is one end of a stream of bytes in both directions.
+type Stream struct {
+	conn         *Conn
+	hear, say    string
+	silence      time.Duration
+	note         func(what string, data []byte)
+	subscription *nats.Subscription
+	reader, fill net.Conn // what is read, and where it comes in
+	came         chan []byte
+	ctx          context.Context
+	cancel       context.CancelCauseFunc
+
+	writing sync.Mutex
+	sent    uint64
+	ended   bool // the last part was sent
+
+	mu             sync.Mutex
+	heard          time.Time
+	arrived, taken uint64
+	reply          string // where the answer to the last part goes
+}
+
+// ErrGone tells that the other end has ended the stream, ErrClosed that this one has.
+var (
+	ErrGone   = errors.New("the other end has gone")
+	ErrClosed = errors.New("the stream was closed")
+)
+
+// Open opens an end that hears what is under one subject, and speaks under another; the other end does the reverse, and
+// within silence.  Notes of the other end are given to note.
+func (c *Conn) Open(hear, say string, silence time.Duration, note func(what string, data []byte)) (*Stream, error) {
+	s := &Stream{conn: c, hear: hear, say: say, silence: silence, note: note, came: make(chan []byte, 1), heard: time.Now()}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	s.reader, s.fill = net.Pipe()
+	var err error
+	if s.subscription, err = c.nats.Subscribe(hear+".>", s.take); err == nil {
+		err = c.nats.FlushTimeout(connectTime)
+	}
+	if err != nil {
+		s.end(ErrClosed)
+		return nil, fmt.Errorf("listen to %s: %w", hear, c.explained(err))
+	}
+	go s.pass()
+	go s.watch()
+	return s, nil
+}
+
+// Done is closed when the stream has ended: it was closed at either end, or is broken.  Err is why.
+func (s *Stream) Done() <-chan struct{} { return s.ctx.Done() }
+
+// Err is why the stream has ended; nil while it has not.
+func (s *Stream) Err() error { return context.Cause(s.ctx) }
+
+// end ends the stream, once.
+func (s *Stream) end(why error) {
+	s.cancel(why)
+	_ = s.fill.Close()
+	if s.subscription != nil {
+		_ = s.subscription.Unsubscribe() // an error means that the connection has ended
+	}
+}
+
+// Close ends the stream at once, and tells the other end.
+func (s *Stream) Close() error {
+	if s.ctx.Err() == nil {
+		_ = s.conn.nats.Publish(s.say+"."+sayGone, nil) // who does not hear it, misses this end soon
+	}
+	s.end(ErrClosed)
+	return s.reader.Close()
+}
+
+// Read implements io.Reader: the end of what comes is io.EOF, whatever its reason.
+func (s *Stream) Read(p []byte) (int, error) { return s.reader.Read(p) }
+
+// SetReadDeadline bounds Read.
+func (s *Stream) SetReadDeadline(t time.Time) error { return s.reader.SetReadDeadline(t) }
+
+// Write implements io.Writer: it returns once the other end has read everything.
+func (s *Stream) Write(p []byte) (written int, err error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if s.ended {
+		return 0, ErrClosed
+	}
+	most := max(1, min(partBytes, int(s.conn.nats.MaxPayload())-headroom))
+	for len(p) > 0 {
+		part := p[:min(len(p), most)]
+		if err := s.send(part); err != nil {
+			return written, err
+		}
+		written += len(part)
+		p = p[len(part):]
+	}
+	return written, nil
+}
+
+// CloseWrite tells the other end that nothing more comes.
+func (s *Stream) CloseWrite() error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if s.ended {
+		return nil
+	}
+	s.ended = true
+	return s.send(nil)
+}
+
+// send asks the other end to take a part until it does.  writing is held.
+func (s *Stream) send(part []byte) error {
+	s.sent++
+	subject := fmt.Sprintf("%s.%s.%d", s.say, sayPart, s.sent)
+	for {
+		asking, cancel := context.WithTimeout(s.ctx, partTime)
+		_, err := s.conn.nats.RequestWithContext(asking, subject, part)
+		timedOut := asking.Err() != nil
+		cancel()
+		switch {
+		case err == nil:
+			return nil
+		case s.ctx.Err() != nil:
+			return s.Err()
+		case timedOut:
+			continue
+		}
+		select { // nobody is there, or the server is away
+		case <-time.After(again):
+		case <-s.ctx.Done():
+			return s.Err()
+		}
+	}
+}
+
+// Note tells the other end something beside the stream, which may get lost.
+func (s *Stream) Note(what string, data []byte) {
+	_ = s.conn.nats.Publish(s.say+"."+sayNote+"."+what, data[:min(len(data), longestNote)])
+}
+
+// take takes what the other end says.
+func (s *Stream) take(said *nats.Msg) {
+	word, rest, _ := strings.Cut(strings.TrimPrefix(said.Subject, s.hear+"."), ".")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heard = time.Now()
+	switch word {
+	case sayGone:
+		s.end(ErrGone)
+	case sayNote:
+		if s.note != nil && len(said.Data) <= longestNote {
+			s.note(rest, said.Data)
+		}
+	case sayPart:
+		number, err := strconv.ParseUint(rest, 10, 64)
+		switch {
+		case err != nil || len(said.Data) > partBytes || number > s.arrived+1 || number > s.taken+1:
+			s.end(errors.New("the other end says what makes no sense"))
+		case number <= s.taken:
+			_ = said.Respond(nil) // its answer has got lost
+		case number == s.arrived:
+			s.reply = said.Reply // it was asked again, and is still to be read
+		default:
+			s.arrived, s.reply = number, said.Reply
+			s.came <- said.Data // there is room: the one before was taken
+		}
+	}
+}
+
+// pass passes parts on to who reads, and answers them.
+func (s *Stream) pass() {
+	for {
+		select {
+		case part := <-s.came:
+			if len(part) == 0 {
+				_ = s.fill.Close()
+			} else {
+				_, _ = s.fill.Write(part) // who reads no more is told nothing more
+			}
+			s.mu.Lock()
+			s.taken = s.arrived
+			reply := s.reply
+			s.mu.Unlock()
+			if reply != "" {
+				_ = s.conn.nats.Publish(reply, nil) // else it is asked again
+			}
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// watch says that this end is there, and ends the stream when the other is silent for too long.
+func (s *Stream) watch() {
+	tick := time.NewTicker(min(aliveEvery, s.silence/4))
+	defer tick.Stop()
+	for {
+		_ = s.conn.nats.Publish(s.say+"."+sayAlive, nil)
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-s.conn.closed:
+			s.end(fmt.Errorf("the NATS server has ended the connection: %w", s.conn.Err()))
+			return
+		case <-tick.C:
+		}
+		s.mu.Lock()
+		silent := time.Since(s.heard) > s.silence
+		s.mu.Unlock()
+		switch {
+		case silent && !s.conn.nats.IsConnected():
+			s.end(fmt.Errorf("the NATS server %s is away for %s", s.conn.where, s.silence))
+		case silent:
+			s.end(fmt.Errorf("nothing is heard through NATS for %s", s.silence))
+		}
+	}
+}

@@ -1,0 +1,266 @@
+package tunnel
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"rdmarun/host/bus"
+	"rdmarun/host/bus/bustest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience bounds what must come at all.
+const patience = time.Minute
+
+func connected(t *testing.T, server *bustest.Server) *Conn {
+	t.Helper()
+	conn, err := Connect(Options{URL: server.URL(""), Name: t.Name()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	return conn
+}
+
+// joined are the two ends of a stream over two connections; notes are those that the second hears.
+func joined(t *testing.T, server *bustest.Server, silence time.Duration) (one, other *Stream, notes <-chan string) {
+	t.Helper()
+	heard := make(chan string, 10)
+	var err error
+	if one, err = connected(t, server).Open("one", "other", silence, nil); err != nil {
+		t.Fatal(err)
+	}
+	note := func(what string, data []byte) { heard <- what + " " + string(data) }
+	if other, err = connected(t, server).Open("other", "one", silence, note); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		one.Close()
+		other.Close()
+	})
+	return one, other, heard
+}
+
+func ended(t *testing.T, s *Stream) error {
+	t.Helper()
+	select {
+	case <-s.Done():
+	case <-time.After(patience):
+		t.Fatal("it does not end")
+	}
+	return s.Err()
+}
+
+// TestStream: what is written is read, in order and all of it, in both directions at once, and its end, too; a server that
+// restarts meanwhile loses nothing.
+func TestStream(t *testing.T) {
+	for name, restarts := range map[string]int{"a server that stays": 0, "a server that restarts": 3} {
+		t.Run(name, func(t *testing.T) {
+			server := bustest.Start(t, bustest.Config{})
+			one, other, notes := joined(t, server, patience)
+			data := make([]byte, 3<<20)
+			_, _ = rand.Read(data)
+			write := func(to *Stream) <-chan error {
+				done := make(chan error, 1)
+				go func() {
+					for part := range slicesOf(data, 100_000) {
+						if _, err := to.Write(part); err != nil {
+							done <- err
+							return
+						}
+					}
+					done <- to.CloseWrite()
+				}()
+				return done
+			}
+			there, back := write(one), write(other)
+			for range restarts {
+				server.Stop()
+				server.Start()
+			}
+			answers := make(chan []byte, 1)
+			go func() {
+				got, _ := io.ReadAll(one)
+				answers <- got
+			}()
+			got, err := io.ReadAll(other)
+			if err != nil || !bytes.Equal(got, data) || !bytes.Equal(<-answers, data) {
+				t.Errorf("%d bytes of %d, %v", len(got), len(data), err)
+			}
+			if err := errors.Join(<-there, <-back); err != nil {
+				t.Error(err)
+			}
+			if restarts == 0 {
+				one.Note("last", []byte("words"))
+				if said := <-notes; said != "last words" {
+					t.Errorf("%q", said)
+				}
+			}
+			if _, err := one.Write([]byte("more")); err == nil {
+				t.Error("there is more after the end")
+			}
+			one.Close()
+			if err := ended(t, other); !errors.Is(err, ErrGone) && restarts == 0 {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// slicesOf are the parts of data, of so many bytes each.
+func slicesOf(data []byte, length int) func(func([]byte) bool) {
+	return func(yield func([]byte) bool) {
+		for at := 0; at < len(data); at += length {
+			if !yield(data[at:min(at+length, len(data))]) {
+				return
+			}
+		}
+	}
+}
+
+// TestSilence: a server that is away, and an end that says nothing, are told apart.
+func TestSilence(t *testing.T) {
+	server := bustest.Start(t, bustest.Config{})
+	alone, err := connected(t, server).Open("alone", "nobody", 200*time.Millisecond, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := alone.Write([]byte("x")); err == nil || !strings.Contains(err.Error(), "nothing is heard through NATS") {
+		t.Error(err)
+	}
+	alone.Close()
+	one, other, _ := joined(t, server, 2*time.Second)
+	server.Stop()
+	for _, each := range []*Stream{one, other} {
+		if err := ended(t, each); !strings.Contains(err.Error(), "is away for 2s") {
+			t.Error(err)
+		}
+		if _, err := each.Read(make([]byte, 1)); err != io.EOF {
+			t.Error(err)
+		}
+	}
+}
+
+// TestNonsense: an end that says what cannot be ends the stream.
+func TestNonsense(t *testing.T) {
+	server := bustest.Start(t, bustest.Config{})
+	for _, subject := range []string{"one.part.7", "one.part.x", "one.part", "one.part.18446744073709551616"} {
+		one, _, _ := joined(t, server, patience)
+		stranger := connected(t, server)
+		if err := stranger.nats.Publish(subject, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if err := ended(t, one); !strings.Contains(err.Error(), "makes no sense") {
+			t.Error(subject, err)
+		}
+	}
+	one, other, notes := joined(t, server, patience)
+	stranger := connected(t, server)
+	for _, subject := range []string{"other.what", "other.note", "other.note.long"} {
+		data := make([]byte, 2*longestNote)
+		if subject == "other.note" {
+			data = nil
+		}
+		if err := stranger.nats.Publish(subject, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if said := <-notes; said != " " {
+		t.Errorf("%q", said)
+	}
+	if _, err := one.Write(nil); err != nil || other.Err() != nil {
+		t.Error(err, other.Err())
+	}
+}
+
+// TestCredentials: who is taken is what NATS' own clients say; what is refused is said without the password.
+func TestCredentials(t *testing.T) {
+	user := bustest.Start(t, bustest.Config{User: "lab", Password: "geheim"})
+	token := bustest.Start(t, bustest.Config{Token: "geheim"})
+	key := bustest.Start(t, bustest.Config{NKey: true})
+	secure := bustest.Start(t, bustest.Config{TLS: true})
+	noSeed := filepath.Join(t.TempDir(), "none")
+	if err := os.WriteFile(noSeed, []byte("geheim"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		options Options
+		want    string
+	}{
+		"a password":         {Options{URL: user.URL("lab:geheim")}, ""},
+		"a wrong password":   {Options{URL: user.URL("lab:geheim2")}, "connect to nats://" + user.Address + ": nats: Authorization Violation"},
+		"no password":        {Options{URL: user.URL("")}, "Authorization Violation"},
+		"a token":            {Options{URL: token.URL("geheim")}, ""},
+		"a wrong token":      {Options{URL: token.URL("geheim2")}, "Authorization Violation"},
+		"a key":              {Options{URL: key.URL(""), NKey: key.Seed}, ""},
+		"no key":             {Options{URL: key.URL("")}, "Authorization Violation"},
+		"no seed":            {Options{URL: key.URL(""), NKey: noSeed}, "the key " + noSeed},
+		"no credentials":     {Options{URL: key.URL(""), Creds: noSeed}, "connect to nats://"},
+		"TLS":                {Options{URL: secure.URL(""), TLSCA: secure.CA}, ""},
+		"TLS of nobody":      {Options{URL: secure.URL("")}, "certificate"},
+		"no authority":       {Options{URL: secure.URL(""), TLSCA: noSeed}, "root certificate"},
+		"no certificate":     {Options{URL: secure.URL(""), TLSCert: noSeed, TLSKey: noSeed}, "client certificate"},
+		"no server":          {Options{URL: "nats://127.0.0.1:1"}, "connect to nats://127.0.0.1:1: "},
+		"no URL":             {Options{URL: "lab:geheim@host"}, `"host" is no URL of a NATS server`},
+		"a scheme of others": {Options{URL: "http://lab:geheim@host"}, `"http://host" is no URL of a NATS server`},
+		"a wrong port":       {Options{URL: "nats://lab:geheim@host:x"}, `"nats://host:x" is no URL of a NATS server`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := Connect(test.options)
+			switch {
+			case err == nil && test.want != "":
+				t.Error("it is taken")
+			case err != nil && (test.want == "" || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(test.want)) || strings.Contains(err.Error(), "geheim")):
+				t.Errorf("%v, not %q", err, test.want)
+			}
+			if err == nil {
+				conn.Close()
+			}
+		})
+	}
+}
+
+func TestQuestions(t *testing.T) {
+	server := bustest.Start(t, bustest.Config{})
+	asks := connected(t, server)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := asks.Ask(ctx, "who", nil); !errors.Is(err, bus.ErrNobody) {
+		t.Error(err)
+	}
+	none := func([]byte) bool { t.Error("somebody answers"); return true }
+	if err := asks.AskAll(ctx, "who", nil, 10, none); err != nil {
+		t.Error(err)
+	}
+	for range 3 {
+		if err := connected(t, server).Answer("who", func(question []byte) []byte { return append(question, '!') }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if answer, err := asks.Ask(ctx, "who", []byte("you")); err != nil || string(answer) != "you!" {
+		t.Error(string(answer), err)
+	}
+	for _, most := range []int{2, 3} {
+		var all []string
+		if err := asks.AskAll(ctx, "who", []byte("x"), most, func(answer []byte) bool { all = append(all, string(answer)); return true }); err != nil || len(all) != most {
+			t.Error(all, err)
+		}
+	}
+	soon, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	count := 0
+	if err := asks.AskAll(soon, "who", nil, 10, func([]byte) bool { count++; return true }); err != nil || count != 3 {
+		t.Error(count, err)
+	}
+}

@@ -1,0 +1,218 @@
+package join
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"rdmarun/host/bus"
+	"rdmarun/host/bus/tunnel"
+	"rdmarun/host/lab"
+)
+
+const (
+	// askTime bounds the wait for somebody's answer.
+	askTime = 5 * time.Second
+	// endTime is how long the process of a run may take to end once its input has ended; goneTime that, where nobody is
+	// there any more who could want its end.  With lab.Silence, that is less than ten seconds.
+	endTime, goneTime = 8 * time.Second, 4 * time.Second
+	// longestLine bounds what is passed on of a line that a process prints.
+	longestLine = 1 << 10
+)
+
+// Config is what an agent is.
+type Config struct {
+	Name    string
+	Version string
+	Labels  map[string]string
+	// Program starts rdmarun, Words are its name and its arguments: agent --stdio and the rest.
+	Program     string
+	Words       []string
+	Environment []string
+	// Log is told what happens.
+	Log func(text string)
+}
+
+// agent is an agent that waits.
+type agent struct {
+	config Config
+	conn   *tunnel.Conn
+	ctx    context.Context
+	runs   sync.WaitGroup
+
+	mu     sync.Mutex
+	holder string
+	since  time.Time
+}
+
+// Serve waits for controllers, and serves one run at a time, until ctx ends or the server takes this agent no more.
+func Serve(ctx context.Context, conn *tunnel.Conn, config Config) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	a := &agent{config: config, conn: conn, ctx: ctx}
+	asking, done := context.WithTimeout(ctx, askTime)
+	defer done()
+	// A question without an id is no question for its time.
+	if _, err := conn.Ask(asking, subjectLease(config.Name), nil); !errors.Is(err, bus.ErrNobody) {
+		if err != nil {
+			return fmt.Errorf("ask %s for the name %q: %w", conn.Where(), config.Name, err)
+		}
+		return fmt.Errorf("there is an agent %q on %s already: give this one another --name", config.Name, conn.Where())
+	}
+	if err := errors.Join(conn.Answer(subjectAgents, a.present), conn.Answer(subjectLease(config.Name), a.lease)); err != nil {
+		return err
+	}
+	config.Log(fmt.Sprintf("%s waits on %s", config.Name, conn.Where()))
+	select {
+	case <-ctx.Done():
+	case <-conn.Closed():
+	}
+	cancel()
+	a.runs.Wait()
+	if err := conn.Err(); ctx.Err() == nil {
+		return fmt.Errorf("%s does not take this agent any more: %w", conn.Where(), err)
+	}
+	return nil
+}
+
+// present says who this is.
+func (a *agent) present([]byte) []byte {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	said, err := json.Marshal(Presence{a.config.Name, a.config.Version, a.config.Labels, a.holder, a.since})
+	if err != nil {
+		return nil
+	}
+	return said
+}
+
+// lease answers who wants this agent for a run.
+func (a *agent) lease(question []byte) []byte {
+	said, err := json.Marshal(a.grant(question))
+	if err != nil {
+		return nil
+	}
+	return said
+}
+
+func (a *agent) grant(question []byte) grant {
+	asked, err := parseRequest(question)
+	if err != nil {
+		return grant{Error: err.Error()}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ctx.Err() != nil {
+		return grant{Error: "it is ending"}
+	}
+	if a.holder != "" {
+		return grant{Holder: a.holder, Since: a.since}
+	}
+	id := newID()
+	var stream *tunnel.Stream
+	stream, err = a.conn.Open(subjectRun(a.config.Name, id), subjectController(asked.Stream), lab.Silence, nil)
+	if err != nil {
+		return grant{Error: err.Error()}
+	}
+	a.holder, a.since = asked.Holder, time.Now()
+	a.config.Log("serves " + asked.Holder)
+	a.runs.Go(func() {
+		ended := a.run(stream)
+		a.mu.Lock()
+		a.holder, a.since = "", time.Time{}
+		a.mu.Unlock()
+		// Free before it says so: who hears it may ask for the next run.  What is read is heard, and what is said after it, too.
+		_ = stream.CloseWrite() // who is gone needs none
+		stream.Note(noteEnded, []byte(ended))
+		_ = stream.Close()
+		a.config.Log("is free")
+	})
+	return grant{Stream: id}
+}
+
+// run starts the process of a run and passes on what it and its controller say, until it has ended; the text says how, if
+// it was not by itself.
+func (a *agent) run(stream *tunnel.Stream) (ended string) {
+	process := exec.Command(a.config.Program)
+	process.Args, process.Env = a.config.Words, a.config.Environment
+	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // with all that it starts
+	input, err := process.StdinPipe()
+	if err != nil {
+		return err.Error()
+	}
+	output, err := process.StdoutPipe()
+	if err != nil {
+		return err.Error()
+	}
+	complaints, err := process.StderrPipe()
+	if err != nil {
+		return err.Error()
+	}
+	if err := process.Start(); err != nil {
+		return fmt.Sprintf("start %s: %s", a.config.Program, err)
+	}
+	said := make(chan struct{})
+	kill := func() { _ = syscall.Kill(-process.Process.Pid, syscall.SIGKILL) }
+	stopped := make(chan struct{})
+	var stopping sync.WaitGroup
+	stopping.Go(func() { // the one who ends it, if it does not by itself
+		wait := goneTime
+		select {
+		case <-stream.Done():
+		case <-a.ctx.Done():
+			stream.Note(notePrinted, []byte("the agent is stopped"))
+		case <-said:
+			wait = endTime
+		case <-stopped:
+			return
+		}
+		_ = input.Close()
+		select {
+		case <-time.After(wait):
+			kill()
+		case <-stopped:
+		}
+	})
+	go func() {
+		_, _ = io.Copy(input, stream)
+		_ = input.Close()
+		close(said)
+	}()
+	var passing sync.WaitGroup
+	passing.Go(func() {
+		if _, err := io.Copy(stream, output); err != nil {
+			_, _ = io.Copy(io.Discard, output) // or it would wait for ever with what it says
+		}
+	})
+	passing.Go(func() { a.printed(stream, complaints) })
+	passing.Wait()
+	err = process.Wait()
+	kill() // what it has left
+	close(stopped)
+	stopping.Wait()
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// printed passes on what a process prints, line by line.
+func (a *agent) printed(stream *tunnel.Stream, from io.Reader) {
+	lines := bufio.NewReaderSize(from, longestLine)
+	for {
+		line, err := lines.ReadSlice('\n')
+		if len(line) > 0 {
+			stream.Note(notePrinted, line)
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return
+		}
+	}
+}

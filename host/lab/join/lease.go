@@ -1,0 +1,205 @@
+package join
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"rdmarun/host/bus"
+	"rdmarun/host/bus/tunnel"
+	"rdmarun/host/lab"
+)
+
+const (
+	// gatherTime is how long agents may take to say that they are there, gatherAfter that for the next one once one has.
+	gatherTime, gatherAfter = 2 * time.Second, 250 * time.Millisecond
+	// askAgain is how often an agent that serves another run is asked again.
+	askAgain = 200 * time.Millisecond
+)
+
+// Lab is a standing lab, as a controller sees it.
+type Lab struct {
+	Conn *tunnel.Conn
+	// Holder is what others are told whose run it is.
+	Holder string
+	// Wait is how long to wait for an agent that serves another run; Say is told that it does.
+	Wait time.Duration
+	Say  func(text string)
+}
+
+// Agents are those that are there, by their names; wanted are enough, if they are given.
+func (l *Lab) Agents(ctx context.Context, wanted ...string) ([]Presence, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	patience := time.AfterFunc(gatherTime, cancel)
+	defer patience.Stop()
+	var found []Presence
+	var wrong error
+	missing := slices.Clone(wanted)
+	err := l.Conn.AskAll(ctx, subjectAgents, nil, MostAgents, func(said []byte) bool {
+		patience.Reset(gatherAfter)
+		agent, err := parsePresence(said)
+		if err != nil {
+			wrong = cmp.Or(wrong, err)
+			return true
+		}
+		if !slices.ContainsFunc(found, func(p Presence) bool { return p.Name == agent.Name }) {
+			found = append(found, agent)
+		}
+		missing = slices.DeleteFunc(missing, func(name string) bool { return name == agent.Name })
+		return len(wanted) == 0 || len(missing) > 0
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ask %s for its agents: %w", l.Conn.Where(), err)
+	}
+	if wrong != nil {
+		l.Say(fmt.Sprintf("of the agents on %s one is left out: %v", l.Conn.Where(), wrong))
+	}
+	slices.SortFunc(found, func(a, b Presence) int { return strings.Compare(a.Name, b.Name) })
+	return found, nil
+}
+
+// HeldError tells that an agent serves another run.
+type HeldError struct {
+	Holder string
+	Since  time.Time
+}
+
+func (e *HeldError) Error() string {
+	text := "its agent serves " + e.Holder
+	if !e.Since.IsZero() {
+		text += ", since " + e.Since.Local().Format(time.DateTime)
+	}
+	return text
+}
+
+// Hint is what to do about it.
+func (e *HeldError) Hint() string { return "--wait DURATION waits until it is free" }
+
+// missingError tells that no agent has a name.
+type missingError struct{ text string }
+
+func (e *missingError) Error() string { return e.text }
+
+// Hint is what to do about it.
+func (e *missingError) Hint() string { return "on the host: rdmarun agent --join URL --name NAME" }
+
+// Leased is an agent that serves this run.
+type Leased struct {
+	*tunnel.Stream
+	ended chan struct{}
+
+	mu  sync.Mutex
+	how string
+	end sync.Once
+}
+
+// Ended is closed once its process has ended, or nothing is known of it any more; How says how, if not by itself.
+func (l *Leased) Ended() <-chan struct{} { return l.ended }
+
+// How is how the process of the agent has ended.
+func (l *Leased) How() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.how
+}
+
+func (l *Leased) finish(how string) {
+	l.end.Do(func() {
+		l.mu.Lock()
+		l.how = text(how)
+		l.mu.Unlock()
+		close(l.ended)
+	})
+}
+
+// Lease takes an agent for a run; it serves until the stream is closed.  What its process prints is given to print.
+func (l *Lab) Lease(ctx context.Context, agent string, print func(line []byte)) (*Leased, error) {
+	id := newID()
+	leased := &Leased{ended: make(chan struct{})}
+	question, err := json.Marshal(request{Protocol: lab.Protocol, Holder: l.Holder, Stream: id})
+	if err != nil {
+		return nil, err
+	}
+	granted, err := l.ask(ctx, agent, question)
+	if err != nil {
+		return nil, err
+	}
+	leased.Stream, err = l.Conn.Open(subjectController(id), subjectRun(agent, granted.Stream), lab.Silence, func(what string, data []byte) {
+		switch what {
+		case notePrinted:
+			print(data)
+		case noteEnded:
+			leased.finish(string(data))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		<-leased.Done()
+		leased.finish(leased.Err().Error())
+	}()
+	return leased, nil
+}
+
+// ask asks an agent for its time, until it is free or has been waited for.
+func (l *Lab) ask(ctx context.Context, agent string, question []byte) (grant, error) {
+	for end, said := time.Now().Add(l.Wait), false; ; {
+		asking, cancel := context.WithTimeoutCause(ctx, askTime, fmt.Errorf("it does not answer within %s", askTime))
+		answer, err := l.Conn.Ask(asking, subjectLease(agent), question)
+		cause := context.Cause(asking)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return grant{}, context.Cause(ctx)
+		case errors.Is(err, bus.ErrNobody):
+			return grant{}, l.missing(ctx, agent)
+		case err != nil && cause != nil:
+			return grant{}, fmt.Errorf("%w: %w", cause, err)
+		case err != nil:
+			return grant{}, err
+		}
+		granted, err := parseGrant(answer)
+		switch {
+		case err != nil:
+			return grant{}, err
+		case granted.Error != "":
+			return grant{}, errors.New(granted.Error)
+		case granted.Holder == "":
+			return granted, nil
+		}
+		held := &HeldError{granted.Holder, granted.Since}
+		if !time.Now().Before(end) {
+			return grant{}, held
+		}
+		if !said {
+			said = true
+			l.Say(fmt.Sprintf("host %s: %s: this run waits for at most %s", agent, held, l.Wait))
+		}
+		select {
+		case <-time.After(askAgain):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// missing says which agents there are in place of one that is not.
+func (l *Lab) missing(ctx context.Context, agent string) error {
+	said := fmt.Sprintf("no agent %q waits on %s", agent, l.Conn.Where())
+	present, err := l.Agents(ctx)
+	if err != nil || len(present) == 0 {
+		return &missingError{said}
+	}
+	var names []string
+	for _, each := range present {
+		names = append(names, each.Name)
+	}
+	return &missingError{text(fmt.Sprintf("%s, but %s", said, strings.Join(names, ", ")))}
+}
