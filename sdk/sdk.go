@@ -22,7 +22,7 @@ const GoModule = "rdmarun/sdk/rdma"
 // goMod makes the Go kit a module.  It requires none; its version of Go is that of this module (a test compares).
 const goMod = "module " + GoModule + "\n\ngo 1.25.0\n"
 
-//go:embed rdma/*.go c/*.h rust/*.rs
+//go:embed rdma/*.go c/*.h rust/*.rs assemblyscript/*.ts
 var sources embed.FS
 
 // kit is the kit of one language.
@@ -37,9 +37,10 @@ type kit struct {
 
 func kits() map[string]kit {
 	return map[string]kit{
-		"go":   {folder: "rdma", extra: map[string]string{"go.mod": goMod}, mark: "go.mod", alone: true},
-		"c":    {folder: "c", mark: "rdma.h"},
-		"rust": {folder: "rust", mark: "mod.rs"},
+		"go":             {folder: "rdma", extra: map[string]string{"go.mod": goMod}, mark: "go.mod", alone: true},
+		"c":              {folder: "c", mark: "rdma.h"},
+		"assemblyscript": {folder: "assemblyscript", mark: "sys.ts"},
+		"rust":           {folder: "rust", mark: "mod.rs"},
 	}
 }
 

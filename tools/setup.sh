@@ -58,6 +58,8 @@ needs_test() {
 	need lld "links them" has_program wasm-ld
 	need rustc "compiles guests in Rust" test -x /usr/bin/rustc
 	need libstd-rust-dev-wasm32 "their library" has_rust_for_wasm
+	need nodejs "runs the compiler of guests in AssemblyScript" has_program node
+	need npm "fetches it" has_program npm
 	# Ubuntu has Chromium as a snap only, which does not run as root in a container.
 	if [ "$(os_release ID)" = debian ]; then
 		need chromium "opens the HTML report in a test" has_program chromium

@@ -26,20 +26,21 @@ then change it.
   guest      a WebAssembly program plays a role (needs "make guests" or a module)
 
 The others are a guest of one's own: a folder with the guest's source, the SDK
-beside it, a Makefile, and a scenario that runs it.  It builds where it lies, without
-a network.
+beside it, a Makefile, and a scenario that runs it.  It builds where it lies; what it
+needs is told when it is not there.
 
   guest-go   in Go; builds with the Go toolchain
   guest-c    in C, without a C library; builds with clang and lld
   guest-rust in Rust, without crates; builds with the distribution's rustc, its library
-             for WebAssembly (libstd-rust-dev-wasm32) and lld`
+             for WebAssembly (libstd-rust-dev-wasm32) and lld
+  guest-assemblyscript  in AssemblyScript; npm fetches the compiler once`
 
 // templateFiles are what new writes; NAME stands for the name in them.
 //
 //go:embed templates
 var templateFiles embed.FS
 
-var templates = []string{"rping", "negotiate", "sweep", "fault", "guest", "guest-go", "guest-c", "guest-rust"}
+var templates = []string{"rping", "negotiate", "sweep", "fault", "guest", "guest-go", "guest-c", "guest-rust", "guest-assemblyscript"}
 
 func newNewCommand(a *app) *cobra.Command {
 	template := newFormatFlag(templates...)
@@ -158,9 +159,10 @@ const sdkFolder = "rdma"
 func projects() map[string]project {
 	return map[string]project{
 		// A file go.mod would make a module of the templates' own folder, which could not be embedded.
-		"guest-go":   {language: "go", folder: "guest-go", renamed: map[string]string{"go.mod.text": "go.mod"}},
-		"guest-c":    {language: "c", folder: "guest-c", renamed: map[string]string{"guest.c": "NAME.c"}},
-		"guest-rust": {language: "rust", folder: "guest-rust", renamed: map[string]string{"guest.rs": "NAME.rs"}},
+		"guest-go":             {language: "go", folder: "guest-go", renamed: map[string]string{"go.mod.text": "go.mod"}},
+		"guest-c":              {language: "c", folder: "guest-c", renamed: map[string]string{"guest.c": "NAME.c"}},
+		"guest-assemblyscript": {language: "assemblyscript", folder: "guest-assemblyscript", renamed: map[string]string{"guest.ts": "NAME.ts"}},
+		"guest-rust":           {language: "rust", folder: "guest-rust", renamed: map[string]string{"guest.rs": "NAME.rs"}},
 	}
 }
 
@@ -225,10 +227,12 @@ or has an SDK that an earlier rdmarun wrote: that is brought up to date.
 
   go    a module of its own, rdmarun/sdk/rdma.  No registry has it: the guest's go.mod
         says where it lies, with the two lines that this command prints
-  c     rdma.h, for any compiler with WebAssembly as a target
+  c     rdma.h, for any compiler with WebAssembly as a target, and helpers.h, which posts one
+        request, waits for one event, and the like
+  assemblyscript  modules to import: sys (the ABI), rdma (classes), wasi
   rust  a module without crates, for "mod rdma;"; Rust 1.63 or newer
 
-"rdmarun new NAME --template guest-go" (or guest-c, guest-rust) writes a guest with its SDK.`
+"rdmarun new NAME --template guest-go" (or guest- and another language) writes a guest with its SDK.`
 
 func newSDKCommand(a *app) *cobra.Command {
 	return &cobra.Command{
@@ -262,15 +266,15 @@ func (a *app) writeSDK(language, directory string) error {
 	}
 	switch language {
 	case "go":
-		where := directory
-		if !filepath.IsAbs(where) {
-			where = "./" + where
-		}
+		where := relativeImport(directory)
 		if strings.ContainsAny(where, " \t\"'`()[]{},") {
 			where = strconv.Quote(where)
 		}
 		_, err = fmt.Fprintf(a.stdout, "%s: import %q; in go.mod\n  require %s v0.0.0\n  replace %s => %s\n",
 			directory, sdk.GoModule, sdk.GoModule, sdk.GoModule, where)
+	case "assemblyscript":
+		_, err = fmt.Fprintf(a.stdout, "%s: import { Pd } from \"%s/rdma\"; build with\n  asc guest.ts -O2 --runtime incremental --use abort=%s/wasi/abort -o guest.wasm\n",
+			directory, relativeImport(directory), directory)
 	case "rust":
 		_, err = fmt.Fprintf(a.stdout, "%s: #[path = %q] mod rdma; build with\n  rustc --edition 2021 --target wasm32-wasi -C linker=wasm-ld guest.rs -o guest.wasm\n",
 			directory, directory+"/mod.rs")
@@ -279,4 +283,12 @@ func (a *app) writeSDK(language, directory string) error {
 			directory, directory)
 	}
 	return err
+}
+
+// relativeImport is a folder as a module's import names it.
+func relativeImport(directory string) string {
+	if filepath.IsAbs(directory) || strings.HasPrefix(directory, ".") {
+		return directory
+	}
+	return "./" + directory
 }

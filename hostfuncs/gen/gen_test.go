@@ -42,7 +42,7 @@ func TestHeaderCompiles(t *testing.T) {
 			if _, err := exec.LookPath(c.compiler); err != nil {
 				t.Skip(err)
 			}
-			args := append(c.flags, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", filepath.Join(repository, "sdk/c/rdma.h"))
+			args := append(c.flags, "-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-fsyntax-only", filepath.Join(repository, "sdk/c/helpers.h"))
 			if out, err := exec.Command(c.compiler, args...).CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}

@@ -10,11 +10,19 @@ import (
 	"testing"
 )
 
+// compiler is that of AssemblyScript, seen from a package two folders below the top, as all that ask are.
+const compiler = "../../build/tools/assemblyscript/node_modules/.bin/asc"
+
 // Missing says why guests in a language cannot be compiled here; "" when they can.
 func Missing(language string) string {
 	for _, program := range programs(language) {
 		if _, err := exec.LookPath(program); err != nil {
 			return fmt.Sprintf("%v; tools/setup.sh test installs it", err)
+		}
+	}
+	if language == "assemblyscript" {
+		if _, err := os.Stat(compiler); err != nil {
+			return "the compiler of AssemblyScript was not fetched; make languages does"
 		}
 	}
 	if language == "rust" {
@@ -33,7 +41,7 @@ func programs(language string) []string {
 		// The distribution's, whatever else is on PATH: others rarely have a library for WebAssembly.
 		return []string{"/usr/bin/rustc", "wasm-ld"}
 	case "assemblyscript":
-		return []string{"node", "npm"}
+		return []string{"node"}
 	}
 	return []string{"go"}
 }

@@ -948,15 +948,19 @@ struct rdmarun_mr_change {
 
 #if defined(__cplusplus)
 #define RDMARUN_ASSERT static_assert
+#define RDMARUN_ALIGN_OF alignof
 #else
 #define RDMARUN_ASSERT _Static_assert
+#define RDMARUN_ALIGN_OF _Alignof
 #endif
 RDMARUN_ASSERT(sizeof(struct rdmarun_address) == 24, "size of address");
+RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_address) == 4, "alignment of address");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_address, family) == 0, "offset of address.family");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_address, port) == 2, "offset of address.port");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_address, scope_id) == 4, "offset of address.scope_id");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_address, ip) == 8, "offset of address.ip");
 RDMARUN_ASSERT(sizeof(struct rdmarun_addr_info) == 64, "size of addr_info");
+RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_addr_info) == 4, "alignment of addr_info");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_info, struct_size) == 0, "offset of addr_info.struct_size");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_info, flags) == 4, "offset of addr_info.flags");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_info, port_space) == 8, "offset of addr_info.port_space");
@@ -964,6 +968,7 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_info, timeout_ms) == 12, "
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_info, source) == 16, "offset of addr_info.source");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_info, destination) == 40, "offset of addr_info.destination");
 RDMARUN_ASSERT(sizeof(struct rdmarun_qp_init_attr) == 48, "size of qp_init_attr");
+RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_qp_init_attr) == 4, "alignment of qp_init_attr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_init_attr, struct_size) == 0, "offset of qp_init_attr.struct_size");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_init_attr, qp_type) == 4, "offset of qp_init_attr.qp_type");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_init_attr, max_send_wr) == 8, "offset of qp_init_attr.max_send_wr");
@@ -977,6 +982,7 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_init_attr, recv_cq) == 36, "
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_init_attr, srq) == 40, "offset of qp_init_attr.srq");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_init_attr, reserved) == 44, "offset of qp_init_attr.reserved");
 RDMARUN_ASSERT(sizeof(struct rdmarun_ah_attr) == 32, "size of ah_attr");
+RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_ah_attr) == 4, "alignment of ah_attr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, dgid) == 0, "offset of ah_attr.dgid");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, flow_label) == 16, "offset of ah_attr.flow_label");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, dlid) == 20, "offset of ah_attr.dlid");
@@ -990,6 +996,7 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, is_global) == 28, "off
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, port_num) == 29, "offset of ah_attr.port_num");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, reserved) == 30, "offset of ah_attr.reserved");
 RDMARUN_ASSERT(sizeof(struct rdmarun_qp_attr) == 192, "size of qp_attr");
+RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_qp_attr) == 4, "alignment of qp_attr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, struct_size) == 0, "offset of qp_attr.struct_size");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, qp_state) == 4, "offset of qp_attr.qp_state");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, qp_num) == 8, "offset of qp_attr.qp_num");
@@ -1025,6 +1032,7 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, reserved2) == 124, "of
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, ah_attr) == 128, "offset of qp_attr.ah_attr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, alt_ah_attr) == 160, "offset of qp_attr.alt_ah_attr");
 RDMARUN_ASSERT(sizeof(struct rdmarun_conn_param) == 272, "size of conn_param");
+RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_conn_param) == 4, "alignment of conn_param");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_conn_param, struct_size) == 0, "offset of conn_param.struct_size");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_conn_param, responder_resources) == 4, "offset of conn_param.responder_resources");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_conn_param, initiator_depth) == 5, "offset of conn_param.initiator_depth");
@@ -1037,6 +1045,7 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_conn_param, reserved) == 11, "o
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_conn_param, qp_num) == 12, "offset of conn_param.qp_num");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_conn_param, private_data) == 16, "offset of conn_param.private_data");
 RDMARUN_ASSERT(sizeof(struct rdmarun_cm_event) == 344, "size of cm_event");
+RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_cm_event) == 8, "alignment of cm_event");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_cm_event, struct_size) == 0, "offset of cm_event.struct_size");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_cm_event, ep) == 4, "offset of cm_event.ep");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_cm_event, listener) == 8, "offset of cm_event.listener");
@@ -1049,14 +1058,17 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_cm_event, qkey) == 328, "offset
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_cm_event, held) == 332, "offset of cm_event.held");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_cm_event, arg) == 336, "offset of cm_event.arg");
 RDMARUN_ASSERT(sizeof(struct rdmarun_mr) == 16, "size of mr");
+RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_mr) == 8, "alignment of mr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mr, addr) == 0, "offset of mr.addr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mr, lkey) == 8, "offset of mr.lkey");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mr, rkey) == 12, "offset of mr.rkey");
 RDMARUN_ASSERT(sizeof(struct rdmarun_sge) == 16, "size of sge");
+RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_sge) == 8, "alignment of sge");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_sge, addr) == 0, "offset of sge.addr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_sge, length) == 8, "offset of sge.length");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_sge, lkey) == 12, "offset of sge.lkey");
 RDMARUN_ASSERT(sizeof(struct rdmarun_send_wr) == 72, "size of send_wr");
+RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_send_wr) == 8, "alignment of send_wr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, wr_id) == 0, "offset of send_wr.wr_id");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, opcode) == 8, "offset of send_wr.opcode");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, send_flags) == 12, "offset of send_wr.send_flags");
@@ -1074,15 +1086,18 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, placement) == 68, "off
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, selectivity) == 69, "offset of send_wr.selectivity");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, reserved) == 70, "offset of send_wr.reserved");
 RDMARUN_ASSERT(sizeof(struct rdmarun_recv_wr) == 16, "size of recv_wr");
+RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_recv_wr) == 8, "alignment of recv_wr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_recv_wr, wr_id) == 0, "offset of recv_wr.wr_id");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_recv_wr, first_sge) == 8, "offset of recv_wr.first_sge");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_recv_wr, num_sge) == 12, "offset of recv_wr.num_sge");
 RDMARUN_ASSERT(sizeof(struct rdmarun_ece) == 16, "size of ece");
+RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_ece) == 4, "alignment of ece");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ece, struct_size) == 0, "offset of ece.struct_size");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ece, vendor_id) == 4, "offset of ece.vendor_id");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ece, options) == 8, "offset of ece.options");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ece, comp_mask) == 12, "offset of ece.comp_mask");
 RDMARUN_ASSERT(sizeof(struct rdmarun_qp_extra) == 32, "size of qp_extra");
+RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_qp_extra) == 8, "alignment of qp_extra");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_extra, struct_size) == 0, "offset of qp_extra.struct_size");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_extra, comp_mask) == 4, "offset of qp_extra.comp_mask");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_extra, send_ops_flags) == 8, "offset of qp_extra.send_ops_flags");
@@ -1091,6 +1106,7 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_extra, max_tso_header) == 20
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_extra, source_qpn) == 24, "offset of qp_extra.source_qpn");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_extra, reserved) == 28, "offset of qp_extra.reserved");
 RDMARUN_ASSERT(sizeof(struct rdmarun_addr_query) == 392, "size of addr_query");
+RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_addr_query) == 4, "alignment of addr_query");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_query, struct_size) == 0, "offset of addr_query.struct_size");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_query, flags) == 4, "offset of addr_query.flags");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_query, family) == 8, "offset of addr_query.family");
@@ -1102,6 +1118,7 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_query, destination) == 48,
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_query, node) == 72, "offset of addr_query.node");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_query, service) == 328, "offset of addr_query.service");
 RDMARUN_ASSERT(sizeof(struct rdmarun_addr_result) == 624, "size of addr_result");
+RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_addr_result) == 4, "alignment of addr_result");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_result, struct_size) == 0, "offset of addr_result.struct_size");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_result, flags) == 4, "offset of addr_result.flags");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_result, family) == 8, "offset of addr_result.family");
@@ -1115,14 +1132,17 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_result, destination) == 56
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_result, route) == 80, "offset of addr_result.route");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_result, connect) == 368, "offset of addr_result.connect");
 RDMARUN_ASSERT(sizeof(struct rdmarun_srq_attr) == 16, "size of srq_attr");
+RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_srq_attr) == 4, "alignment of srq_attr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_srq_attr, struct_size) == 0, "offset of srq_attr.struct_size");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_srq_attr, max_wr) == 4, "offset of srq_attr.max_wr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_srq_attr, max_sge) == 8, "offset of srq_attr.max_sge");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_srq_attr, srq_limit) == 12, "offset of srq_attr.srq_limit");
 RDMARUN_ASSERT(sizeof(struct rdmarun_ah) == 8, "size of ah");
+RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_ah) == 4, "alignment of ah");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah, number) == 0, "offset of ah.number");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah, reserved) == 4, "offset of ah.reserved");
 RDMARUN_ASSERT(sizeof(struct rdmarun_mw_bind) == 40, "size of mw_bind");
+RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_mw_bind) == 8, "alignment of mw_bind");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mw_bind, wr_id) == 0, "offset of mw_bind.wr_id");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mw_bind, addr) == 8, "offset of mw_bind.addr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mw_bind, length) == 16, "offset of mw_bind.length");
@@ -1131,6 +1151,7 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mw_bind, access) == 28, "offset
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mw_bind, send_flags) == 32, "offset of mw_bind.send_flags");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mw_bind, rkey) == 36, "offset of mw_bind.rkey");
 RDMARUN_ASSERT(sizeof(struct rdmarun_device_attr) == 232, "size of device_attr");
+RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_device_attr) == 8, "alignment of device_attr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, struct_size) == 0, "offset of device_attr.struct_size");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, atomic) == 4, "offset of device_attr.atomic");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, node_guid) == 8, "offset of device_attr.node_guid");
@@ -1171,6 +1192,7 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, phys_port_cnt_ex) 
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_tso) == 220, "offset of device_attr.max_tso");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_dm_size) == 224, "offset of device_attr.max_dm_size");
 RDMARUN_ASSERT(sizeof(struct rdmarun_async_event) == 24, "size of async_event");
+RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_async_event) == 4, "alignment of async_event");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_async_event, struct_size) == 0, "offset of async_event.struct_size");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_async_event, event) == 4, "offset of async_event.event");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_async_event, qp) == 8, "offset of async_event.qp");
@@ -1178,6 +1200,7 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_async_event, cq) == 12, "offset
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_async_event, srq) == 16, "offset of async_event.srq");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_async_event, port) == 20, "offset of async_event.port");
 RDMARUN_ASSERT(sizeof(struct rdmarun_port_attr) == 40, "size of port_attr");
+RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_port_attr) == 4, "alignment of port_attr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_port_attr, struct_size) == 0, "offset of port_attr.struct_size");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_port_attr, state) == 4, "offset of port_attr.state");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_port_attr, link_layer) == 8, "offset of port_attr.link_layer");
@@ -1189,6 +1212,7 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_port_attr, gids) == 28, "offset
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_port_attr, rate) == 32, "offset of port_attr.rate");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_port_attr, reserved) == 36, "offset of port_attr.reserved");
 RDMARUN_ASSERT(sizeof(struct rdmarun_wc) == 48, "size of wc");
+RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_wc) == 8, "alignment of wc");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_wc, wr_id) == 0, "offset of wc.wr_id");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_wc, status) == 8, "offset of wc.status");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_wc, opcode) == 12, "offset of wc.opcode");
@@ -1204,6 +1228,7 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_wc, sl) == 44, "offset of wc.sl
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_wc, dlid_path_bits) == 45, "offset of wc.dlid_path_bits");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_wc, reserved) == 46, "offset of wc.reserved");
 RDMARUN_ASSERT(sizeof(struct rdmarun_timestamp) == 16, "size of timestamp");
+RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_timestamp) == 8, "alignment of timestamp");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_timestamp, raw) == 0, "offset of timestamp.raw");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_timestamp, wallclock) == 8, "offset of timestamp.wallclock");
 RDMARUN_ASSERT(sizeof(struct rdmarun_poll_entry) == 16, "size of poll_entry");
@@ -1212,6 +1237,7 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_poll_entry, events) == 4, "offs
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_poll_entry, revents) == 8, "offset of poll_entry.revents");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_poll_entry, reserved) == 12, "offset of poll_entry.reserved");
 RDMARUN_ASSERT(sizeof(struct rdmarun_mr_change) == 32, "size of mr_change");
+RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_mr_change) == 8, "alignment of mr_change");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mr_change, struct_size) == 0, "offset of mr_change.struct_size");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mr_change, flags) == 4, "offset of mr_change.flags");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mr_change, pd) == 8, "offset of mr_change.pd");
@@ -1219,6 +1245,7 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mr_change, access) == 12, "offs
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mr_change, addr) == 16, "offset of mr_change.addr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mr_change, length) == 24, "offset of mr_change.length");
 #undef RDMARUN_ASSERT
+#undef RDMARUN_ALIGN_OF
 
 /* Returns the version of the ABI that this host implements. Returns major << 16 | minor. */
 RDMARUN_IMPORT(abi_version)
