@@ -1232,6 +1232,7 @@ RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_timestamp) == 8, "alignment of ti
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_timestamp, raw) == 0, "offset of timestamp.raw");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_timestamp, wallclock) == 8, "offset of timestamp.wallclock");
 RDMARUN_ASSERT(sizeof(struct rdmarun_poll_entry) == 16, "size of poll_entry");
+RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_poll_entry) == 4, "alignment of poll_entry");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_poll_entry, handle) == 0, "offset of poll_entry.handle");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_poll_entry, events) == 4, "offset of poll_entry.events");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_poll_entry, revents) == 8, "offset of poll_entry.revents");
