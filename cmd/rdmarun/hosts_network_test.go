@@ -44,14 +44,26 @@ const (
 	retriesExceeded = "cq completion failed status 12"
 )
 
-// TestInterfaceVanishes: a network that goes is a cable that is cut.  Whoever has asked for something gets its failure when its
-// retries are used up, frees all it has and ends; who only waits asks nothing of the network, and hears nothing of its end.
+// TestInterfaceVanishes: both ends hear that their device is gone, also the one that only waits; with one end of a wire goes the
+// other.
 func TestInterfaceVanishes(t *testing.T) {
 	t.Parallel()
 	h := startHosts(t)
 	server, client := startRpings(t, h, "-S", "100")
 	client.print(t, pinged, 1)
 	do(t, h.near, "ip link delete near")
+	server.fail(t, "cma detected device removal")
+	client.fail(t, "cma detected device removal")
+}
+
+// TestCableIsCut: whoever has asked for something gets its failure when its retries are used up, frees all it has and ends; who
+// only waits asks nothing of the network.
+func TestCableIsCut(t *testing.T) {
+	t.Parallel()
+	h := startHosts(t)
+	server, client := startRpings(t, h, "-S", "100")
+	client.print(t, pinged, 1)
+	do(t, h.near, "ip link set near down")
 	ended := make(chan *program, 2)
 	for _, p := range []*program{server, client} {
 		go func() {

@@ -1,11 +1,13 @@
-/* The network around the host, one of the test's own: neighbours that answer, late, or never. */
+/* The network around the host, one of the test's own: neighbours that answer, late, or never; addresses and interfaces that come and go. */
 #include <arpa/inet.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "ctest/support/check.h"
 #include "ctest/support/cm.h"
 #include "ctest/support/network.h"
+#include "soft/wire/address.h"
 
 #define SHORT_MS 300
 #define LONG_MS 100000 /* more than the test has */
@@ -98,9 +100,114 @@ static void test_silent_interface(struct setup *setup)
 	expect_present(setup, "10.0.0.2", NULL);
 }
 
+/* Until that event has come; others may come before it. */
+static void expect_async(struct setup *setup, struct ibv_context *context, enum ibv_event_type type)
+{
+	struct ibv_async_event event;
+
+	do {
+		CHECK(!setup->provider->ibv_get_async_event(context, &event));
+		CHECK(event.event_type == IBV_EVENT_GID_CHANGE || event.event_type == IBV_EVENT_PORT_ERR ||
+		      event.event_type == IBV_EVENT_PORT_ACTIVE);
+		CHECK(event.element.port_num == 1);
+		setup->provider->ibv_ack_async_event(&event);
+	} while (event.event_type != type);
+}
+
+/* The index of a GID that is shown; -1 when it is not. */
+static int index_of(struct setup *setup, struct ibv_context *context, const char *text)
+{
+	struct sockaddr_storage address = address_of(text);
+	struct ibv_gid_entry entries[256];
+	union ibv_gid wanted, shown;
+	ssize_t count = setup->provider->_ibv_query_gid_table(context, entries, 256, 0, sizeof(entries[0]));
+
+	CHECK(count > 0 && soft_gid_from_sockaddr(&wanted, (struct sockaddr *)&address));
+	for (ssize_t entry = 0; entry < count; entry++) {
+		CHECK(!setup->provider->ibv_query_gid(context, 1, (int)entries[entry].gid_index, &shown));
+		CHECK(!memcmp(&shown, &entries[entry].gid, sizeof(shown)));
+		if (!memcmp(&shown, &wanted, sizeof(shown)))
+			return (int)entries[entry].gid_index;
+	}
+	return -1;
+}
+
+/* Until it is so: events of the kernel come one by one, and are seen in one look or in several. */
+static void expect_index(struct setup *setup, struct ibv_context *context, const char *text, int index)
+{
+	while (index_of(setup, context, text) != index)
+		expect_async(setup, context, IBV_EVENT_GID_CHANGE);
+}
+
+static void test_addresses(struct setup *setup, struct ibv_context *context)
+{
+	int index;
+
+	CHECK(index_of(setup, context, "192.0.2.50") < 0);
+	CHECK(!system("ip address add 192.0.2.50/24 dev near"));
+	do {
+		expect_async(setup, context, IBV_EVENT_GID_CHANGE);
+		index = index_of(setup, context, "192.0.2.50");
+	} while (index < 0);
+	CHECK(!system("ip address delete 192.0.2.50/24 dev near"));
+	expect_index(setup, context, "192.0.2.50", -1);
+	CHECK(!system("ip address add 192.0.2.50/24 dev near"));
+	expect_index(setup, context, "192.0.2.50", index);
+}
+
+static enum ibv_port_state state_of(struct setup *setup, struct ibv_context *context)
+{
+	struct ibv_port_attr attr = {0};
+
+	CHECK(!setup->provider->ibv_query_port(context, 1, (void *)&attr));
+	return attr.state;
+}
+
+static void test_port(struct setup *setup, struct ibv_context *context)
+{
+	CHECK(!system("ip link delete still"));
+	CHECK(state_of(setup, context) == IBV_PORT_ACTIVE);
+	CHECK(!system("ip link set near down"));
+	expect_async(setup, context, IBV_EVENT_PORT_ERR);
+	CHECK(state_of(setup, context) == IBV_PORT_DOWN);
+	CHECK(!system("ip link set near up"));
+	expect_async(setup, context, IBV_EVENT_PORT_ACTIVE);
+	CHECK(state_of(setup, context) == IBV_PORT_ACTIVE);
+}
+
+static struct rdma_cm_id *listener_at(struct setup *setup, const char *text)
+{
+	struct sockaddr_storage address = address_of(text);
+	struct rdma_cm_id *id;
+
+	CHECK(!setup->provider->rdma_create_id(setup->active, &id, NULL, RDMA_PS_TCP));
+	CHECK(!setup->provider->rdma_bind_addr(id, (struct sockaddr *)&address));
+	CHECK(!setup->provider->rdma_listen(id, 1));
+	return id;
+}
+
+/* Who has its address hears of its end, and nobody else: the device is of others, too. */
+static void test_interface(struct setup *setup, struct ibv_context *context)
+{
+	struct rdma_cm_id *here = listener_at(setup, "127.0.0.1"), *there = listener_at(setup, NETWORK_ADDRESS);
+	struct rdma_cm_event *event;
+
+	CHECK(!system("ip link delete near"));
+	event = expect_event(setup->provider, setup->active, RDMA_CM_EVENT_DEVICE_REMOVAL);
+	CHECK(event->id == there);
+	CHECK(!setup->provider->rdma_ack_cm_event(event));
+	expect_async(setup, context, IBV_EVENT_PORT_ERR);
+	expect_index(setup, context, NETWORK_ADDRESS, -1);
+	expect_silence(setup->active);
+	CHECK(!setup->provider->rdma_destroy_id(there));
+	CHECK(!setup->provider->rdma_destroy_id(here));
+}
+
 int main(void)
 {
+	struct ibv_context **devices;
 	struct setup setup = {0};
+	int count;
 
 	if (!network_of_own())
 		return 0;
@@ -109,6 +216,13 @@ int main(void)
 	test_neighbours(&setup);
 	test_gateway(&setup);
 	test_silent_interface(&setup);
+	core_select(setup.provider);
+	devices = setup.provider->rdma_get_devices(&count);
+	CHECK(devices && count == 1);
+	test_addresses(&setup, devices[0]);
+	test_port(&setup, devices[0]);
+	test_interface(&setup, devices[0]);
+	setup.provider->rdma_free_devices(devices);
 	setup.provider->rdma_destroy_event_channel(setup.active);
 	close_provider(setup.provider);
 	return 0;

@@ -17,8 +17,20 @@ struct soft_device;
 struct soft_ipc;
 struct soft_source;
 
+/* --- network.c: the networks of the host go and come ----------------------------------------------- */
+
+/*
+ * From now on contexts hear GID_CHANGE, PORT_ERR and PORT_ACTIVE, and ids DEVICE_REMOVAL, when addresses and interfaces of the
+ * host change, if other hosts are reached over them.  Needs no lock.  -ENOMEM, or the errno of a descriptor.
+ */
+int soft_cm_watch_network(struct soft_cm *cm);
+/* The same, no more. */
+void soft_cm_close_network(struct soft_cm *cm);
+
 /* --- removal.c: the device goes and comes back, or the program ends; takes cm.lock ------------------------------------- */
 
+/* The interfaces of some addresses have vanished, and ids with those addresses hear DEVICE_REMOVAL. */
+void soft_cm_remove_interfaces(struct soft_cm *cm);
 /* The device goes, and its ids hear DEVICE_REMOVAL.  -EBUSY when it is away already. */
 int soft_cm_remove_device(struct soft_cm *cm);
 /*

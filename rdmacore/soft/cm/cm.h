@@ -25,6 +25,7 @@
 
 struct soft_cm_held;
 struct soft_cm_inbox;
+struct soft_cm_network;
 struct soft_device;
 struct soft_fabric;
 struct soft_id;
@@ -37,6 +38,7 @@ struct soft_cm {
 	struct soft_device *device;
 	struct soft_ipc *ipc; /* NULL: ids connect within the process only */
 	struct soft_cm_inbox *inbox; /* of messages from other hosts; NULL: the link reaches none */
+	struct soft_cm_network *network; /* whose changes are heard of; NULL: they are not */
 	struct soft_cm_device *opened; /* the newest, which ids are bound to from now on */
 	uint32_t hardware_address; /* of the network interface: 0, or 1 while it has another */
 	uint32_t told_removal, told_address; /* ids that heard of what is in force now */

@@ -5,6 +5,7 @@
 //
 // From the top; each calls only those further down.
 //
+//   - network: the networks of the host go and come
 //   - removal: the device goes, comes back, or gets another hardware address; the program ends
 //   - hosts: messages from other hosts
 //   - arrival: messages from other processes, and their deaths

@@ -27,6 +27,17 @@ static bool remove_id(struct soft_id *id)
 	return tell(id, RDMA_CM_EVENT_DEVICE_REMOVAL);
 }
 
+/* rdma_rxe's device goes with its interface; this one has others. */
+static bool remove_with_interface(struct soft_id *id)
+{
+	union ibv_gid source;
+
+	if (!id->on_device || !soft_address_is_ip(&id->addr.src_addr))
+		return false;
+	soft_address_to_gid(&id->addr.src_addr, &source);
+	return soft_gid_has_vanished(&id->cm->device->gid_table, &source) && remove_id(id);
+}
+
 /* As cma_netdev_change of Linux: ids that got their address with another hardware address hear of it. */
 static bool change_address(struct soft_id *id)
 {
@@ -46,6 +57,13 @@ static uint32_t for_each_id(struct soft_cm *cm, bool (*act)(struct soft_id *id))
 		place++;
 	}
 	return told;
+}
+
+void soft_cm_remove_interfaces(struct soft_cm *cm)
+{
+	soft_mutex_lock(&cm->lock);
+	(void)for_each_id(cm, remove_with_interface);
+	soft_cm_unlock(cm);
 }
 
 int soft_cm_remove_device(struct soft_cm *cm)

@@ -11,6 +11,15 @@
 #include "soft/base/event_queue.h"
 #include "soft/base/lock.h"
 
+/* Events of a context that are about no object of it. */
+enum soft_context_event {
+	SOFT_CONTEXT_FATAL,
+	SOFT_CONTEXT_GID_CHANGE,
+	SOFT_CONTEXT_PORT_ERROR,
+	SOFT_CONTEXT_PORT_ACTIVE,
+	SOFT_CONTEXT_EVENTS
+};
+
 /* An async event, part of the object it is about. */
 struct soft_async_event {
 	struct soft_event_node node;
@@ -27,7 +36,7 @@ struct soft_async_event {
 struct soft_context {
 	struct soft_context *next, **link; /* soft_device.contexts */
 	_Atomic bool removed; /* its device is gone, for good: one that comes back is a new one */
-	struct soft_async_event fatal_event;
+	struct soft_async_event events[SOFT_CONTEXT_EVENTS];
 	struct soft_event_queue async;
 	struct verbs_context verbs; /* ends in the ibv_context, which must be last */
 };
@@ -47,6 +56,8 @@ static inline bool soft_context_is_removed(struct ibv_context *context)
 void soft_async_raise(struct ibv_context *context, struct soft_async_event *event);
 /* The same, unless it was raised before. */
 void soft_async_raise_once(struct ibv_context *context, struct soft_async_event *event);
+/* port: of the events that are about one. */
+void soft_context_init_events(struct soft_context *context, int port);
 int soft_get_async_event(struct ibv_context *context, struct ibv_async_event *event);
 void soft_ack_async_event(struct ibv_async_event *event);
 

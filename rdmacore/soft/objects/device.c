@@ -62,6 +62,15 @@ void soft_device_destroy(struct soft_device *device)
 	free(device);
 }
 
+void soft_device_raise(struct soft_device *device, enum soft_context_event event)
+{
+	soft_mutex_lock(&device->lock);
+	for (struct soft_context *context = device->contexts; context; context = context->next)
+		if (!soft_context_is_removed(&context->verbs.context))
+			soft_async_raise(&context->verbs.context, &context->events[event]);
+	soft_mutex_unlock(&device->lock);
+}
+
 void soft_device_attributes(const struct soft_device *device, struct ibv_device_attr *attr)
 {
 	*attr = (struct ibv_device_attr){
@@ -107,8 +116,10 @@ void soft_device_attributes(const struct soft_device *device, struct ibv_device_
 
 void soft_port_attributes(const struct soft_device *device, struct ibv_port_attr *attr)
 {
+	bool down = atomic_load(&device->port_down);
+
 	*attr = (struct ibv_port_attr){
-		.state = IBV_PORT_ACTIVE,
+		.state = down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE,
 		.max_mtu = IBV_MTU_4096,
 		.active_mtu = device->mtu,
 		.gid_tbl_len = SOFT_GID_TABLE,
@@ -119,7 +130,7 @@ void soft_port_attributes(const struct soft_device *device, struct ibv_port_attr
 		.max_vl_num = 1, /* VL0 */
 		.active_width = 1, /* 1x */
 		.active_speed = 8, /* 10 Gbit/s a lane: there is no wire, and rdma_rxe claims that as well */
-		.phys_state = 5, /* LinkUp */
+		.phys_state = down ? 3 : 5, /* Disabled, or LinkUp */
 		.link_layer = IBV_LINK_LAYER_ETHERNET,
 	};
 }

@@ -10,6 +10,7 @@
 #include "provider/provider.h"
 #include "soft/base/mutex.h"
 #include "soft/base/table.h"
+#include "soft/objects/context.h"
 #include "soft/objects/gid.h"
 #include "soft/objects/mr_table.h"
 #include "soft/objects/multicast.h"
@@ -20,7 +21,6 @@
 #define SOFT_DEVICE_MEMORY_ALIGNMENT 20 /* at most; log2 of bytes */
 #define SOFT_ACK_DELAY 15 /* local CA ACK delay, a time code as rdma_rxe has it (RXE_LOCAL_CA_ACK_DELAY) */
 
-struct soft_context;
 struct soft_fabric;
 struct soft_link;
 struct soft_xrc_domain;
@@ -114,6 +114,7 @@ struct soft_device {
 	_Atomic uint32_t queue_key_violations; /* of the port (IBTA 14.2.5.6) */
 	_Atomic uint64_t counters[SOFT_COUNTERS];
 	_Atomic bool away; /* it was removed, and is not back yet */
+	_Atomic bool port_down; /* all networks of the host went (soft/cm/network.c) */
 	struct soft_mutex lock; /* guards contexts and XRC domains */
 	struct soft_context *contexts; /* those that are open */
 	struct soft_xrc_domain *xrc_domains;
@@ -144,6 +145,9 @@ static inline void soft_count(struct soft_device *device, enum soft_counter coun
 }
 /* The counters by the names of rdma_rxe and of mlx5_ib; returns how many, CORE_COUNTERS_MAX at most. */
 int soft_device_counters(const struct soft_device *device, struct core_counter *counters);
+
+/* Raise it on each context that is open and not removed. */
+void soft_device_raise(struct soft_device *device, enum soft_context_event event);
 
 void soft_device_attributes(const struct soft_device *device, struct ibv_device_attr *attr);
 void soft_port_attributes(const struct soft_device *device, struct ibv_port_attr *attr);

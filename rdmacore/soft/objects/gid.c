@@ -22,24 +22,31 @@ static bool is_same(const union ibv_gid *a, const union ibv_gid *b)
 	return memcmp(a->raw, b->raw, sizeof(a->raw)) == 0;
 }
 
-static bool is_in_table(const struct soft_gid_table *table, const union ibv_gid *gid)
+/* soft_gid_count when it is not there. */
+static uint32_t place_of(const struct soft_gid_table *table, const union ibv_gid *gid)
 {
 	uint32_t count = soft_gid_count(table), index = 0;
 
 	while (index < count && !is_same(&table->gids[index], gid))
 		index++;
-	return index < count;
+	return index;
+}
+
+static bool is_in_table(const struct soft_gid_table *table, const union ibv_gid *gid)
+{
+	return place_of(table, gid) < soft_gid_count(table);
 }
 
 /* table->lock is held, or nobody has the table yet. */
-static void append(struct soft_gid_table *table, const union ibv_gid *gid, uint32_t interface)
+static void append(struct soft_gid_table *table, const union ibv_gid *gid, uint32_t interface, enum soft_gid_state state)
 {
 	uint32_t count = soft_gid_count(table);
 
 	if (count == SOFT_GIDS_MAX || is_in_table(table, gid))
 		return;
 	table->gids[count] = *gid;
-	table->interfaces[count] = interface;
+	atomic_store_explicit(&table->interfaces[count], interface, memory_order_relaxed);
+	atomic_store_explicit(&table->states[count], state, memory_order_relaxed);
 	atomic_store_explicit(&table->count, count + 1, memory_order_release);
 }
 
@@ -57,14 +64,83 @@ void soft_gid_table_init(struct soft_gid_table *table)
 	*table = (struct soft_gid_table){0};
 	soft_mutex_init(&table->lock, SOFT_ORDER_DEVICE);
 	for (int loopback = 0; loopback < SOFT_GIDS; loopback++)
-		append(table, &loopback_gids[loopback], 0);
+		append(table, &loopback_gids[loopback], 0, SOFT_GID_ASKED);
 	/* Where it is forbidden to ask, there are those. */
 	if (getifaddrs(&interfaces))
 		return;
 	for (interface = interfaces; interface; interface = interface->ifa_next)
 		if (address_of(interface, &gid))
-			append(table, &gid, if_nametoindex(interface->ifa_name));
+			append(table, &gid, if_nametoindex(interface->ifa_name), SOFT_GID_SEEN);
 	freeifaddrs(interfaces);
+}
+
+/* Whether the interface of an entry is there no more.  table->lock is held, as for the next two. */
+static bool lost_interface(const struct soft_gid_table *table, uint32_t index)
+{
+	uint32_t interface = atomic_load_explicit(&table->interfaces[index], memory_order_relaxed);
+	char name[IF_NAMESIZE];
+
+	return interface && !if_indextoname(interface, name);
+}
+
+static bool set_state(struct soft_gid_table *table, uint32_t index, enum soft_gid_state state)
+{
+	return atomic_exchange(&table->states[index], state) != state;
+}
+
+/* The address was seen at that place; false: that is no news.  An interface that is down keeps addresses that it has, and gets none. */
+static bool see(struct soft_gid_table *table, uint32_t index, const union ibv_gid *gid, const struct ifaddrs *interface)
+{
+	uint32_t number = if_nametoindex(interface->ifa_name);
+
+	if (index == soft_gid_count(table)) {
+		if (interface->ifa_flags & IFF_UP)
+			append(table, gid, number, SOFT_GID_SEEN);
+		return index < soft_gid_count(table);
+	}
+	if (table->vanished[index] || !atomic_load_explicit(&table->interfaces[index], memory_order_relaxed))
+		atomic_store_explicit(&table->interfaces[index], number, memory_order_relaxed);
+	return set_state(table, index, SOFT_GID_SEEN);
+}
+
+bool soft_gid_table_refresh(struct soft_gid_table *table, struct soft_gid_news *news)
+{
+	bool seen[SOFT_GIDS_MAX + 1] = {false};
+	struct ifaddrs *interfaces, *interface;
+	union ibv_gid gid;
+
+	*news = (struct soft_gid_news){0};
+	if (getifaddrs(&interfaces))
+		return false;
+	soft_mutex_lock(&table->lock);
+	for (uint32_t index = 0; index < soft_gid_count(table); index++)
+		news->vanished |= table->vanished[index] = lost_interface(table, index);
+	for (interface = interfaces; interface; interface = interface->ifa_next) {
+		uint32_t index;
+
+		if (!interface->ifa_addr || !soft_gid_from_sockaddr(&gid, interface->ifa_addr) || soft_gid_is_this_host_only(&gid))
+			continue;
+		index = place_of(table, &gid);
+		seen[index] = true;
+		news->changed |= see(table, index, &gid, interface);
+		news->runs |= !(interface->ifa_flags & IFF_LOOPBACK) && interface->ifa_flags & IFF_RUNNING;
+	}
+	for (uint32_t index = SOFT_GIDS; index < soft_gid_count(table); index++) {
+		if (!seen[index] && atomic_load(&table->states[index]) == SOFT_GID_SEEN)
+			news->changed |= set_state(table, index, SOFT_GID_GONE);
+		if (!seen[index] && table->vanished[index])
+			atomic_store_explicit(&table->interfaces[index], 0, memory_order_relaxed);
+	}
+	soft_mutex_unlock(&table->lock);
+	freeifaddrs(interfaces);
+	return true;
+}
+
+bool soft_gid_has_vanished(const struct soft_gid_table *table, const union ibv_gid *gid)
+{
+	uint32_t index = place_of(table, gid);
+
+	return index < soft_gid_count(table) && table->vanished[index];
 }
 
 /*
@@ -184,19 +260,16 @@ bool soft_gid_table_ask(struct soft_gid_table *table, const union ibv_gid *gid, 
 	if (!interface)
 		interface = interface_of(gid);
 	soft_mutex_lock(&table->lock);
-	append(table, gid, interface);
+	append(table, gid, interface, SOFT_GID_ASKED);
 	soft_mutex_unlock(&table->lock);
 	return true;
 }
 
 uint32_t soft_gid_interface(const struct soft_gid_table *table, const union ibv_gid *gid)
 {
-	uint32_t count = soft_gid_count(table);
+	uint32_t index = place_of(table, gid);
 
-	for (uint32_t index = 0; index < count; index++)
-		if (is_same(&table->gids[index], gid))
-			return table->interfaces[index];
-	return 0;
+	return index < soft_gid_count(table) ? atomic_load_explicit(&table->interfaces[index], memory_order_relaxed) : 0;
 }
 
 bool soft_gid_route(const struct sockaddr *destination, struct sockaddr *source, enum ibv_mtu *mtu)
@@ -220,11 +293,10 @@ bool soft_gid_route(const struct sockaddr *destination, struct sockaddr *source,
 
 uint8_t soft_gid_find(const struct soft_gid_table *table, const union ibv_gid *gid)
 {
-	uint32_t count = soft_gid_count(table);
+	uint32_t index = place_of(table, gid);
 
-	for (uint32_t index = 0; index < count; index++)
-		if (is_same(&table->gids[index], gid))
-			return (uint8_t)index;
+	if (index < soft_gid_count(table))
+		return (uint8_t)index;
 	return soft_gid_is_ipv4(gid) ? 0 : 1;
 }
 
@@ -244,7 +316,7 @@ uint8_t soft_gid_add(struct soft_gid_table *table, const union ibv_gid *gid)
 		soft_mutex_lock(&table->lock);
 		/* Whoever connects to an id of any address can have any of them asked for: they leave room for others. */
 		if (count_loopback(table) < SOFT_GIDS_LOOPBACK)
-			append(table, gid, 0);
+			append(table, gid, 0, SOFT_GID_ASKED);
 		soft_mutex_unlock(&table->lock);
 	}
 	return soft_gid_find(table, gid);

@@ -15,13 +15,21 @@
 #define SOFT_GIDS_LOOPBACK 128 /* of 127.0.0.0/8; its other addresses go by the first */
 #define SOFT_GID_TABLE 1024 /* places for GIDs, most of them empty */
 
+enum soft_gid_state {
+	SOFT_GID_ASKED, /* the kernel has said so, of an address that no interface need have */
+	SOFT_GID_SEEN, /* an interface had it when that was last looked at */
+	SOFT_GID_GONE, /* and now none has */
+};
+
 /*
  * SOFT_GIDS, those of the other addresses of the host, and more of them as ids come by them.  Each is written once: an
- * address that the host gives up stays, since queue pairs may name its index.
+ * address that the host gives up keeps its place, which queue pairs may name, and is shown to nobody until it is back.
  */
 struct soft_gid_table {
 	union ibv_gid gids[SOFT_GIDS_MAX];
-	uint32_t interfaces[SOFT_GIDS_MAX]; /* the network interface that has the address; 0: not known */
+	_Atomic uint32_t interfaces[SOFT_GIDS_MAX]; /* the network interface that has the address; 0: not known */
+	_Atomic uint8_t states[SOFT_GIDS_MAX]; /* enum soft_gid_state; who changes one has the lock, as with the next */
+	bool vanished[SOFT_GIDS_MAX]; /* its interface did, between the last two looks */
 	_Atomic uint32_t count;
 	struct soft_mutex lock; /* who adds one has it */
 };
@@ -34,6 +42,22 @@ static inline uint32_t soft_gid_count(const struct soft_gid_table *table)
 {
 	return atomic_load_explicit(&table->count, memory_order_acquire);
 }
+
+static inline bool soft_gid_is_there(const struct soft_gid_table *table, uint32_t index)
+{
+	return index < soft_gid_count(table) && atomic_load(&table->states[index]) != SOFT_GID_GONE;
+}
+
+struct soft_gid_news {
+	bool changed; /* addresses came or went */
+	bool vanished; /* an interface that had some */
+	bool runs; /* of the interfaces that have addresses one does, loopback aside */
+};
+
+/* Look again what addresses the host's interfaces have.  False when that cannot be known. */
+bool soft_gid_table_refresh(struct soft_gid_table *table, struct soft_gid_news *news);
+/* Whether the interface of that GID vanished between the last two looks; for the thread that has looked. */
+bool soft_gid_has_vanished(const struct soft_gid_table *table, const union ibv_gid *gid);
 
 /*
  * The path MTU that all interfaces of the host take which run and have an address: a queue pair may come by any of them.

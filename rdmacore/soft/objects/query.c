@@ -77,37 +77,46 @@ int soft_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_a
 
 int soft_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
 {
+	const struct soft_gid_table *table = &soft_device(context->device)->gid_table;
+
 	if (port != SOFT_PORT || index < 0 || index >= SOFT_GID_TABLE) {
 		errno = EINVAL;
 		return -1;
 	}
 	/* Those of empty places are zeros. */
-	*gid = (uint32_t)index < soft_gid_count(&soft_device(context->device)->gid_table) ? soft_device(context->device)->gid_table.gids[index] : (union ibv_gid){0};
+	*gid = soft_gid_is_there(table, (uint32_t)index) ? table->gids[index] : (union ibv_gid){0};
 	return 0;
+}
+
+static struct ibv_gid_entry entry_of(const struct soft_gid_table *table, uint32_t index)
+{
+	return (struct ibv_gid_entry){
+		.gid = table->gids[index],
+		.gid_index = index,
+		.port_num = SOFT_PORT,
+		.gid_type = IBV_GID_TYPE_ROCE_V2,
+		.ndev_ifindex = atomic_load_explicit(&table->interfaces[index], memory_order_relaxed),
+	};
 }
 
 ssize_t soft_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 			     size_t max_entries, uint32_t flags, size_t entry_size)
 {
-	struct soft_device *device = soft_device(context->device);
-	uint32_t count = soft_gid_count(&device->gid_table);
+	const struct soft_gid_table *table = &soft_device(context->device)->gid_table;
+	struct ibv_gid_entry entry;
+	size_t count = 0;
 
 	if (flags || entry_size < sizeof(*entries))
 		return -EINVAL;
-	if (max_entries < count)
-		return -EINVAL;
-	for (uint32_t index = 0; index < count; index++) {
-		struct ibv_gid_entry entry = {
-			.gid = device->gid_table.gids[index],
-			.gid_index = index,
-			.port_num = SOFT_PORT,
-			.gid_type = IBV_GID_TYPE_ROCE_V2,
-			.ndev_ifindex = device->gid_table.interfaces[index],
-		};
-
-		memcpy((char *)entries + index * entry_size, &entry, sizeof(entry));
+	for (uint32_t index = 0; index < soft_gid_count(table); index++) {
+		if (!soft_gid_is_there(table, index))
+			continue;
+		if (count == max_entries)
+			return -EINVAL;
+		entry = entry_of(table, index);
+		memcpy((char *)entries + count++ * entry_size, &entry, sizeof(entry));
 	}
-	return count;
+	return (ssize_t)count;
 }
 
 int soft_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
@@ -124,19 +133,15 @@ int soft_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16
 int soft_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
 		      struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
 {
+	const struct soft_gid_table *table = &soft_device(context->device)->gid_table;
+
 	if (flags)
 		return EOPNOTSUPP;
 	if (port != SOFT_PORT || index >= SOFT_GID_TABLE || entry_size < sizeof(*entry))
 		return EINVAL;
-	if (index >= soft_gid_count(&soft_device(context->device)->gid_table)) /* ibv_query_gid_ex(3): the place is empty */
+	if (!soft_gid_is_there(table, index)) /* ibv_query_gid_ex(3): the place is empty */
 		return ENODATA;
-	*entry = (struct ibv_gid_entry){
-		.gid = soft_device(context->device)->gid_table.gids[index],
-		.gid_index = index,
-		.port_num = SOFT_PORT,
-		.gid_type = IBV_GID_TYPE_ROCE_V2,
-		.ndev_ifindex = soft_device(context->device)->gid_table.interfaces[index],
-	};
+	*entry = entry_of(table, index);
 	return 0;
 }
 

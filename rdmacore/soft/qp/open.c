@@ -106,7 +106,7 @@ struct ibv_context *soft_open_device(struct ibv_device *device)
 	context->verbs.context.num_comp_vectors = 1;
 	context->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	pthread_mutex_init(&context->verbs.context.mutex, NULL);
-	context->fatal_event.type = IBV_EVENT_DEVICE_FATAL;
+	soft_context_init_events(context, SOFT_PORT);
 	result = join_device(context, soft_device(device));
 	if (result)
 		goto close_command;

@@ -46,7 +46,7 @@ void soft_device_stop(struct soft_device *device)
 	soft_mutex_lock(&device->lock);
 	for (struct soft_context *context = device->contexts; context; context = context->next)
 		if (atomic_load_explicit(&context->removed, memory_order_relaxed))
-			soft_async_raise_once(&context->verbs.context, &context->fatal_event);
+			soft_async_raise_once(&context->verbs.context, &context->events[SOFT_CONTEXT_FATAL]);
 	soft_mutex_unlock(&device->lock);
 }
 

@@ -55,9 +55,14 @@ int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, const
 	result = soft_cm_open_inbox(cm);
 	if (result)
 		goto destroy_ipc;
+	result = soft_cm_watch_network(cm);
+	if (result)
+		goto close_inbox;
 	*out = cm;
 	return 0;
 
+close_inbox:
+	soft_cm_close_inbox(cm);
 destroy_ipc:
 	if (cm->ipc)
 		soft_ipc_destroy(cm->ipc);
@@ -93,6 +98,7 @@ void soft_cm_destroy(struct soft_cm *cm)
 	soft_mutex_unlock(&cm->lock);
 	if (cm->ipc)
 		soft_ipc_destroy(cm->ipc);
+	soft_cm_close_network(cm);
 	soft_cm_close_inbox(cm);
 	while ((id = cm->destroyed)) {
 		cm->destroyed = id->destroyed_next;
