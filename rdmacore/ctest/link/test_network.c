@@ -2,14 +2,18 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "ctest/support/check.h"
 #include "ctest/support/cm.h"
 #include "ctest/support/network.h"
 #include "soft/wire/address.h"
+#include "soft/wire/datagram.h"
 
 #define SHORT_MS 300
+#define NOBODY 65534 /* a user that only root can become */
 #define LONG_MS 100000 /* more than the test has */
 
 static struct core_provider *open_udp(void)
@@ -98,6 +102,47 @@ static void test_silent_interface(struct setup *setup)
 {
 	CHECK(!system("ip link add still type veth peer name deaf && ip link set still arp off up && ip link set deaf up && ip address add 10.0.0.1/24 dev still"));
 	expect_present(setup, "10.0.0.2", NULL);
+}
+
+/* The port that other hosts answer to is somebody else's, who is named. */
+static void test_port_of_another(struct setup *setup, uid_t user, const char *named)
+{
+	struct sockaddr_storage own = address_of(NETWORK_ADDRESS), other = address_of(NETWORK_FAR);
+	int fd, ready[2], end[2], status;
+	struct rdma_cm_id *id;
+	char byte = 0;
+	pid_t child;
+
+	CHECK(!pipe(ready) && !pipe(end));
+	child = fork();
+	CHECK(child >= 0);
+	if (!child) {
+		close(end[1]);
+		((struct sockaddr_in *)&own)->sin_port = htons(SOFT_WIRE_PORT);
+		if (user && setresuid(user, user, user))
+			_exit(EPERM);
+		if ((fd = socket(AF_INET, SOCK_DGRAM, 0)) < 0 ||
+		    bind(fd, (struct sockaddr *)&own, sizeof(struct sockaddr_in)) || write(ready[1], &byte, 1) != 1)
+			_exit(1);
+		_exit(read(end[0], &byte, 1) ? 1 : 0);
+	}
+	close(end[0]);
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1) {
+		CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == EPERM);
+		fprintf(stderr, "left out: no other user can be had without root\n");
+		close(ready[0]);
+		close(end[1]);
+		return;
+	}
+	CHECK(!setup->provider->rdma_create_id(setup->active, &id, NULL, RDMA_PS_TCP));
+	core_forget_refusal(setup->provider);
+	REFUSED(setup->provider->rdma_resolve_addr(id, NULL, (struct sockaddr *)&other, LONG_MS), EADDRINUSE);
+	CHECK(strstr(core_refusal(setup->provider), named));
+	close(end[1]);
+	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status));
+	CHECK(!setup->provider->rdma_destroy_id(id));
+	close(ready[0]);
 }
 
 /* Until that event has come; others may come before it. */
@@ -213,6 +258,8 @@ int main(void)
 		return 0;
 	setup.provider = open_udp();
 	setup.active = create_channel(setup.provider);
+	test_port_of_another(&setup, 0, "of this user");
+	test_port_of_another(&setup, NOBODY, "is user 65534's");
 	test_neighbours(&setup);
 	test_gateway(&setup);
 	test_silent_interface(&setup);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 /* No lock: each thread has its own. */
-static _Thread_local char sentence[160];
+static _Thread_local char sentence[240];
 
 int soft_refuse(int error, const char *format, ...)
 {

@@ -115,8 +115,7 @@ static int check_far_route(struct soft_udp *udp, const struct soft_udp_route *ro
 	if (soft_gid_is_this_host_only(&route->socket->endpoint.address))
 		return soft_refuse(EINVAL, "a loopback address reaches no other host");
 	if (!soft_udp_find(udp, &route->socket->endpoint.address, SOFT_WIRE_PORT))
-		return soft_refuse(EADDRINUSE, "UDP port %d of the source address, where other hosts send to, is another user's, a kernel's or of a process without a fabric",
-				   SOFT_WIRE_PORT);
+		return soft_udp_refuse_port(&route->socket->endpoint.address);
 	error = soft_udp_check_identifications(udp, &route->socket->endpoint.address);
 	if (error)
 		return error;

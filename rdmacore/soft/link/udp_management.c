@@ -20,8 +20,10 @@ static int open_address(struct soft_management *management, const union ibv_gid 
 	uint32_t count = soft_gid_count(&udp->device->gid_table);
 	int error = 0;
 
+	if (address && soft_udp_open(udp, address, SOFT_WIRE_PORT, &error))
+		return soft_udp_check_identifications(udp, address);
 	if (address)
-		return soft_udp_open(udp, address, SOFT_WIRE_PORT, &error) ? soft_udp_check_identifications(udp, address) : error;
+		return error == EADDRINUSE ? soft_udp_refuse_port(address) : error;
 	for (uint32_t index = 0; index < count; index++)
 		if (!soft_gid_is_this_host_only(&udp->device->gid_table.gids[index]))
 			(void)soft_udp_open(udp, &udp->device->gid_table.gids[index], SOFT_WIRE_PORT, &error);

@@ -240,6 +240,11 @@ void soft_udp_show_headers(struct soft_udp_socket *socket);
 /* Whether the kernel puts packets of one sender together there; false when it cannot be changed. */
 bool soft_udp_join_packets(struct soft_udp_socket *socket, bool join);
 
+/* --- udp_owner.c ---------------------------------------------------------------------------------- */
+
+/* SOFT_WIRE_PORT of the address is somebody else's: EADDRINUSE, with a sentence that says whose. */
+int soft_udp_refuse_port(const union ibv_gid *address);
+
 /* --- udp_identification.c ------------------------------------------------------------------------- */
 
 /* Of a bound IPv4 socket, which sends a few packets to its own host for that. */

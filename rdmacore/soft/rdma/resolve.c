@@ -192,16 +192,11 @@ static int open_for_answers(struct soft_id *id)
 {
 	struct soft_management *management = &id->cm->device->management;
 	union ibv_gid source;
-	int error;
 
 	soft_address_to_gid(&id->addr.src_addr, &source);
 	if (soft_gid_is_loopback(&source))
 		return soft_refuse(EINVAL, "a loopback address reaches no other host");
-	error = management->open(management, &source);
-	return error == EADDRINUSE ?
-		       soft_refuse(error, "another process has UDP port %d of the source address, where other hosts answer to",
-				   SOFT_WIRE_PORT) :
-		       error;
+	return management->open(management, &source);
 }
 
 /* The source of an id that is bound to no address yet: 0 or a positive errno. */
