@@ -75,6 +75,12 @@ func TestWrongLabs(t *testing.T) {
 		"hosts: {}":                                                    "there are no hosts here",
 		"hosts: {a: {sssh: x}}":                                        `unknown key "sssh"`,
 		"hosts: {a: {ssh: -oProxyCommand=x}}":                          `"-oProxyCommand=x" is no name of a host`,
+		"hosts: {a: {join: }}":                                         "join is the name of one host's agent",
+		"hosts: {a: {join: x, push: true}}":                            `nothing needs "push"`,
+		"hosts: {a: {join: x, command: x}}":                            "a host has command or join, not both",
+		"hosts: {a: {join: x}, b: {join: x}}":                          `hosts a and b are one agent, "x"`,
+		"defaults: {join: x}\nhosts: {a: }":                            "join is the name of one host's agent",
+		"nats: [x]\nhosts: {a: }":                                      "nats must be a value",
 		"hosts: {a: {ssh: root@}}":                                     `"" is no name of a host`,
 		"hosts: {a: {ssh: {user: x}}}":                                 `ssh needs the key "host"`,
 		"hosts: {a: {ssh: {host: x, port: 0}}}":                        "port is a number from 1 to 65535",
@@ -217,4 +223,67 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestJoined: hosts whose agents have joined have the labels of these, and roles are placed by them.
+func TestJoined(t *testing.T) {
+	lab := parsed(t, `
+nats: nats://lab.example
+defaults: {command: [x]}
+hosts: {"n[1-3]": {join: "node[1-3].example", labels: {site: x}}, here: {local: true}}
+place: {server: {label: {rack: r1}}, "*": here}
+`)
+	if lab.NATS != "nats://lab.example" || !lab.Joins() || lab.Hosts[2].Join != "node3.example" || lab.Hosts[2].SSH != nil || lab.Hosts[2].Command != nil || lab.Hosts[2].Local() {
+		t.Fatalf("%+v", lab)
+	}
+	if _, err := lab.HostOf(Role{Name: "server"}); err == nil || !strings.Contains(err.Error(), "none has those labels") {
+		t.Error(err)
+	}
+	for agent, rack := range map[string]string{"node1.example": "r2", "node2.example": "r1", "node3.example": "r1", "stranger": "r1"} {
+		lab.Joined(agent, map[string]string{"rack": rack, "site": "y"})
+	}
+	if host, err := lab.HostOf(Role{Name: "server"}); err != nil || host != "n2" || lab.Host(host).Labels["site"] != "x" {
+		t.Error(host, err)
+	}
+	if lab.Count("server") != 2 {
+		t.Error(lab.Count("server"))
+	}
+}
+
+func TestOverrides(t *testing.T) {
+	for text, want := range map[string]string{
+		"server=a":             "server on a",
+		"server=a,client=b":    "client on b; server on a",
+		"client=a,b":           "client on a, b",
+		"client=b,a,server=b":  "client on b, a; server on b",
+		"client=rack=r1":       "client on a, b",
+		"x=rack=r2,client=a":   "client on a; x on n1, n2",
+		"client=rack=r3":       "no host has the label rack=r3",
+		"client=c":             `there is no host "c"`,
+		"client":               "not of the form ROLE=HOST",
+		"client=":              "not of the form ROLE=HOST",
+		"=a":                   "not of the form ROLE=HOST",
+		"client=a,":            "not of the form ROLE=HOST",
+		"client=a,client=b":    "role client has two places",
+		"client=n,server=n1,a": "client on n1, n2; server on n1, a",
+	} {
+		lab := parsed(t, `hosts: {a: {labels: {rack: r1}}, b: {labels: {rack: r1}}, "n[1-2]": {labels: {rack: r2}}}`)
+		got := ""
+		if err := lab.Override(text); err != nil {
+			got = err.Error()
+			if len(lab.Place) > 0 {
+				t.Errorf("%s: it is placed nevertheless", text)
+			}
+		} else {
+			var all []string
+			for role, placement := range lab.Place {
+				all = append(all, role+" on "+strings.Join(lab.candidates(placement), ", "))
+			}
+			slices.Sort(all)
+			got = strings.Join(all, "; ")
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("%s: %s, not %s", text, got, want)
+		}
+	}
 }

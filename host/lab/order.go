@@ -1,10 +1,14 @@
 package lab
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 
 	"rdmarun/host/doctor"
+	"rdmarun/host/printable"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
 	"rdmarun/rdmacore"
@@ -73,6 +77,46 @@ type Examined struct {
 	GIDType  string           `json:"gid_type,omitempty"`
 	MTU      int              `json:"mtu,omitempty"` // of the path, in bytes of payload
 	Findings []doctor.Finding `json:"findings,omitempty"`
+}
+
+// Limits of what an agent says that is shown.
+const (
+	// MostText bounds a text for people, mostFindings how many findings there are.
+	MostText, mostFindings = 600, 256
+)
+
+// Text is what a host says, fit to be shown.
+func Text(said string) string {
+	if len(said) > MostText {
+		said = said[:MostText] + "..."
+	}
+	return printable.Line(strings.ToValidUTF8(said, "?"))
+}
+
+// ParseDone reads an agent's answer to an order.
+func ParseDone(said []byte) (done Done, err error) {
+	if err := json.Unmarshal(said, &done); err != nil {
+		return done, fmt.Errorf("its agent's answer cannot be read: %s", Text(err.Error()))
+	}
+	done.Error, done.Hint = Text(done.Error), Text(done.Hint)
+	return done, nil
+}
+
+// ParseExamined reads what a host says of itself.
+func ParseExamined(said []byte) (found Examined, err error) {
+	if err := json.Unmarshal(said, &found); err != nil {
+		return Examined{}, fmt.Errorf("what it says of itself cannot be read: %s", Text(err.Error()))
+	}
+	for _, text := range []*string{&found.Error, &found.Version, &found.Device, &found.Address, &found.GIDType} {
+		*text = Text(*text)
+	}
+	found.Findings = found.Findings[:min(len(found.Findings), mostFindings)]
+	for i := range found.Findings {
+		finding := &found.Findings[i]
+		finding.ID, finding.Title, finding.Detail, finding.Fix = Text(finding.ID), Text(finding.Title), Text(finding.Detail), Text(finding.Fix)
+		finding.Status = doctor.Status(Text(string(finding.Status)))
+	}
+	return found, nil
 }
 
 // Part asks for bytes of a pack.

@@ -3,6 +3,7 @@
 package record
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,6 +75,45 @@ func (r *Record) Reportable() bool {
 		return r.Device != nil
 	}
 	return false
+}
+
+// ParseReported reads a record that another process reports; false for what it may not.  Nothing is taken but the part of its
+// kind, with no more of it than a process of ours would say.
+func ParseReported(data []byte) (taken *Record, ok bool) {
+	var said Record
+	if json.Unmarshal(data, &said) != nil || !said.Reportable() {
+		return nil, false
+	}
+	taken = &Record{Kind: said.Kind, Time: said.Time}
+	switch said.Kind {
+	case StepEnd:
+		taken.Step = said.Step
+		step := taken.Step
+		step.Line, step.Column, step.Took, step.MorePackets = max(0, step.Line), max(0, step.Column), max(0, step.Took), max(0, step.MorePackets)
+		step.Packets = step.Packets[:min(len(step.Packets), MostPackets)]
+	case Output:
+		taken.Line = said.Line
+	case DeviceUsed:
+		taken.Device = said.Device
+		if rate := taken.Device.RateGbps; rate < 0 || rate > mostGbps {
+			taken.Device.RateGbps = 0
+		}
+	}
+	return taken, true
+}
+
+// mostGbps is more than any port has.
+const mostGbps = 1e6
+
+// Role is the role of a record that can be reported; "" for none.
+func (r *Record) Role() string {
+	switch {
+	case r.Step != nil:
+		return r.Step.Role
+	case r.Line != nil:
+		return r.Line.Role
+	}
+	return ""
 }
 
 // Run is how the run was started.

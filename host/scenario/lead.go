@@ -49,33 +49,36 @@ func (p *Party) lead(each Selected, runs, number int) (with []string, status rec
 	return with, "", ""
 }
 
-// begin has what processes report from here on written as records of the case that runs.
-func (l *Lead) begin(stream *record.Stream) {
+// begin has what processes report from here on written as records of the case that runs; nil: of none.
+func (l *Lead) begin(stream *record.Stream, each Selected) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.current, l.began = stream, time.Now()
+	l.current, l.began, l.of = stream, time.Now(), each
 }
 
-// take writes what a process reports.
+// take writes what a process reports of what its roles have done.
 func (l *Lead) take(from string, data []byte) {
-	var reported record.Record
-	if json.Unmarshal(data, &reported) != nil || !reported.Reportable() {
+	reported, ok := record.ParseReported(data)
+	if !ok {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.current != nil {
-		reported.Host = from
-		if reported.Device != nil {
-			reported.Device.Host = from
-		}
-		if step := reported.Step; step != nil {
-			// Its time is that of its end, and of that host's clock.
-			ended := reported.Time.Add(-l.Ahead[from]).Sub(l.began.Round(0))
-			step.At = max(0, ended-step.Took)
-		}
-		l.current.Write(&reported)
+	if player := l.Players[reported.Role()]; l.current == nil || player != "" && player != from {
+		return
 	}
+	reported.Host, reported.File, reported.Case = from, l.of.Scenario.Path, l.of.Case.ID
+	if reported.Device != nil {
+		reported.Device.Host = from
+	}
+	if step := reported.Step; step != nil {
+		// Its time is that of its end, and of that host's clock.
+		until := time.Since(l.began)
+		ended := min(until, max(0, reported.Time.Add(-l.Ahead[from]).Sub(l.began.Round(0))))
+		step.Took = min(until, step.Took)
+		step.At = max(0, ended-step.Took)
+	}
+	l.current.Write(reported)
 }
 
 // Report passes a record to the process that leads; what is too long for it is left out.

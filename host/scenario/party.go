@@ -52,6 +52,7 @@ type Lead struct {
 
 	mu      sync.Mutex
 	current *record.Stream // of the case that runs; nil between two
+	of      Selected
 	began   time.Time
 }
 

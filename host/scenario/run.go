@@ -250,8 +250,8 @@ func (j *jobs) one(ctx context.Context, each Selected, relay *relay, with []stri
 				exec.End(config.Stream, program, each.Case, status, reason)
 				return
 			}
-			party.Leads.begin(config.Stream)
-			defer party.Leads.begin(nil)
+			party.Leads.begin(config.Stream, each)
+			defer party.Leads.begin(nil, Selected{})
 		}
 		party.meets(&config, each, j.runs, with)
 	}

@@ -36,8 +36,8 @@ type controller struct {
 	close func()
 }
 
-// start starts an agent, as a launcher does.
-func start(t *testing.T) *controller {
+// start starts an agent, as a launcher does, which is allowed everything, or some words.
+func start(t *testing.T, allow ...string) *controller {
 	t.Helper()
 	server, err := bus.NewServer()
 	if err != nil {
@@ -48,7 +48,7 @@ func start(t *testing.T) *controller {
 	here, there := net.Pipe()
 	go func() {
 		c.ended <- Serve(context.Background(), there, there, there.Close, Config{
-			Version: "v1", Warn: func(text string) { t.Error(text) }, Die: func() {},
+			Version: "v1", Allow: allow, Warn: func(text string) { t.Error(text) }, Die: func() {},
 			Open: func(string, *scenario.RunConfig) (func() error, error) { return func() error { return nil }, nil },
 			Examine: func(_ context.Context, provider string) lab.Examined {
 				return lab.Examined{Version: "v1", Device: provider}
@@ -223,4 +223,46 @@ func TestStrangers(t *testing.T) {
 		t.Error("nobody has said anything")
 	}
 	held.Close()
+}
+
+// TestAllow: what the owner of a host does not allow is refused, with the word and the remedy.
+func TestAllow(t *testing.T) {
+	const roles = "rdmarun: v1\nroles: {server: {}, client: {provider: {soft: {}}}}\nsteps:\n"
+	const measures = "  - {measure: {kind: latency, op: SEND, from: client, to: server, sizes: [64], iterations: 10}}\n"
+	for name, test := range map[string]struct {
+		allow       []string
+		roles       []string
+		steps, want string
+		provider    string
+	}{
+		"all":                    {nil, []string{"client", "server"}, measures, "", "verbs"},
+		"soft alone":             {[]string{"soft"}, []string{"client"}, "  - {role: client, log: x}\n", "", "soft"},
+		"verbs for no role here": {[]string{"soft"}, []string{"client"}, "  - {role: client, log: x}\n", `its owner does not allow "verbs", and the run is on it`, "verbs"},
+		"verbs":                  {[]string{"soft"}, []string{"server"}, "  - {role: client, log: x}\n", `its owner does not allow "verbs", and role server is on it`, "verbs"},
+		"soft":                   {[]string{"verbs"}, []string{"client"}, "  - {role: client, log: x}\n", `its owner does not allow "soft", and role client is on it`, "soft"},
+		"measure":                {[]string{"soft"}, []string{"client"}, measures, `its owner does not allow "measure", and case.yaml:4 is a measure`, "soft"},
+		"no such provider":       {[]string{"soft"}, []string{"client"}, "  - {role: client, log: x}\n", `does not allow "\x1b", and the run is on it`, "\x1b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			archive, path := packed(t, roles+test.steps)
+			c := start(t, test.allow...)
+			c.bring(t, archive)
+			reason := c.order(t, lab.Order{
+				Pack: digest(archive), Length: len(archive), Files: lab.Files{Base: filepath.Dir(path), Folder: filepath.Dir(path)},
+				Scenarios: []string{path}, Cases: []string{path}, Roles: test.roles, Provider: test.provider, Process: "a", Controller: "the controller",
+			})
+			if test.want == "" && reason != "" || !strings.Contains(reason, test.want) {
+				t.Errorf("%q, not %q", reason, test.want)
+			}
+			c.close()
+			<-c.ended
+		})
+	}
+	c := start(t, "soft")
+	var examined lab.Examined
+	if err := json.Unmarshal(c.ask(t, lab.SayExamine, []byte("verbs")), &examined); err != nil || !strings.Contains(examined.Error, `rdmarun agent --allow soft,verbs`) {
+		t.Errorf("%+v %v", examined, err)
+	}
+	c.close()
+	<-c.ended
 }

@@ -126,11 +126,10 @@ func (c *Controller) Examine(ctx context.Context, provider func(lab.Host) string
 			stop := agent.WhenEnded(cancel)
 			defer stop()
 			answer, err := c.conn.Await(asking, bus.To(agent.Who.Name, lab.SayExamine), []byte(provider(agent.Host)))
-			if err == nil {
-				err = json.Unmarshal(answer, &there)
-			}
 			if err != nil {
 				there.Error = "it does not answer: " + orNothing(agent.LastWords())
+			} else if there, err = lab.ParseExamined(answer); err != nil {
+				there.Error = err.Error()
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -221,9 +220,9 @@ func (c *Controller) ask(ctx context.Context, agent *launch.Agent, order lab.Ord
 	case err != nil:
 		return fmt.Errorf("its agent has ended: %s", orNothing(agent.LastWords()))
 	}
-	var done lab.Done
-	if err := json.Unmarshal(answer, &done); err != nil {
-		return fmt.Errorf("its agent's answer cannot be read: %w", err)
+	done, err := lab.ParseDone(answer)
+	if err != nil {
+		return err
 	}
 	if done.Error != "" {
 		return &refusedError{done.Error, done.Hint}

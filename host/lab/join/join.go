@@ -72,8 +72,6 @@ const (
 	MostAgents = 4096
 	// longest bounds what an agent says of itself, mostLabels how many labels it has, and longestWord a word of it.
 	longest, mostLabels, longestWord = 16 << 10, 64, 128
-	// longestText bounds whatever a text for people.
-	longestText = 300
 )
 
 var (
@@ -107,21 +105,13 @@ func CheckLabels(labels map[string]string) error {
 // newID draws what nobody guesses.
 func newID() string { return rand.Text() }
 
-// text is what somebody says, fit to be shown.
-func text(said string) string {
-	if len(said) > longestText {
-		said = said[:longestText] + "..."
-	}
-	return printable.Line(strings.ToValidUTF8(said, "?"))
-}
-
 // parsePresence reads what an agent says of itself.
 func parsePresence(said []byte) (p Presence, err error) {
 	if len(said) > longest {
 		return p, fmt.Errorf("an agent says %d bytes of itself", len(said))
 	}
 	if err := json.Unmarshal(said, &p); err != nil {
-		return p, fmt.Errorf("an agent says of itself what cannot be read: %s", text(err.Error()))
+		return p, fmt.Errorf("an agent says of itself what cannot be read: %s", lab.Text(err.Error()))
 	}
 	if err := CheckName(p.Name); err != nil {
 		return p, err
@@ -129,7 +119,7 @@ func parsePresence(said []byte) (p Presence, err error) {
 	if err := CheckLabels(p.Labels); err != nil {
 		return p, fmt.Errorf("agent %s: %w", p.Name, err)
 	}
-	p.Version, p.Holder = text(p.Version), text(p.Holder)
+	p.Version, p.Holder = lab.Text(p.Version), lab.Text(p.Holder)
 	return p, nil
 }
 
@@ -139,9 +129,9 @@ func parseGrant(said []byte) (g grant, err error) {
 		return g, fmt.Errorf("its answer has %d bytes", len(said))
 	}
 	if err := json.Unmarshal(said, &g); err != nil {
-		return g, fmt.Errorf("its answer cannot be read: %s", text(err.Error()))
+		return g, fmt.Errorf("its answer cannot be read: %s", lab.Text(err.Error()))
 	}
-	g.Error, g.Holder = text(g.Error), text(g.Holder)
+	g.Error, g.Holder = lab.Text(g.Error), lab.Text(g.Holder)
 	if g.Error == "" && g.Holder == "" && !idForm.MatchString(g.Stream) {
 		return g, fmt.Errorf("its answer makes no sense")
 	}
@@ -154,9 +144,9 @@ func parseRequest(said []byte) (r request, err error) {
 		return r, fmt.Errorf("the question has %d bytes", len(said))
 	}
 	if err := json.Unmarshal(said, &r); err != nil {
-		return r, fmt.Errorf("the question cannot be read: %s", text(err.Error()))
+		return r, fmt.Errorf("the question cannot be read: %s", lab.Text(err.Error()))
 	}
-	if r.Holder = text(r.Holder); r.Holder == "" || !idForm.MatchString(r.Stream) {
+	if r.Holder = lab.Text(r.Holder); r.Holder == "" || !idForm.MatchString(r.Stream) {
 		return r, fmt.Errorf("the question makes no sense")
 	}
 	if r.Protocol != lab.Protocol {

@@ -113,7 +113,7 @@ func (l *Leased) How() string {
 func (l *Leased) finish(how string) {
 	l.end.Do(func() {
 		l.mu.Lock()
-		l.how = text(how)
+		l.how = lab.Text(how)
 		l.mu.Unlock()
 		close(l.ended)
 	})
@@ -201,5 +201,5 @@ func (l *Lab) missing(ctx context.Context, agent string) error {
 	for _, each := range present {
 		names = append(names, each.Name)
 	}
-	return &missingError{text(fmt.Sprintf("%s, but %s", said, strings.Join(names, ", ")))}
+	return &missingError{lab.Text(fmt.Sprintf("%s, but %s", said, strings.Join(names, ", ")))}
 }
