@@ -85,6 +85,7 @@ setup-check:
 .PHONY: setup-test
 setup-test:
 	@tools/setup.sh test
+	@$(if $(filter-out false,$(CI)),tools/setup.sh lab)
 
 .PHONY: go-test
 # A cache of test programs is for one version of wazero only (host/guest/cache.go).
@@ -147,6 +148,17 @@ rxe-shell: bin/rdmarun guests rxe-setup ## a prompt in the VM; the device is rxe
 .PHONY: test-rxe
 test-rxe: bin/rdmarun bin/librdmarun-soft.so guests bin/rdmacore.test core-test-programs build/pyverbs/soft.txt ## tests on rdma_rxe in the VM, with other people's programs and tests, and conformance
 	$(Q)tools/rxe-vm/jobs.sh test conformance pyverbs wire
+
+# Keys for the job lab, of which both machines have the folder.
+build/lab/%: | setup-test
+	@mkdir -p $(@D)
+	$(Q)ssh-keygen -q -t ed25519 -N '' -f $@
+
+.PHONY: test-lab
+test-lab: bin/rdmarun guests build/lab/host build/lab/user ## labs: by Slurm, and of two kernels with rdma_rxe and a wire between, in two VMs
+	@tools/setup.sh lab
+	$(Q)$(GO) test -count=1 -run 'TestLab' ./cmd/rdmarun
+	$(Q)tools/rxe-vm/jobs.sh --wire lab -- lab-host
 
 # Not in .ci/run: the first time it fetches the kernel's source and builds the driver.
 .PHONY: test-siw

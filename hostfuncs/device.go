@@ -12,7 +12,7 @@ func deviceFunctions() []Function {
 		Name: "device_address", Since: v1, Capability: CapabilityDevice,
 		Doc: "Writes an IP address by which rdma_cm reaches a device: what a peer connects to.",
 		Params: []Param{
-			{"ep", HandleOf, "ep", "whose device; 0 for the default device, the first with an active port"},
+			{"ep", HandleOf, "ep", "whose device; 0 for the default device: that of the role, otherwise the first with an active port"},
 			{"address", Out, "address", "its port is 0"},
 		},
 		Errors:  "ENODEV: there is no device, or the endpoint is not on one. EADDRNOTAVAIL: the device has no IP address.",
@@ -22,6 +22,9 @@ func deviceFunctions() []Function {
 
 // deviceOf is an endpoint's device, or the default one for handle 0.
 func (i *Instance) deviceOf(handle Handle) (*rdmacore.Device, int32) {
+	if handle == 0 && i.device != nil {
+		return i.device, 0
+	}
 	if handle == 0 {
 		device, err := i.provider.DefaultDevice()
 		if err != nil {

@@ -13,6 +13,8 @@ type Config struct {
 	Provider *rdmacore.Provider
 	// Serial tells instances of one process apart: handles of one mean nothing to another.
 	Serial uint32
+	// Device is what the guest means by no device in particular; nil is the provider's first with an active port.
+	Device *rdmacore.Device
 	// Log takes what the guest logs; nil discards it.  Its error is the guest's.
 	Log func(level slog.Level, text string) error
 	// Barrier waits until all parties of that name are there or ctx ends; nil is a party of one.
@@ -29,6 +31,7 @@ type Config struct {
 // used by the goroutine that runs the guest; only RequestStop and End may be called from another.
 type Instance struct {
 	provider *rdmacore.Provider
+	device   *rdmacore.Device // nil is the provider's default
 	log      func(level slog.Level, text string) error
 	barrier  func(ctx context.Context, name string) error
 	listens  func(Listening)
@@ -76,6 +79,7 @@ func NewInstance(config Config) *Instance {
 	}
 	i := &Instance{
 		provider: config.Provider,
+		device:   config.Device,
 		log:      config.Log,
 		barrier:  config.Barrier,
 		listens:  config.Listening,

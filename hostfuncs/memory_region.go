@@ -20,7 +20,7 @@ func memoryFunctions() []Function {
 			Name: "alloc_pd", Since: v1, Capability: CapabilityMemory,
 			Doc: "Allocates a protection domain (ibv_alloc_pd(3)): QPs reach the memory regions of their own only.",
 			Params: []Param{
-				{"ep", HandleOf, "ep", "on whose device; 0 for the default device, the first with an active port"}},
+				{"ep", HandleOf, "ep", "on whose device; 0 for the default device: that of the role, otherwise the first with an active port"}},
 			Result:  "the PD's handle",
 			Errors:  "ENODEV: there is no device, or the endpoint is not on one.",
 			binding: bind1((*Instance).allocPD),

@@ -4,6 +4,7 @@
 #   tools/setup.sh build   what `make` needs to compile
 #   tools/setup.sh check   what `make check` needs as well
 #   tools/setup.sh test    what tests need as well, and skip without
+#   tools/setup.sh lab     what tests of labs need as well, and skip without: Slurm
 #   tools/setup.sh peers   other implementations that `make bench-peers` measures beside ours
 #   tools/setup.sh vm      what `make rxe-shell` and `make test-rxe` need as well
 #   tools/setup.sh arm64   what building the core for arm64 and running its tests needs as well
@@ -64,6 +65,14 @@ needs_test() {
 	if [ "$(os_release ID)" = debian ]; then
 		need chromium "opens the HTML report in a test" has_program chromium
 	fi
+}
+
+# Apart from the others: installed, they are services of the machine.
+needs_lab() {
+	need munge "by which Slurm's daemons know each other" has_program munged
+	need slurmctld "Slurm, which starts agents of a lab" has_program slurmctld
+	need slurmd "its nodes" has_program slurmd
+	need slurm-client "its srun" has_program srun
 }
 
 needs_peers() {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -134,27 +135,35 @@ func awaitEnds(t *testing.T, processes []int) {
 // TestLabOfNamespaces: what ships runs over two hosts with a wire between.
 func TestLabOfNamespaces(t *testing.T) {
 	h := startHosts(t)
-	lab, records := labOf(t, h), filepath.Join(t.TempDir(), "records.jsonl")
-	startOverLab(t, "--lab", lab, "../../scenarios/rping.yaml", "../../scenarios/negotiate.yaml", "-o", "jsonl="+records).ends(t, exitOK)
-	text, err := os.ReadFile(records)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{
-		`{"role":"server","device":"soft0","address":"` + nearHost + `","host":"near"},{"role":"client","device":"soft0","address":"` + farHost + `","host":"far"}`,
+	lab, records, page := labOf(t, h), filepath.Join(t.TempDir(), "records.jsonl"), filepath.Join(t.TempDir(), "page.html")
+	startOverLab(t, "--lab", lab, "../../scenarios/rping.yaml", "../../scenarios/negotiate.yaml", "-o", "jsonl="+records, "-o", "html="+page).ends(t, exitOK)
+	for file, want := range map[string]string{
+		records: `{"role":"server","device":"soft0","address":"` + nearHost + `","host":"near","clock_within_ns":[0-9]+},` +
+			`{"role":"client","device":"soft0","address":"` + farHost + `","host":"far","clock_within_ns":[0-9]+}`,
+		page: `<b>client<small>far soft0 ` + farHost + `<br>times ±[0-9.]+ ms</small></b>`,
 	} {
-		if !strings.Contains(string(text), want) {
-			t.Errorf("no record has %s", want)
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !regexp.MustCompile(want).Match(text) {
+			t.Errorf("nothing in %s is %s", filepath.Base(file), want)
 		}
 	}
 	startOverLab(t, "--lab", lab, "../../scenarios/sweep.yaml", "-p", "duration=50ms", "--no-thresholds").ends(t, exitOK)
 }
 
+// longCase says that it waits, and goes on for long.
+const longCase = `rdmarun: v1
+roles: {server: {}, client: {}}
+steps: [{role: server, log: it waits}, {role: client, sleep: 10m}, {role: server, log: never}]
+timeout: 20m
+`
+
 // TestLabBreaks: agents that are killed or stopped are named, a controller that is killed leaves nothing.
 func TestLabBreaks(t *testing.T) {
 	scenario := filepath.Join(t.TempDir(), "long.yaml")
-	text := "rdmarun: v1\nroles: {server: {}, client: {}}\nsteps: [{role: server, log: it waits}, {role: client, sleep: 10m}, {role: server, log: never}]\ntimeout: 20m\n"
-	if err := os.WriteFile(scenario, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(scenario, []byte(longCase), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	lab := writeLab(t, "hosts: {a: , b: }\nplace: {server: a, client: b}\n")
@@ -205,14 +214,63 @@ func TestLabBreaks(t *testing.T) {
 	})
 }
 
-// startSSH starts the system's ssh server for this user alone, and returns options of a host that it is.
-func startSSH(t *testing.T) string {
+// TestLabIsCut: the wire between two hosts that measure.  Their launchers do not go over it, so it is the transport that
+// gives up, at its own time, and the case fails with its words.
+func TestLabIsCut(t *testing.T) {
+	t.Parallel()
+	h := startHosts(t)
+	scenario := filepath.Join(t.TempDir(), "long.yaml")
+	text := `rdmarun: v1
+roles: {server: {}, client: {}}
+steps:
+  - log: it waits
+  - measure: {kind: bandwidth, op: RDMA_WRITE, from: client, to: server, sizes: [64KiB], duration: 10m}
+timeout: 20m
+`
+	if err := os.WriteFile(scenario, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := startOverLab(t, "--lab", labOf(t, h), scenario)
+	agents := awaitAgents(t, run, 2)
+	// Packets pass, so it is the measurement that is cut, and no connection before it.
+	awaitTraffic(t, h.near, "near", 1<<20)
+	do(t, h.near, "ip link set near down")
+	if said := run.ends(t, exitFailed); !strings.Contains(said, "RETRY_EXC_ERR") {
+		t.Errorf("%s", said)
+	}
+	awaitEnds(t, agents)
+}
+
+// awaitTraffic waits until an interface of a host has sent so many bytes.
+func awaitTraffic(t *testing.T, host int, device string, least int) {
+	t.Helper()
+	words := append(on(host), "cat", "/proc/net/dev")
+	for end := time.Now().Add(programPatience); ; time.Sleep(10 * time.Millisecond) {
+		out, err := exec.Command(words[0], words[1:]...).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, line, is := strings.Cut(string(out), " "+device+":"); is {
+			if fields := strings.Fields(line); len(fields) > 8 {
+				if sent, err := strconv.Atoi(fields[8]); err == nil && sent >= least {
+					return
+				}
+			}
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s has not sent %d bytes:\n%s", device, least, out)
+		}
+	}
+}
+
+// startSSH starts the system's ssh server for this user alone, by another program when words say so, and returns options of a
+// host that it is.  What is brought there is in the folder cache of the one that it is given.
+func startSSH(t *testing.T, folder string, by ...string) string {
 	t.Helper()
 	server, err := exec.LookPath("/usr/sbin/sshd")
 	if err != nil {
 		t.Skip("there is no ssh server: it is in one of the packages of \"tools/setup.sh test\"")
 	}
-	folder := t.TempDir()
 	for _, key := range []string{"host", "user"} {
 		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(folder, key)).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
@@ -229,7 +287,8 @@ func startSSH(t *testing.T) string {
 	if err := os.WriteFile(filepath.Join(folder, "config"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	daemon := exec.Command(server, "-D", "-e", "-f", filepath.Join(folder, "config"))
+	words := append(by, server, "-D", "-e", "-f", filepath.Join(folder, "config"))
+	daemon := exec.Command(words[0], words[1:]...)
 	var said bytes.Buffer
 	daemon.Stderr = &said
 	if err := daemon.Start(); err != nil {
@@ -249,13 +308,33 @@ func startSSH(t *testing.T) string {
 
 // TestLabBySSH: by a real ssh, which has to bring the program first; one that wants a password is named with ssh's words.
 func TestLabBySSH(t *testing.T) {
-	host := startSSH(t)
+	t.Parallel()
+	host := startSSH(t, t.TempDir())
 	lab := writeLab(t, fmt.Sprintf("hosts: {a: {ssh: {%s/user]}}, b: {ssh: {%s/user]}}}\nplace: {server: a, client: b}\n", host, host))
 	for range 2 { // the second finds the program there
 		startOverLab(t, "--lab", lab, "../../scenarios/rping.yaml").ends(t, exitOK)
 	}
 	lab = writeLab(t, fmt.Sprintf("hosts: {a: {ssh: {%s/host]}}}\n", host))
 	if said := startOverLab(t, "--lab", lab, "../../scenarios/rping.yaml").ends(t, exitEnvironment); !strings.Contains(said, "host a: ") || !strings.Contains(said, "Permission denied") {
+		t.Errorf("%s", said)
+	}
+}
+
+// TestLabDiskIsFull: a host that has no room for the program says so.
+func TestLabDiskIsFull(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("mounting a small disk takes root")
+	}
+	folder := t.TempDir()
+	cache := filepath.Join(folder, "cache")
+	if err := os.Mkdir(cache, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	host := startSSH(t, folder, "unshare", "-m", "sh", "-c", `mount -t tmpfs -o size=1m none "$0" && exec "$@"`, cache)
+	lab := writeLab(t, fmt.Sprintf("hosts: {a: {ssh: {%s/user]}}}\n", host))
+	said := startOverLab(t, "--lab", lab, "../../scenarios/rping.yaml").ends(t, exitEnvironment)
+	if !strings.Contains(said, "host a: bring this program there: ") || !strings.Contains(said, "No space left on device") {
 		t.Errorf("%s", said)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -230,9 +231,9 @@ func (f *labFlags) open(ctx context.Context, a *app, run *runFlags, config *scen
 		}
 		return nil
 	}
-	ahead := make(map[string]time.Duration)
+	clocks := make(map[string]record.Clock)
 	config.Party = &scenario.Party{
-		Leads: &scenario.Lead{Players: h.players, Skip: h.skip, Ahead: ahead},
+		Leads: &scenario.Lead{Players: h.players, Skip: h.skip, Clocks: clocks},
 		Way: meeting.Config{
 			Name: controllerName, Server: h.control.Server(), Members: h.control.Members(), Silence: lab.Silence, Why: h.control.Why,
 		},
@@ -242,9 +243,7 @@ func (f *labFlags) open(ctx context.Context, a *app, run *runFlags, config *scen
 	if err := h.order(waiting, a, run, config); err != nil {
 		return nil, errors.Join(withExit(exitEnvironment, hinted(err)), closing())
 	}
-	for host, clock := range h.control.Clocks(waiting) {
-		ahead[host] = clock.Ahead
-	}
+	maps.Copy(clocks, h.control.Clocks(waiting))
 	if err := config.Party.Meet(waiting, h.cases); err != nil {
 		return nil, errors.Join(withExit(exitEnvironment, fmt.Errorf("%s: %w", f.named(), err)), closing())
 	}
@@ -291,13 +290,24 @@ func (h *hosted) order(ctx context.Context, a *app, run *runFlags, config *scena
 			order.Wants = append(order.Wants, kind)
 		}
 	}
+	provider := func(host lab.Host) (name string, own bool) {
+		if host.Provider != "" && !run.chosen {
+			return host.Provider, true
+		}
+		return config.ProviderName, false
+	}
+	for _, host := range h.hosts {
+		name, _ := provider(host)
+		config.HostProviders = append(config.HostProviders, name)
+	}
+	slices.Sort(config.HostProviders)
+	config.HostProviders = slices.Compact(config.HostProviders)
 	return h.control.Order(ctx, archive, func(host lab.Host) lab.Order {
 		own := order
 		own.Process, own.Roles = host.Name, h.roles[host.Name]
-		own.Provider, own.Link = config.ProviderName, config.Link
-		if host.Provider != "" && !run.chosen {
-			own.Provider, own.FilesChoose = host.Provider, false
-		}
+		var chosen bool
+		own.Provider, chosen = provider(host)
+		own.FilesChoose, own.Link = order.FilesChoose && !chosen, config.Link
 		if host.Link != "" {
 			own.Link = host.Link
 		}

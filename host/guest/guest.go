@@ -61,6 +61,7 @@ func (r *Runtime) Start(ctx context.Context, m *Module, config Config) (*Guest, 
 	}
 	g.instance = hostfuncs.NewInstance(hostfuncs.Config{
 		Provider: config.Provider,
+		Device:   config.Device,
 		Serial:   r.serials.Add(1),
 		Log:      g.log,
 		Barrier:  barrier,

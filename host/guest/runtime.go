@@ -197,7 +197,8 @@ type Listening = hostfuncs.Listening
 type Config struct {
 	Name     string // argv[0] and the prefix of its log; "" is the module's
 	Provider *rdmacore.Provider
-	Args     []string // without argv[0]
+	Device   *rdmacore.Device // what no device in particular means; nil is the first of the provider with an active port
+	Args     []string         // without argv[0]
 	Env      map[string]string
 	Stdin    io.Reader // nil is empty
 	// Stdout and Stderr are written by a goroutine each, since a write may hang; nil discards.

@@ -163,7 +163,12 @@ type RolePlace struct {
 	Guest    string `json:"guest,omitempty"`
 	CPUs     string `json:"cpus,omitempty"` // where it may run, "0-3,8"; empty: anywhere
 	Host     string `json:"host,omitempty"` // the host of a lab
+	// ClockWithin is how wrong the times of the host may be beside those of others, in nanoseconds; nil on one clock.
+	ClockWithin *time.Duration `json:"clock_within_ns,omitempty"`
 }
+
+// Clock is how far the wall clock of a host is ahead of the controller's, and how wrong that may be.
+type Clock struct{ Ahead, Within time.Duration }
 
 // Step is a step that has ended.
 type Step struct {

@@ -74,7 +74,7 @@ func (l *Lead) take(from string, data []byte) {
 	if step := reported.Step; step != nil {
 		// Its time is that of its end, and of that host's clock.
 		until := time.Since(l.began)
-		ended := min(until, max(0, reported.Time.Add(-l.Ahead[from]).Sub(l.began.Round(0))))
+		ended := min(until, max(0, reported.Time.Add(-l.Clocks[from].Ahead).Sub(l.began.Round(0))))
 		step.Took = min(until, step.Took)
 		step.At = max(0, ended-step.Took)
 	}
@@ -134,7 +134,7 @@ func (p *Party) meets(config *exec.Config, each Selected, runs int, with []strin
 	config.Meeting, config.Number, config.Addresses = p.meeting, runs, p.Addresses
 	config.Key, config.Observes = p.keys[each.Case.ID], p.Leads != nil
 	if p.Leads != nil {
-		config.Ahead, config.Modules = p.Leads.Ahead, make(map[string]string)
+		config.Clocks, config.Modules = p.Leads.Clocks, make(map[string]string)
 		for _, role := range each.all {
 			if role.Guest != nil {
 				config.Modules[role.Name] = role.Guest.Module

@@ -47,8 +47,8 @@ type Lead struct {
 	// Skip says why cases do not run, by their ids.
 	Skip map[string]string
 
-	// Ahead is how far the wall clocks of the processes are ahead of this one's.
-	Ahead map[string]time.Duration
+	// Clocks are the wall clocks of the processes.
+	Clocks map[string]record.Clock
 
 	mu      sync.Mutex
 	current *record.Stream // of the case that runs; nil between two

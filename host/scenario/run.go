@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,8 @@ type RunConfig struct {
 	Capture *rdmacore.Capture
 	// ProviderName is the name of the provider of roles that choose none, which records have; empty: that of Provider.
 	ProviderName string
+	// HostProviders are those of the hosts of a lab, by name, which records have then instead.
+	HostProviders []string
 	// FilesChoose lets the provider that a file names come before that.
 	FilesChoose bool
 	// Link is one of rdmacore.Links for soft, where files choose none; empty: the first of them.
@@ -132,7 +135,7 @@ func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.To
 
 func describe(cases []Selected, config RunConfig) *record.Run {
 	description := &record.Run{
-		Provider: config.ProviderName, Cases: len(cases) * max(1, config.Repeat), UntilFail: config.UntilFail,
+		Provider: cmp.Or(strings.Join(config.HostProviders, ", "), config.ProviderName), Cases: len(cases) * max(1, config.Repeat), UntilFail: config.UntilFail,
 		Rerun: config.Rerun, Seed: config.Seed, Environment: config.Environment, Baseline: config.BaselineName,
 	}
 	if description.Provider == "" {

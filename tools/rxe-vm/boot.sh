@@ -1,6 +1,6 @@
-# Sourced by rxe-vm, for its $cache: starts the machine, watches it, gives back the job's exit status.
+# Sourced by rxe-vm, for its $cache, and the end of a $wire with the $sockets that carry it: starts the machine, watches it, gives back the job's exit status.
 # shellcheck shell=bash
-: "${cache:?}"
+: "${cache:?}" "${wire=}" "${sockets=}"
 
 # Seconds from QEMU's start to a ready device: 3 and 10 are usual on an idle machine.
 declare -A boot_limit=([kvm]=20 [tcg]=180)
@@ -13,6 +13,7 @@ run_job() {
 	local job=$1 limit=$2 accelerator command
 	for accelerator in "$(accelerator)" tcg tcg; do
 		rm -f "$job/ready" "$job/status"
+		await_wire
 		machine_command "$job" "$accelerator" -serial stdio
 		"${command[@]}" </dev/null 2>>"$job/console" &
 		machine=$!
@@ -27,6 +28,15 @@ run_job() {
 	done
 	show_console "$job"
 	return 125
+}
+
+# await_wire: the second end of a wire goes to the first, whose machine has to be there: 60 s at most.
+await_wire() {
+	[ "$wire" = 2 ] || return 0
+	for _ in $(seq 600); do
+		[ -S "$sockets/wire" ] && return
+		sleep 0.1
+	done
 }
 
 wait_booted() {
@@ -128,5 +138,9 @@ machine_command() {
 		-virtfs "local,path=${project//,/,,},mount_tag=project,security_model=none,readonly=on,multidevs=remap"
 		-virtfs "local,path=${job//,/,,},mount_tag=job,security_model=none,multidevs=remap"
 		-serial "file:$job/console" "$@"
+	)
+	[ -z "$wire" ] || command+=(
+		-netdev "stream,id=wire,server=$([ "$wire" = 1 ] && echo on || echo off),addr.type=unix,addr.path=$sockets/wire"
+		-device "virtio-net-pci,netdev=wire,mac=52:54:00:00:00:0$wire"
 	)
 }

@@ -4,6 +4,7 @@
 #
 #   veth0   192.0.2.1/24     2001:db8::1/64     under rxe0; its other end, veth1, is up and silent
 #   dummy0  198.51.100.1/24  2001:db8:1::1/64   under siw0, which is there when /run/job/siw.ko is
+#   eth0    203.0.113.1/24, or .2 on the other machine   under rxe1, which is there when /run/job/wire is
 # shellcheck shell=bash
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export HOME=/tmp LANG=C.UTF-8
@@ -45,6 +46,19 @@ iwarp_device() {
 	return 1
 }
 
+# The wire to another machine: its end is in the file.
+wire_device() {
+	ip link set eth0 up
+	ip address add "203.0.113.$(cat /run/job/wire)/24" dev eth0
+	rdma link add rxe1 type rxe netdev eth0 || return
+	for _ in $(seq 100); do
+		rdma link show rxe1/1 | grep -q 'state ACTIVE' && return
+		sleep 0.05
+	done
+	rdma link show
+	return 1
+}
+
 hostname rxe-vm 2>/dev/null
 ulimit -l unlimited
 cd /run/project || exit
@@ -55,6 +69,10 @@ if ! { network && rdma_device; } >/run/setup.log 2>&1; then
 fi
 if [ -e /run/job/siw.ko ] && ! iwarp_device >/run/setup.log 2>&1; then
 	{ echo "guest.sh: no siw0:" && cat /run/setup.log; } >"$terminal"
+fi
+if [ -e /run/job/wire ] && ! wire_device >/run/setup.log 2>&1; then
+	echo "guest.sh: no rxe1:" && cat /run/setup.log
+	exit
 fi
 : >/run/job/ready
 if [ -e /run/job/interactive ]; then

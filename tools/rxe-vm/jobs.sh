@@ -1,16 +1,23 @@
 #!/usr/bin/env bash
-# jobs.sh [--siw] JOB... [-- JOB...]...: jobs/JOB.sh in the VM, one after another in one boot, those after each -- in a boot
+# jobs.sh [--siw | --wire] JOB... [-- JOB...]...: jobs/JOB.sh in the VM, one after another in one boot, those after each -- in a boot
 # of their own at the same time; then, of each that has one, checks/JOB.sh on this machine, with the folder of what the job
-# has left.  All run, also after one has failed.
+# has left.  All run, also after one has failed.  --wire: between the two boots is a wire.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 results=build/rxe
 
 vm=(--limit 2500)
-if [ "${1-}" = --siw ]; then
+sockets=
+case ${1-} in
+--siw)
 	vm=(--siw "${vm[@]}")
 	shift
-fi
+	;;
+--wire)
+	sockets=$(mktemp -d) || exit
+	shift
+	;;
+esac
 cd "$here/../.." || exit
 rm -rf "$results"
 mkdir -p "$results"
@@ -22,6 +29,7 @@ boots=()
 stop_boots() {
 	local group
 	for group in "${boots[@]}"; do kill -- "-$group" 2>/dev/null; done
+	[ -z "$sockets" ] || rm -rf "$sockets"
 }
 trap stop_boots EXIT
 trap 'exit 130' INT
@@ -29,7 +37,7 @@ trap 'exit 143' TERM
 
 # boot JOB...: these in a VM, with what it says in a file.
 boot() {
-	"$here/vm-job" "${vm[@]}" --results "$results" bash tools/rxe-vm/jobs/each.sh "$@" >"$results/boot.${#boots[@]}" 2>&1 &
+	"$here/vm-job" ${sockets:+--wire $((${#boots[@]} + 1)) "$sockets"} "${vm[@]}" --results "$results" bash tools/rxe-vm/jobs/each.sh "$@" >"$results/boot.${#boots[@]}" 2>&1 &
 	boots+=($!)
 }
 

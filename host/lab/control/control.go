@@ -17,6 +17,7 @@ import (
 	"rdmarun/host/bus"
 	"rdmarun/host/lab"
 	"rdmarun/host/lab/launch"
+	"rdmarun/host/record"
 )
 
 // Controller has the agents of a run.
@@ -259,9 +260,6 @@ func (c *Controller) Why(host, why string) string {
 	return why
 }
 
-// Clock is how far the clock of a host is ahead of this one's, and how wrong that may be.
-type Clock struct{ Ahead, Within time.Duration }
-
 // clockTime bounds how long a host may take for all of them.
 const clockTime = 2 * time.Second
 
@@ -269,15 +267,15 @@ const clockTime = 2 * time.Second
 const clockQuestions = 5
 
 // Clocks asks all hosts for their clocks.
-func (c *Controller) Clocks(ctx context.Context) map[string]Clock {
+func (c *Controller) Clocks(ctx context.Context) map[string]record.Clock {
 	ctx, cancel := context.WithTimeout(ctx, clockTime)
 	defer cancel()
 	var mu sync.Mutex
-	clocks := make(map[string]Clock)
+	clocks := make(map[string]record.Clock)
 	var asking sync.WaitGroup
 	for _, agent := range c.agents {
 		asking.Go(func() {
-			best := Clock{Within: time.Hour}
+			best := record.Clock{Within: time.Hour}
 			for range clockQuestions {
 				begin := time.Now()
 				answer, err := c.conn.Request(ctx, bus.To(agent.Who.Name, lab.SayClock), nil)
@@ -287,7 +285,7 @@ func (c *Controller) Clocks(ctx context.Context) map[string]Clock {
 					return
 				}
 				if way/2 < best.Within {
-					best = Clock{time.Unix(0, there).Sub(begin.Add(way / 2)), way / 2}
+					best = record.Clock{Ahead: time.Unix(0, there).Sub(begin.Add(way / 2)), Within: way / 2}
 				}
 			}
 			mu.Lock()

@@ -25,6 +25,8 @@ type timeline struct {
 type lane struct {
 	Name   string
 	Device string
+	// Clock says how wrong its times may be beside those of other hosts.
+	Clock string
 }
 
 type ladderRow struct {
@@ -89,7 +91,11 @@ func newTimeline(c *cases.Case) *timeline {
 // lanes lists a lane for each role, those of the case first.
 func (t *timeline) lanes(c *cases.Case, steps []record.Step) {
 	for _, place := range c.Start.Roles {
-		t.Lanes = append(t.Lanes, lane{Name: place.Role, Device: strings.Join(strings.Fields(place.Host+" "+place.Provider+" "+place.Device+" "+place.Address), " ")})
+		of := lane{Name: place.Role, Device: strings.Join(strings.Fields(place.Host+" "+place.Provider+" "+place.Device+" "+place.Address), " ")}
+		if place.ClockWithin != nil {
+			of.Clock = fmt.Sprintf("times \u00b1%.3g ms", float64(*place.ClockWithin)/1e6)
+		}
+		t.Lanes = append(t.Lanes, of)
 	}
 	for _, step := range steps {
 		if t.lane(step.Role) == 0 {

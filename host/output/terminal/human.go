@@ -125,7 +125,6 @@ func (h *Human) begin(r *record.Record) {
 	}
 }
 
-// places says where the roles run.
 // hostOf begins with the host of a role, where a lab has several.
 func hostOf(role record.RolePlace) string {
 	if role.Host == "" {
@@ -134,6 +133,7 @@ func hostOf(role record.RolePlace) string {
 	return "host " + role.Host + ", "
 }
 
+// places says where the roles run.
 func (h *Human) places(roles []record.RolePlace) {
 	h.below()
 	for _, role := range roles {

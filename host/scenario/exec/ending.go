@@ -54,7 +54,11 @@ func (o *others) endedBy(key string, raw json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	failure := &testbed.Failure{What: fmt.Sprintf("the process of %s has ended the case", name), Got: string(end.Status)}
+	what := fmt.Sprintf("the process of %s has ended the case", name)
+	if end.Status == record.Errored || end.Status == record.Interrupted || end.Status == record.TimedOut {
+		return &testbed.EnvironmentError{What: what, Err: errors.New(cmp.Or(end.Reason, string(end.Status)))}
+	}
+	failure := &testbed.Failure{What: what, Got: string(end.Status)}
 	if len(end.Failures) > 0 {
 		failure.Got = end.Failures[0].What
 		failure.Hint = fmt.Sprintf("line %d there says more", end.Failures[0].Line)
@@ -113,7 +117,7 @@ func (r *caseRun) part(ctx context.Context) {
 			err = o.await(waiting, name, o.key("end", name), &there)
 		}
 		if err == nil && r.config.Observes {
-			r.addMoments(there, r.config.Ahead[name])
+			r.addMoments(there, r.config.Clocks[name].Ahead)
 			r.addTraffic(there.Traffic)
 		}
 		if err != nil || there.Status == record.Passed || r.result.Status != record.Passed {

@@ -333,7 +333,10 @@ func (r *caseRun) learn(facts []roleFacts) error {
 		r.testbed.Elsewhere(role.Name, address)
 		r.showRole(role.Name, role.Group, role.Index, object)
 		r.others.numbers[role.Name] = role.Index
-		role.Place.Host = r.others.where[role.Name]
+		role.Place.Host, role.Place.ClockWithin = r.others.where[role.Name], nil
+		if clock, known := r.config.Clocks[role.Place.Host]; known {
+			role.Place.ClockWithin = &clock.Within
+		}
 		if module := r.config.Modules[role.Name]; module != "" {
 			role.Place.Guest = module
 		}

@@ -45,9 +45,9 @@ type Config struct {
 	Others []string
 	// Observes is set in the process that leads the run: it plays no role, and whether the case runs the others say.
 	Observes bool
-	// Ahead is how far the wall clocks of other processes are ahead of this one's; Modules are those of guests
-	// elsewhere, by their roles, as this process calls them.
-	Ahead   map[string]time.Duration
+	// Clocks are the wall clocks of other processes; Modules are those of guests elsewhere, by their roles, as this process
+	// calls them.
+	Clocks  map[string]record.Clock
 	Modules map[string]string
 	// Stop ends the case in the others, when it has failed and they are still in it; nil: they go on until they notice.
 	Stop func()

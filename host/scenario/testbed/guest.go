@@ -72,7 +72,7 @@ func (g *Guest) Start(ctx context.Context, args []string) error {
 	started := context.AfterFunc(ctx, cancel)
 	defer started()
 	running, err := t.guests.Start(life, g.config.Module, guest.Config{
-		Name: name, Provider: g.role.provider, Args: args, Stdout: g.output[0], Stderr: g.output[1],
+		Name: name, Provider: g.role.provider, Device: g.role.device, Args: args, Stdout: g.output[0], Stderr: g.output[1],
 		Limits: g.config.Limits, CPUs: g.role.cpus,
 		Barrier:   func(ctx context.Context, barrier string) error { return t.barriers.arrive(ctx, barrier, name) },
 		Listening: func(news guest.Listening) { t.listeners.update(name, news) },
