@@ -267,8 +267,18 @@ func (a *app) launcher(program string) launch.Config {
 	return launch.Config{
 		Program: program, Version: buildVersion().Version,
 		Print: func(host, line string) { fmt.Fprintf(a.stderr, "rdmarun: host %s: %s\n", host, line) },
+		Waits: func(come, hosts int, missing []string) {
+			more := ""
+			if n := len(missing) - mostNames; n > 0 {
+				missing, more = missing[:mostNames], fmt.Sprintf(" and %d more", n)
+			}
+			fmt.Fprintf(a.stderr, "rdmarun: %d of %d hosts are ready, not yet %s%s\n", come, hosts, strings.Join(missing, ", "), more)
+		},
 	}
 }
+
+// mostNames is how many hosts are named in a line.
+const mostNames = 8
 
 // order gives each host its part of the run.
 func (h *hosted) order(ctx context.Context, a *app, run *runFlags, config *scenario.RunConfig) error {

@@ -53,6 +53,7 @@ func Start(ctx context.Context, hosts []lab.Host, config launch.Config) (*Contro
 	}
 	agents, failures := lease(ctx, hosts, config)
 	room := make(chan struct{}, launchAtOnce)
+	awaited := await(hosts, config.Waits)
 	var starting sync.WaitGroup
 	for i, host := range hosts {
 		if failures[i] != nil {
@@ -61,6 +62,7 @@ func Start(ctx context.Context, hosts []lab.Host, config launch.Config) (*Contro
 		starting.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()
+			defer awaited.come(i)
 			var err error
 			if leased := agents[i]; leased == nil {
 				agents[i], err = launch.Start(ctx, host, config)
@@ -73,6 +75,7 @@ func Start(ctx context.Context, hosts []lab.Host, config launch.Config) (*Contro
 		})
 	}
 	starting.Wait()
+	awaited.over()
 	c.agents = slices.DeleteFunc(agents, func(a *launch.Agent) bool { return a == nil })
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.serve = cancel
@@ -84,6 +87,66 @@ func Start(ctx context.Context, hosts []lab.Host, config launch.Config) (*Contro
 		return nil, err
 	}
 	return c, errors.Join(failures...)
+}
+
+// awaited are the hosts that have not come, of which it tells when that takes long: after firstNews, and after twice as long
+// each time.
+type awaited struct {
+	hosts []lab.Host
+	tell  func(come, hosts int, missing []string)
+
+	mu      sync.Mutex // of what follows
+	missing map[int]bool
+	timer   *time.Timer
+}
+
+const firstNews = 2 * time.Second
+
+func await(hosts []lab.Host, tell func(come, hosts int, missing []string)) *awaited {
+	a := &awaited{hosts: hosts, tell: tell, missing: make(map[int]bool)}
+	for i := range hosts {
+		a.missing[i] = true
+	}
+	if tell != nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.news(firstNews)
+	}
+	return a
+}
+
+// news tells after a time who is missing then.  It runs with the lock.
+func (a *awaited) news(after time.Duration) {
+	a.timer = time.AfterFunc(after, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if len(a.missing) == 0 {
+			return
+		}
+		var missing []string
+		for i, host := range a.hosts {
+			if a.missing[i] {
+				missing = append(missing, host.Name)
+			}
+		}
+		a.tell(len(a.hosts)-len(missing), len(a.hosts), missing)
+		a.news(2 * after)
+	})
+}
+
+func (a *awaited) come(i int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.missing, i)
+}
+
+func (a *awaited) over() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.missing)
+	if a.timer != nil {
+		a.timer.Stop()
+	}
 }
 
 // lease takes the agents that have joined the lab, in the order of their names: two runs that want the same never wait for

@@ -57,6 +57,8 @@ type Config struct {
 	Program, Version string
 	// Print takes each line that a host prints beside what its agent says.
 	Print func(host, line string)
+	// Waits is told, where hosts take long, how many of them have come and which have not; nil: nobody is.
+	Waits func(come, hosts int, missing []string)
 	// Standing is where the agents are that have joined; nil: nowhere.
 	Standing *join.Lab
 }
