@@ -61,6 +61,11 @@ needs_test() {
 	need libstd-rust-dev-wasm32 "their library" has_rust_for_wasm
 	need nodejs "runs the compiler of guests in AssemblyScript" has_program node
 	need npm "fetches it" has_program npm
+	need systemd "checks the unit in packaging/" has_program systemd-analyze
+	# Ubuntu has kubectl as a snap only.
+	if [ "$(os_release ID)" = debian ]; then
+		need kubernetes-client "checks the manifest in packaging/" has_program kubectl
+	fi
 	# Ubuntu has Chromium as a snap only, which does not run as root in a container.
 	if [ "$(os_release ID)" = debian ]; then
 		need chromium "opens the HTML report in a test" has_program chromium

@@ -57,7 +57,7 @@ func newDoctorCommand(a *app) *cobra.Command {
 		Example: "  rdmarun doctor\n  rdmarun doctor --peer 192.0.2.2\n  rdmarun doctor --lab lab.yaml\n  rdmarun doctor --format json | jq '.checks[] | select(.status == \"fail\")'",
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if hosts.active() {
+			if hosts.active() && peer == "" { // also where the configuration has a lab
 				return a.doctorLab(command.Context(), &hosts, format.value)
 			}
 			result := diagnosis{Version: doctorVersion, OK: true, Checks: doctor.Examine(command.Context(), thisMachine(peer))}

@@ -33,6 +33,8 @@ type Config struct {
 	User, Password, Token string
 	// NKey has it take one key, whose seed is in the file Server.Seed.
 	NKey bool
+	// File is a configuration of NATS' own, in place of a user and a token.
+	File string
 	// TLS has it show a certificate, which the one in the file Server.CA has signed.
 	TLS bool
 }
@@ -71,6 +73,12 @@ func Start(t testing.TB, config Config) *Server {
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
 		Username: config.User, Password: config.Password, Authorization: config.Token,
 	}}
+	if config.File != "" {
+		read, err := server.ProcessConfigFile(s.write("nats.conf", []byte(config.File)))
+		s.must(err)
+		read.Host, read.Port, read.NoSigs, read.NoLog = s.options.Host, s.options.Port, true, true
+		s.options = *read
+	}
 	if config.NKey {
 		s.Seed, s.options.Nkeys = s.write("user.nk", []byte(seed)), []*server.NkeyUser{{Nkey: public}}
 	}

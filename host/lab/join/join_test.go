@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -53,9 +54,11 @@ func (l *log) await(t *testing.T, what string) {
 	}
 }
 
-func connect(t *testing.T, server *bustest.Server) *tunnel.Conn {
+func connect(t *testing.T, server *bustest.Server) *tunnel.Conn { return connectAs(t, server, "") }
+
+func connectAs(t *testing.T, server *bustest.Server, user string) *tunnel.Conn {
 	t.Helper()
-	conn, err := tunnel.Connect(tunnel.Options{URL: server.URL(""), Name: t.Name()})
+	conn, err := tunnel.Connect(tunnel.Options{URL: server.URL(user), Name: t.Name()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,10 +69,14 @@ func connect(t *testing.T, server *bustest.Server) *tunnel.Conn {
 // serve has an agent wait whose process is a line of shell; its log, and what ends it.
 func serve(t *testing.T, server *bustest.Server, name, script string, labels map[string]string) (*log, func() error) {
 	t.Helper()
+	return serveOn(t, connect(t, server), name, script, labels)
+}
+
+func serveOn(t *testing.T, conn *tunnel.Conn, name, script string, labels map[string]string) (*log, func() error) {
+	t.Helper()
 	said := &log{}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	conn := connect(t, server)
 	go func() {
 		ended <- Serve(ctx, conn, Config{
 			Name: name, Version: "v1", Labels: labels, Program: "/bin/sh", Words: []string{"sh", "-c", script}, Environment: os.Environ(), Log: said.say,
@@ -232,6 +239,44 @@ func TestNames(t *testing.T) {
 		t.Errorf("%+v %v", present, err)
 	}
 	said.await(t, `one is left out: "../x" cannot be the name of a host`)
+}
+
+// TestPermissions: those that docs/reference/lab.md names are enough.
+func TestPermissions(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/reference/lab.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := regexp.MustCompile(`(?m)^(?:agent a|a controller): +(publish .*)$`).FindAllStringSubmatch(string(text), -1)
+	if len(lines) != 2 {
+		t.Fatalf("%q", lines)
+	}
+	server := bustest.Start(t, bustest.Config{File: fmt.Sprintf(
+		"authorization: {users: [\n{user: agent, password: x, permissions: {%s}}\n{user: controller, password: x, permissions: {%s}}\n]}\n",
+		// A colon for the lists of the documentation's short form.
+		strings.NewReplacer("publish [", "publish: [", "subscribe [", "subscribe: [").Replace(lines[0][1]),
+		strings.NewReplacer("publish [", "publish: [", "subscribe [", "subscribe: [").Replace(lines[1][1]),
+	)})
+	serveOn(t, connectAs(t, server, "agent:x"), "a", "read line; echo $line; exit 3", nil)
+	l := &Lab{Conn: connectAs(t, server, "controller:x"), Holder: "lab", Say: (&log{}).say}
+	if present, err := l.Agents(t.Context()); err != nil || len(present) != 1 {
+		t.Errorf("%v %v", present, err)
+	}
+	leased := lease(t, l, "a", &log{})
+	if _, err := fmt.Fprintln(leased, "words"); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := io.ReadAll(leased); string(said) != "words\n" || err != nil {
+		t.Errorf("%q %v", said, err)
+	}
+	if <-leased.Ended(); leased.How() != "exit status 3" {
+		t.Errorf("%q", leased.How())
+	}
+	// What is not permitted is said.
+	other := Serve(t.Context(), connectAs(t, server, "agent:x"), Config{Name: "b", Log: (&log{}).say})
+	if other == nil || !strings.Contains(strings.ToLower(other.Error()), "permissions violation") {
+		t.Error(other)
+	}
 }
 
 // TestAgentAnswers: what an agent answers to a request is not trusted.
