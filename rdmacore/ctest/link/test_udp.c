@@ -10,6 +10,7 @@
 
 #include "ctest/support/bare.h"
 #include "ctest/support/check.h"
+#include "ctest/support/sides.h"
 #include "soft/engine/segment.h"
 #include "soft/host.h"
 #include "soft/link/udp.h"
@@ -19,65 +20,6 @@
 
 #define LARGE (BENCH_MEMORY / 2)
 #define PATIENCE_MS 20000
-
-struct sides {
-	struct core_provider *providers[2];
-	struct bench benches[2];
-	struct bare ends[2];
-};
-
-static struct soft_host *host_of(struct sides *sides, int side)
-{
-	return sides->providers[side]->host;
-}
-
-/* buffer: of each socket, for what arrives; 0: as large as may be. */
-static void sides_open_with(struct sides *sides, enum ibv_qp_type type, int buffer)
-{
-	struct core_options options = {.link = CORE_LINK_UDP};
-	char why[512];
-
-	for (int side = 0; side < 2; side++) {
-		CHECK(!core_open("soft", &options, &sides->providers[side], why, sizeof(why)));
-		if (buffer)
-			host_of(sides, side)->udp->buffer_wanted = buffer;
-		bench_open(&sides->benches[side], sides->providers[side]);
-		bare_create(&sides->ends[side], &sides->benches[side], type, NULL);
-	}
-	bare_connect(&sides->ends[0], &sides->ends[1]);
-}
-
-static void sides_open(struct sides *sides, enum ibv_qp_type type)
-{
-	sides_open_with(sides, type, 0);
-}
-
-static void sides_close(struct sides *sides)
-{
-	for (int side = 0; side < 2; side++) {
-		bare_destroy(&sides->ends[side]);
-		bench_close(&sides->benches[side]);
-		close_provider(sides->providers[side]);
-	}
-}
-
-static void fill(char *memory, size_t length, unsigned int seed)
-{
-	for (size_t byte = 0; byte < length; byte++)
-		memory[byte] = (char)(byte * 7 + byte / 251 + seed);
-}
-
-static void post(struct sides *sides, enum ibv_wr_opcode opcode, uint32_t length)
-{
-	struct bench *there = &sides->benches[1];
-	struct ibv_sge sge = bench_sge(&sides->benches[0], 0, length);
-	struct ibv_send_wr wr = bench_wr(opcode, 1, &sge);
-
-	wr.wr.rdma.remote_addr = (uintptr_t)there->memory;
-	wr.wr.rdma.rkey = there->mr->rkey;
-	wr.imm_data = htonl(length);
-	CHECK(!bare_post(&sides->ends[0], &wr));
-}
 
 static const uint32_t lengths[] = {0, 1, 3, 8, 64, 1000, 4095, 4096, 4097, 8192, 65536, 100001, LARGE};
 
@@ -95,24 +37,24 @@ static void test_transfers(void)
 	for (size_t row = 0; row < LENGTHS; row++) {
 		uint32_t length = lengths[row];
 
-		fill(here, LARGE, (unsigned int)row);
+		sides_fill(here, LARGE, (unsigned int)row);
 		memset(there, 0, BENCH_MEMORY);
 		CHECK(!bare_recv(&sides.ends[1], 2, 0, LARGE));
-		post(&sides, IBV_WR_SEND, length);
+		sides_post(&sides, IBV_WR_SEND, length);
 		expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
 		CHECK(expect_wc(&sides.ends[1], 2, IBV_WC_SUCCESS).byte_len == length);
 		CHECK(!memcmp(here, there, length) && !there[length]);
 
 		memset(there, 0, BENCH_MEMORY);
 		CHECK(!bare_recv(&sides.ends[1], 3, 0, 0));
-		post(&sides, IBV_WR_RDMA_WRITE_WITH_IMM, length);
+		sides_post(&sides, IBV_WR_RDMA_WRITE_WITH_IMM, length);
 		expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
 		CHECK(expect_wc(&sides.ends[1], 3, IBV_WC_SUCCESS).imm_data == htonl(length));
 		CHECK(!memcmp(here, there, length) && !there[length]);
 
 		memset(here, 0, BENCH_MEMORY);
-		fill(there, LARGE, (unsigned int)row + 1);
-		post(&sides, IBV_WR_RDMA_READ, length);
+		sides_fill(there, LARGE, (unsigned int)row + 1);
+		sides_post(&sides, IBV_WR_RDMA_READ, length);
 		expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
 		CHECK(!memcmp(here, there, length) && !here[length]);
 	}
@@ -126,30 +68,13 @@ static void test_bursts(void)
 	struct sides sides;
 
 	sides_open(&sides, IBV_QPT_RC);
-	before = soft_udp_count(host_of(&sides, 0)->udp);
-	post(&sides, IBV_WR_RDMA_WRITE, LARGE);
+	before = soft_udp_count(sides_host(&sides, 0)->udp);
+	sides_post(&sides, IBV_WR_RDMA_WRITE, LARGE);
 	expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
-	after = soft_udp_count(host_of(&sides, 0)->udp);
+	after = soft_udp_count(sides_host(&sides, 0)->udp);
 	CHECK(after.sent - before.sent >= LARGE / 4096);
 	CHECK((after.calls_to_send - before.calls_to_send) * 3 < after.sent - before.sent);
 	CHECK(after.dropped == before.dropped);
-	sides_close(&sides);
-}
-
-/* What a READ asks for comes in parts that the socket holds, which is smaller here than any host makes it. */
-static void test_small_buffers(void)
-{
-	enum { BUFFER = 32 << 10 };
-	struct soft_segmentation *segmentation;
-	struct sides sides;
-
-	sides_open_with(&sides, IBV_QPT_RC, BUFFER);
-	segmentation = soft_qp(sides.ends[0].qp)->segmentation;
-	CHECK(segmentation->read_limit * segmentation->mtu < 2 * BUFFER);
-	fill(sides.benches[1].memory, BENCH_MEMORY, 5);
-	post(&sides, IBV_WR_RDMA_READ, BENCH_MEMORY);
-	expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
-	CHECK(!memcmp(sides.benches[0].memory, sides.benches[1].memory, BENCH_MEMORY));
 	sides_close(&sides);
 }
 
@@ -202,8 +127,8 @@ static void test_to_and_fro(void)
 		if (turn < 2) {
 			for (; sent[0]; sent[0]--)
 				expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
-			fill(sides.benches[0].memory, LARGE, (unsigned int)turn);
-			post(&sides, IBV_WR_RDMA_WRITE, LARGE);
+			sides_fill(sides.benches[0].memory, LARGE, (unsigned int)turn);
+			sides_post(&sides, IBV_WR_RDMA_WRITE, LARGE);
 			expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
 			CHECK(!memcmp(sides.benches[0].memory, sides.benches[1].memory, LARGE));
 		}
@@ -280,7 +205,7 @@ static void test_datagram(void)
 
 	sides_open(&sides, IBV_QPT_UD);
 	ah = make_ah(&sides.benches[0], &sides.benches[1].gid);
-	fill(sides.benches[0].memory, 100, 5);
+	sides_fill(sides.benches[0].memory, 100, 5);
 	CHECK(!bare_recv(&sides.ends[1], 9, 0, 200));
 	post_datagram(&sides, ah, sides.ends[1].qp->qp_num, 4);
 	wc = expect_wc(&sides.ends[1], 9, IBV_WC_SUCCESS);
@@ -306,7 +231,7 @@ static void test_multicast(void)
 		CHECK(!sides.providers[side]->ibv_attach_mcast(sides.ends[side].qp, &group, 0));
 		CHECK(!bare_recv(&sides.ends[side], 20, 1000, 200));
 	}
-	fill(sides.benches[0].memory, 100, 6);
+	sides_fill(sides.benches[0].memory, 100, 6);
 	post_datagram(&sides, ah, 0xffffff, 4);
 	for (int side = 0; side < 2; side++) {
 		CHECK(expect_wc(&sides.ends[side], 20, IBV_WC_SUCCESS).byte_len == 140);
@@ -333,20 +258,20 @@ static void test_faults(void)
 		struct soft_fault fault = {.traffic = SOFT_FAULT_DATA, .action = actions[row / 2], .probability = 1000000,
 					   .operations = 1u << SOFT_RDMA_WRITE_MIDDLE,
 					   .skip = 3, .count = 4, .delay = 50 * SOFT_MICROSECOND};
-		struct soft_faults *faults = &host_of(&sides, row % 2)->fabric.faults;
+		struct soft_faults *faults = &sides_host(&sides, row % 2)->fabric.faults;
 		int rule = soft_fault_add(faults, &fault);
 
 		CHECK(rule >= 0);
-		fill(sides.benches[0].memory, LARGE, (unsigned int)row);
+		sides_fill(sides.benches[0].memory, LARGE, (unsigned int)row);
 		memset(sides.benches[1].memory, 0, LARGE);
-		post(&sides, IBV_WR_RDMA_WRITE, LARGE);
+		sides_post(&sides, IBV_WR_RDMA_WRITE, LARGE);
 		expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
 		CHECK(!memcmp(sides.benches[0].memory, sides.benches[1].memory, LARGE));
 		CHECK(!soft_fault_remove(faults, rule, &done) && done == 4);
 	}
-	CHECK(atomic_load(&host_of(&sides, 1)->device->counters[SOFT_COUNT_ICRC]));
-	CHECK(atomic_load(&host_of(&sides, 1)->device->counters[SOFT_COUNT_DUPLICATE]));
-	CHECK(atomic_load(&host_of(&sides, 0)->device->counters[SOFT_COUNT_RETRY]));
+	CHECK(atomic_load(&sides_host(&sides, 1)->device->counters[SOFT_COUNT_ICRC]));
+	CHECK(atomic_load(&sides_host(&sides, 1)->device->counters[SOFT_COUNT_DUPLICATE]));
+	CHECK(atomic_load(&sides_host(&sides, 0)->device->counters[SOFT_COUNT_RETRY]));
 	sides_close(&sides);
 }
 
@@ -362,9 +287,9 @@ static void test_hostile(void)
 
 	CHECK(fd >= 0);
 	sides_open(&sides, IBV_QPT_RC);
-	udp = host_of(&sides, 1)->udp;
+	udp = sides_host(&sides, 1)->udp;
 	to.sin_port = htons(soft_udp_port_of(sides.ends[1].qp->qp_num));
-	fill((char *)bytes, sizeof(bytes), 3);
+	sides_fill((char *)bytes, sizeof(bytes), 3);
 	for (size_t length = 0; length <= 64; length++)
 		CHECK(sendto(fd, bytes, length, 0, (struct sockaddr *)&to, sizeof(to)) == (ssize_t)length);
 	CHECK(sendto(fd, bytes, sizeof(bytes), 0, (struct sockaddr *)&to, sizeof(to)) == sizeof(bytes));
@@ -375,9 +300,9 @@ static void test_hostile(void)
 		poll(NULL, 0, 1);
 	}
 	CHECK(counters.dropped >= 65);
-	CHECK(atomic_load(&host_of(&sides, 1)->device->counters[SOFT_COUNT_ICRC]));
+	CHECK(atomic_load(&sides_host(&sides, 1)->device->counters[SOFT_COUNT_ICRC]));
 	/* Who is connected is not disturbed. */
-	post(&sides, IBV_WR_RDMA_WRITE, 100);
+	sides_post(&sides, IBV_WR_RDMA_WRITE, 100);
 	expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
 	sides_close(&sides);
 	close(fd);
@@ -416,7 +341,7 @@ static void test_sleepers(void)
 		for (int spin = 0; spin < 10 * message; spin++)
 			CHECK(!ibv_poll_cq(cq, 1, &wc));
 		CHECK(!ibv_req_notify_cq(cq, 0));
-		post(&sides, IBV_WR_SEND, 64);
+		sides_post(&sides, IBV_WR_SEND, 64);
 		CHECK(!provider->ibv_get_cq_event(channel, &raised, &context) && raised == cq);
 		provider->ibv_ack_cq_events(cq, 1);
 		expect_wc(end, 7, IBV_WC_SUCCESS);
@@ -451,7 +376,7 @@ static bool take_owing(struct sides *sides, struct bare *end)
 	CHECK(!bare_recv(end, 7, 0, 64));
 	for (int spin = 0; spin < 1000; spin++)
 		CHECK(!ibv_poll_cq(end->cq, 1, &wc));
-	post(sides, IBV_WR_SEND, 64);
+	sides_post(sides, IBV_WR_SEND, 64);
 	while (!ibv_poll_cq(end->cq, 1, &wc))
 		;
 	CHECK(wc.wr_id == 7 && wc.status == IBV_WC_SUCCESS);
@@ -543,20 +468,20 @@ static void test_blocks(void)
 	int error;
 
 	sides_open(&sides, IBV_QPT_RC);
-	udp = host_of(&sides, 0)->udp;
+	udp = sides_host(&sides, 0)->udp;
 	attr.send_cq = attr.recv_cq = sides.ends[0].cq;
 	for (int index = 0; index < MANY; index++) {
 		queue_pairs[index] = sides.providers[0]->ibv_create_qp(sides.benches[0].pd, &attr);
 		CHECK(queue_pairs[index]);
 		CHECK(soft_udp_find(udp, &sides.benches[0].gid, soft_udp_port_of(queue_pairs[index]->qp_num)));
-		CHECK(!soft_udp_find(host_of(&sides, 1)->udp, &sides.benches[0].gid,
+		CHECK(!soft_udp_find(sides_host(&sides, 1)->udp, &sides.benches[0].gid,
 				     soft_udp_port_of(queue_pairs[index]->qp_num)));
 	}
 	CHECK(atomic_load(&udp->socket_count) == 2);
 	for (int index = 0; index < MANY; index++)
 		CHECK(!sides.providers[0]->ibv_destroy_qp(queue_pairs[index]));
 	/* Nobody else gets the port. */
-	CHECK(!soft_udp_open(host_of(&sides, 1)->udp, &sides.benches[0].gid,
+	CHECK(!soft_udp_open(sides_host(&sides, 1)->udp, &sides.benches[0].gid,
 			     soft_udp_port_of(sides.ends[0].qp->qp_num), &error) && error == EADDRINUSE);
 	sides_close(&sides);
 }
@@ -585,7 +510,6 @@ int main(void)
 	test_gids();
 	test_transfers();
 	test_bursts();
-	test_small_buffers();
 	test_to_and_fro();
 	test_polls_memory();
 	test_datagram();
