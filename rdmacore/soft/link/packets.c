@@ -22,11 +22,23 @@
 /* In the BTH, with which a packet of another link begins: routers may change it, and no ICRC tells that it was damaged. */
 #define UNCOVERED 4
 
+/* Lists that ways are in, by their keys. */
+#define WAYS 1024
+
+/* Packets on one way overtake none, but for faults.  What a fault does to them does nothing to those on others. */
+struct way {
+	struct way *next; /* of its list, or of those that are unused */
+	uint64_t key;
+	uint64_t latest; /* arrival of what is on its way */
+	uint32_t events;
+};
+
 /* A datagram that will arrive, or an acknowledgement that will be due. */
 struct event {
 	uint64_t due, order; /* of two at the same time, the one with the lower order comes first */
 	struct soft_device *device; /* where it arrives */
 	struct soft_packets_sender sender; /* with a send function: it is another link's, and leaves */
+	struct way *way; /* on which it must not be overtaken; NULL: it may be */
 	struct soft_qp *qp; /* held: it owes an acknowledgement; NULL: a datagram */
 	size_t begin, length; /* of the datagram */
 	uint8_t bytes[SOFT_DATAGRAM];
@@ -41,7 +53,8 @@ struct soft_packets {
 	struct soft_lock lock; /* guards the rest */
 	struct soft_random random;
 	struct soft_device *devices[SOFT_PACKETS_DEVICES];
-	uint64_t latest[SOFT_PACKETS_DEVICES][SOFT_PACKETS_DEVICES]; /* arrival on each way, from and to */
+	struct way *ways; /* as many as events */
+	struct way *used_ways[WAYS], *unused_ways;
 	uint32_t device_count;
 	struct event *events;
 	struct event **unused; /* a stack */
@@ -109,8 +122,48 @@ static struct event *take(struct soft_packets *packets)
 	return packets->unused_count ? packets->unused[--packets->unused_count] : NULL;
 }
 
+static struct way **list_of(struct soft_packets *packets, uint64_t key)
+{
+	return &packets->used_ways[key * UINT64_C(0x9e3779b97f4a7c15) >> 54];
+}
+
+/* The way of that key has an event more. */
+static struct way *use_way(struct soft_packets *packets, uint64_t key)
+{
+	struct way **list = list_of(packets, key), *way = *list;
+
+	soft_lock_expect(&packets->lock);
+	while (way && way->key != key)
+		way = way->next;
+	if (!way) {
+		way = packets->unused_ways;
+		packets->unused_ways = way->next;
+		*way = (struct way){.next = *list, .key = key};
+		*list = way;
+	}
+	way->events++;
+	return way;
+}
+
+/* With its last event it has no order to keep. */
+static void leave_way(struct soft_packets *packets, struct way *way)
+{
+	struct way **link = list_of(packets, way->key);
+
+	if (--way->events)
+		return;
+	while (*link != way)
+		link = &(*link)->next;
+	*link = way->next;
+	way->next = packets->unused_ways;
+	packets->unused_ways = way;
+}
+
 static void give_back(struct soft_packets *packets, struct event *event)
 {
+	if (event->way)
+		leave_way(packets, event->way);
+	event->way = NULL;
 	packets->unused[packets->unused_count++] = event;
 }
 
@@ -159,9 +212,8 @@ static struct event *copy(struct soft_packets *packets, const struct event *even
 	return other;
 }
 
-/* Send the datagram on its way, with the faults of the verdict. */
-static void carry(struct soft_packets *packets, struct event *event, uint32_t from, uint32_t to,
-		  const struct soft_fault_verdict *verdict)
+/* Send the datagram on the way of that key, with the faults of the verdict. */
+static void carry(struct soft_packets *packets, struct event *event, uint64_t key, const struct soft_fault_verdict *verdict)
 {
 	uint64_t due = now(packets) + packets->options.delay + below(packets, packets->options.jitter);
 	struct event *twin;
@@ -176,8 +228,9 @@ static void carry(struct soft_packets *packets, struct event *event, uint32_t fr
 			place++;
 		event->bytes[event->begin + place] ^= bit;
 	}
-	if (from < SOFT_PACKETS_DEVICES && due < packets->latest[from][to])
-		due = packets->latest[from][to];
+	event->way = use_way(packets, key);
+	if (due < event->way->latest)
+		due = event->way->latest;
 	due += verdict->delay;
 	if (verdict->duplicate && (twin = copy(packets, event))) {
 		packets->counters.duplicated++;
@@ -187,10 +240,16 @@ static void carry(struct soft_packets *packets, struct event *event, uint32_t fr
 	if (verdict->reorder) {
 		packets->counters.reordered++;
 		due += below(packets, verdict->reorder_limit ? verdict->reorder_limit : REORDER_LIMIT);
-	} else if (from < SOFT_PACKETS_DEVICES) {
-		packets->latest[from][to] = due;
+	} else {
+		event->way->latest = due;
 	}
 	schedule(packets, event, due);
+}
+
+/* Of the packets between two queue pairs; all members of a group are one. */
+static uint64_t key_of(const struct soft_qp *qp, const struct soft_packet *packet, uint32_t from, uint32_t to)
+{
+	return (uint64_t)(from * (SOFT_PACKETS_DEVICES + 1) + to) << 48 | (uint64_t)qp->ibv.qp_num << 24 | packet->destination;
 }
 
 /* Write the headers before the packet, and the ICRC behind it. */
@@ -250,12 +309,12 @@ static void send_datagram(struct soft_link *link, struct soft_burst *burst, stru
 		for (target = 0; target < packets->device_count; target++)
 			if ((other = copy(packets, event))) {
 				other->device = packets->devices[target];
-				carry(packets, other, source, target, verdict);
+				carry(packets, other, key_of(qp, packet, source, target), verdict);
 			}
 		give_back(packets, event);
 	} else if (target < SOFT_PACKETS_DEVICES) {
 		event->device = packets->devices[target];
-		carry(packets, event, source, target, verdict);
+		carry(packets, event, key_of(qp, packet, source, target), verdict);
 	} else {
 		packets->counters.dropped++;
 		give_back(packets, event);
@@ -322,7 +381,6 @@ static void expire(struct soft_timer *timer)
 void soft_packets_send(struct soft_packets *packets, const struct soft_fault_verdict *verdict,
 		       const struct soft_packets_sender *sender, const uint8_t *bytes, size_t length)
 {
-	uint32_t way = sender->way % SOFT_PACKETS_DEVICES;
 	struct event *event = NULL;
 
 	soft_lock_take(&packets->lock);
@@ -336,7 +394,7 @@ void soft_packets_send(struct soft_packets *packets, const struct soft_fault_ver
 		event->begin = 0;
 		event->length = length;
 		memcpy(event->bytes, bytes, length);
-		carry(packets, event, way, 0, verdict);
+		carry(packets, event, sender->way, verdict);
 	}
 	soft_lock_release(&packets->lock);
 }
@@ -367,10 +425,14 @@ int soft_packets_create(struct soft_fabric *fabric, const struct soft_packets_op
 	packets->events = calloc(options->datagrams, sizeof(*packets->events));
 	packets->unused = calloc(options->datagrams, sizeof(struct event *));
 	packets->heap = calloc(options->datagrams, sizeof(struct event *));
-	if (!packets->events || !packets->unused || !packets->heap)
+	packets->ways = calloc(options->datagrams, sizeof(*packets->ways));
+	if (!packets->events || !packets->unused || !packets->heap || !packets->ways)
 		goto free_queues;
-	for (uint32_t index = options->datagrams; index; index--)
+	for (uint32_t index = options->datagrams; index; index--) {
 		give_back(packets, &packets->events[index - 1]);
+		packets->ways[index - 1].next = packets->unused_ways;
+		packets->unused_ways = &packets->ways[index - 1];
+	}
 	result = soft_timer_register(&fabric->timers, &packets->timer, expire);
 	if (result)
 		goto free_queues;
@@ -380,6 +442,7 @@ int soft_packets_create(struct soft_fabric *fabric, const struct soft_packets_op
 	return 0;
 
 free_queues:
+	free(packets->ways);
 	free(packets->heap);
 	free(packets->unused);
 	free(packets->events);
@@ -398,6 +461,7 @@ void soft_packets_destroy(struct soft_packets *packets)
 	}
 	for (uint32_t index = 0; index < packets->device_count; index++)
 		packets->devices[index]->link = NULL;
+	free(packets->ways);
 	free(packets->heap);
 	free(packets->unused);
 	free(packets->events);

@@ -21,7 +21,7 @@ struct soft_packets;
 struct soft_packets_options {
 	uint64_t seed;
 	uint32_t datagrams; /* on their way at once; what is more is lost */
-	uint64_t delay, jitter; /* nanoseconds: each takes delay and up to jitter, and overtakes none */
+	uint64_t delay, jitter; /* nanoseconds: each takes delay and up to jitter, and overtakes none between the same queue pairs */
 	uint64_t acknowledge_delay; /* how long an acknowledgement may be saved up for later ones; 0: not */
 	bool icrc; /* compute and check it */
 };
@@ -49,7 +49,7 @@ struct soft_packets_counters soft_packets_count(struct soft_packets *packets);
 /* Of a packet of another link: who sends it when its time has come, and what that needs, copied. */
 struct soft_packets_sender {
 	void (*send)(const struct soft_packets_sender *sender, uint8_t *bytes, size_t length);
-	uint32_t way; /* packets of one way keep their order, but for faults; any number */
+	uint64_t way; /* packets of one way keep their order, but for faults; any number */
 	uint64_t route[16];
 };
 

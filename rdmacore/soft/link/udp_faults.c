@@ -56,6 +56,15 @@ struct soft_fault_verdict soft_udp_judge(struct soft_udp *udp, const struct soft
 	return verdict;
 }
 
+uint64_t soft_udp_way(const union ibv_gid *peer, const uint8_t *bytes, bool inbound)
+{
+	uint64_t halves[2], mixed;
+
+	memcpy(halves, peer->raw, sizeof(halves));
+	mixed = (halves[0] ^ halves[1] * UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0xbf58476d1ce4e5b9);
+	return (mixed >> 25 << 25) | (uint64_t)inbound << 24 | soft_get24(bytes + DESTINATION);
+}
+
 /* What is left of a packet that arrives later. */
 struct later {
 	struct soft_udp *udp;
@@ -75,7 +84,7 @@ bool soft_udp_hold_back(struct soft_udp *udp, const struct soft_fault_verdict *v
 			const uint8_t *bytes, size_t length,
 			void (*deliver)(struct soft_udp *udp, struct soft_arrival *arrival, uint8_t *bytes, size_t length))
 {
-	struct soft_packets_sender sender = {.send = go_on, .way = arrival->source.raw[15] + soft_get24(bytes + DESTINATION)};
+	struct soft_packets_sender sender = {.send = go_on, .way = soft_udp_way(&arrival->source, bytes, true)};
 	struct later later = {udp, deliver, *arrival};
 
 	_Static_assert(sizeof(later) <= sizeof(sender.route), "what a sender needs");

@@ -183,8 +183,7 @@ static void send_later(const struct soft_packets_sender *sender, uint8_t *bytes,
 static void send_with_faults(struct soft_udp *udp, const struct soft_udp_route *route,
 			     const struct soft_fault_verdict *verdict, const uint8_t *bytes, size_t length)
 {
-	struct soft_packets_sender sender = {.send = send_later, .way = (uint32_t)route->peer.port * 31 +
-								       route->socket->endpoint.port};
+	struct soft_packets_sender sender = {.send = send_later, .way = soft_udp_way(&route->peer.address, bytes, false)};
 	struct later later = {route->socket, route->to};
 
 	_Static_assert(sizeof(later) <= sizeof(sender.route), "what a sender needs");

@@ -290,6 +290,8 @@ void soft_udp_management_init(struct soft_udp *udp);
  * one that has arrived, and is as long as a BTH at least.
  */
 void soft_udp_name_ends(struct soft_udp *udp, const uint8_t *bytes, union ibv_gid *from, union ibv_gid *to);
+/* soft_packets_sender.way of a packet: between the peer and the queue pair that it is for. */
+uint64_t soft_udp_way(const union ibv_gid *peer, const uint8_t *bytes, bool inbound);
 /* What faults do to a packet that has arrived, which is as long as a BTH and an ICRC at least. */
 struct soft_fault_verdict soft_udp_judge(struct soft_udp *udp, const struct soft_arrival *arrival, const uint8_t *bytes,
 					 size_t length);
