@@ -2,9 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stddef.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,21 +32,38 @@ static int is_empty(const struct soft_event_queue *queue)
 	return queue->head.next == &queue->head;
 }
 
-/* The eventfd is written only while empty and read only while full, so neither can block. */
+/* No thread can be cancelled in these calls, which it makes with the lock. */
 static void make_readable(struct soft_event_queue *queue)
 {
 	const uint64_t one = 1;
+	long done;
 
-	while (write(queue->fd, &one, sizeof(one)) < 0 && errno == EINTR)
+	soft_mutex_expect(&queue->lock);
+	while ((done = syscall(SYS_write, queue->fd, &one, sizeof(one))) < 0 && errno == EINTR)
 		;
+	queue->written += done > 0;
 }
 
+/* It cannot block: nobody else reads.  If somebody waits, what is there wakes him up, he finds the queue empty and waits again. */
 static void make_unreadable(struct soft_event_queue *queue)
 {
 	uint64_t count;
 
-	while (read(queue->fd, &count, sizeof(count)) < 0 && errno == EINTR)
+	soft_mutex_expect(&queue->lock);
+	if (!queue->written || queue->readers)
+		return;
+	while (syscall(SYS_read, queue->fd, &count, sizeof(count)) < 0 && errno == EINTR)
 		;
+	queue->written = 0;
+}
+
+/* The descriptor says whether the queue is empty, after an event was taken. */
+static void show(struct soft_event_queue *queue)
+{
+	if (is_empty(queue))
+		make_unreadable(queue);
+	else if (!queue->written)
+		make_readable(queue);
 }
 
 static void append(struct soft_event_queue *queue, struct soft_event_node *node)
@@ -84,28 +101,34 @@ uint32_t soft_event_queue_remove(struct soft_event_queue *queue, struct soft_eve
 	if (node->times) {
 		node->times = 0;
 		unlink_node(node);
-		if (is_empty(queue))
-			make_unreadable(queue);
+		show(queue);
 	}
 	taken = node->taken;
 	soft_mutex_unlock(&queue->lock);
 	return taken;
 }
 
+static struct soft_event_node *pop(struct soft_event_queue *queue)
+{
+	struct soft_event_node *node = queue->head.next;
+
+	soft_mutex_expect(&queue->lock);
+	if (is_empty(queue))
+		return NULL;
+	unlink_node(node);
+	node->taken++;
+	if (--node->times)
+		append(queue, node);
+	show(queue);
+	return node;
+}
+
 struct soft_event_node *soft_event_queue_try_pop(struct soft_event_queue *queue)
 {
-	struct soft_event_node *node = NULL;
+	struct soft_event_node *node;
 
 	soft_mutex_lock(&queue->lock);
-	if (!is_empty(queue)) {
-		node = queue->head.next;
-		unlink_node(node);
-		node->taken++;
-		if (--node->times)
-			append(queue, node);
-		if (is_empty(queue))
-			make_unreadable(queue);
-	}
+	node = pop(queue);
 	soft_mutex_unlock(&queue->lock);
 	return node;
 }
@@ -115,24 +138,55 @@ bool soft_event_queue_blocks(const struct soft_event_queue *queue)
 	return !(fcntl(queue->fd, F_GETFL) & O_NONBLOCK);
 }
 
+/* A thread that waits is cancelled. */
+static void stop_reading(void *argument)
+{
+	struct soft_event_queue *queue = argument;
+
+	soft_mutex_lock(&queue->lock);
+	queue->readers--;
+	soft_mutex_unlock(&queue->lock);
+}
+
+/* The queue is empty.  The lock is released while this waits. */
+static int wait_locked(struct soft_event_queue *queue)
+{
+	uint64_t count = 0;
+	ssize_t result;
+	int error;
+
+	queue->readers++;
+	soft_mutex_unlock(&queue->lock);
+	pthread_cleanup_push(stop_reading, queue);
+	result = read(queue->fd, &count, sizeof(count));
+	pthread_cleanup_pop(0);
+	error = errno;
+	soft_mutex_lock(&queue->lock);
+	queue->readers--;
+	queue->written -= count;
+	errno = error;
+	return result < 0 ? -1 : 0;
+}
+
 int soft_event_queue_wait(struct soft_event_queue *queue)
 {
-	struct pollfd readable = {.fd = queue->fd, .events = POLLIN};
+	int result = 0;
 
-	if (!soft_event_queue_blocks(queue)) {
-		errno = EAGAIN;
-		return -1;
-	}
-	return poll(&readable, 1, -1) < 0 ? -1 : 0;
+	soft_mutex_lock(&queue->lock);
+	if (is_empty(queue))
+		result = wait_locked(queue);
+	soft_mutex_unlock(&queue->lock);
+	return result;
 }
 
 struct soft_event_node *soft_event_queue_pop(struct soft_event_queue *queue)
 {
 	struct soft_event_node *node;
 
-	while (!(node = soft_event_queue_try_pop(queue)))
-		if (soft_event_queue_wait(queue))
-			return NULL;
+	soft_mutex_lock(&queue->lock);
+	while (!(node = pop(queue)) && !wait_locked(queue))
+		;
+	soft_mutex_unlock(&queue->lock);
 	return node;
 }
 

@@ -2,8 +2,8 @@
  * A queue of events with a file descriptor that is readable while it is not empty: CM event channels, completion
  * channels and the async events of a context.
  *
- * The descriptor is an eventfd that holds 1 while there are events.  O_NONBLOCK on it decides whether taking from an
- * empty queue blocks, as with the kernel's descriptors.
+ * The descriptor is an eventfd that is written when the first event comes and read when the last one goes.  Who waits reads it:
+ * O_NONBLOCK on it decides whether that blocks, as with the kernel's descriptors, and one call is all that an event costs.
  *
  * A user that took an event may use its object until it acknowledges the event.  So an object is destroyed in this order:
  * nothing raises its events any more; soft_event_queue_remove, which returns how many were taken; soft_events_wait for as
@@ -29,6 +29,8 @@ struct soft_event_node {
 struct soft_event_queue {
 	struct soft_mutex lock;
 	struct soft_event_node head;
+	uint64_t written; /* and not read, as far as is known: readers may have read it already */
+	uint32_t readers; /* threads that wait */
 	int fd;
 };
 
@@ -44,7 +46,10 @@ uint32_t soft_event_queue_remove(struct soft_event_queue *queue, struct soft_eve
 struct soft_event_node *soft_event_queue_try_pop(struct soft_event_queue *queue);
 /* Whether taking from the empty queue waits: O_NONBLOCK is not set. */
 bool soft_event_queue_blocks(const struct soft_event_queue *queue);
-/* Wait until the queue is not empty: 0, or -1 with errno EAGAIN (O_NONBLOCK is set) or EINTR. */
+/*
+ * Wait for an event, which the caller takes then, unless another thread has: 0, or -1 with errno EAGAIN (O_NONBLOCK is set),
+ * EINTR or EBADF.
+ */
 int soft_event_queue_wait(struct soft_event_queue *queue);
 /* Wait for the oldest node and take it; NULL with errno as above. */
 struct soft_event_node *soft_event_queue_pop(struct soft_event_queue *queue);
