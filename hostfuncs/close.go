@@ -32,6 +32,7 @@ func (i *Instance) Close() (rdmacore.Live, error) {
 	clear(i.byID)
 	freeAll(&end, &i.eventfds, (*eventfd).destroy, always)
 	i.closePoller()
+	i.work.Free()
 	i.requestStop()
 	i.memory, i.region, i.base = nil, nil, 0
 	return freed, errors.Join(append(end.lost, end.busy...)...)

@@ -129,7 +129,7 @@ func (i *Instance) spinCQ(handle Handle, wc Pointer, max, attempts uint32) int32
 	if wrong != 0 {
 		return i.badPointer("wc", wrong)
 	}
-	n, err := cq.PollN(wcs, min(attempts, maxAttempts))
+	n, err := i.work.Poll(cq, wcs, min(attempts, maxAttempts))
 	if err != nil {
 		return i.fail(err)
 	}

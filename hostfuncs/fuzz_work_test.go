@@ -69,6 +69,16 @@ func (g *fuzzGuest) addressHandle(peer *fuzzPeer) uint32 {
 	return take[AH](g.Instance, out).Number
 }
 
+// post posts requests, and perhaps polls in the same call.
+func (g *fuzzGuest) post(name string, qp Handle, wrs uint64, count, buffers int, cq Handle) {
+	words := []uint64{uint64(qp), wrs, uint64(count), g.buffers(buffers), uint64(buffers), uint64(g.room(8))}
+	if g.one(2) {
+		max := g.random.Uint32N(4)
+		name, words = name+"_spin", append(words, uint64(cq), uint64(g.room(max*uint32(unsafe.Sizeof(WC{})))), uint64(max), uint64(g.random.Uint32N(3000)))
+	}
+	g.call(name, words...)
+}
+
 func (g *fuzzGuest) traffic() {
 	if len(g.keys) == 0 {
 		g.register()
@@ -81,9 +91,9 @@ func (g *fuzzGuest) traffic() {
 		datagram := ep.id.QP().InitAttr().Type == rdmacore.QPTypeUD
 		count := 1 + g.random.IntN(4)
 		if g.one(2) {
-			g.call("post_recv", uint64(ep.qp), g.receives(count), uint64(count), g.buffers(count), uint64(count), uint64(g.room(8)))
+			g.post("post_recv", ep.qp, g.receives(count), count, count, ep.recvCQ)
 		}
-		g.call("post_send", uint64(ep.qp), g.sends(count, datagram), uint64(count), g.buffers(count+2), uint64(count+2), uint64(g.room(8)))
+		g.post("post_send", ep.qp, g.sends(count, datagram), count, count+2, ep.sendCQ)
 		g.take(uint64(ep.sendCQ))
 	}
 	g.completions()

@@ -38,6 +38,7 @@ type Instance struct {
 	denied   Capability
 	clock    *rdmacore.Clock
 	budget   *Budget
+	work     *rdmacore.Work // what the data path is called by
 
 	region *rdmacore.Memory // the whole reservation
 	memory []byte           // what the guest has of it now
@@ -86,6 +87,7 @@ func NewInstance(config Config) *Instance {
 		denied:   config.Deny &^ CapabilityBase,
 		clock:    config.Provider.Clock(),
 		budget:   budget,
+		work:     config.Provider.NewWork(),
 		ctx:      context.Background(),
 		byID:     make(map[*rdmacore.ID]Handle),
 	}

@@ -259,6 +259,59 @@ func TestBadWork(t *testing.T) {
 	}
 }
 
+// Posting and polling in one call does what the two calls do.
+func TestPostSpin(t *testing.T) {
+	p := connectPair(t)
+	i := p.Instance
+	must(t, i, "reg_mr", p.pd, bufferAt, 0x2000, 1, mrAt)
+	lkey := take[MR](i, mrAt).LKey
+	sender, receiver := must(t, i, "ep_qp", p.active), must(t, i, "ep_qp", p.passive)
+	sendCQ, recvCQ := must(t, i, "ep_send_cq", p.active), must(t, i, "ep_recv_cq", p.passive)
+	put(i, sgeAt, SGE{Address: bufferAt, Length: 64, LKey: lkey})
+	put(i, wrAt, RecvWR{WRID: 7, NumSGE: 1})
+	if n := must(t, i, "post_recv_spin", receiver, wrAt, 1, sgeAt, 1, postedAt, recvCQ, wcAt, 4, 10); n != 0 {
+		t.Errorf("%d completions before there is a message", n)
+	}
+	put(i, wrAt, SendWR{WRID: 8, Opcode: uint32(rdmacore.OpSend), Flags: uint32(rdmacore.SendSignaled), NumSGE: 1})
+	for n := uint64(0); n == 0; n = must(t, i, "spin_cq", recvCQ, wcAt, 4, 1000) {
+		if must(t, i, "post_send_spin", sender, wrAt, 1, sgeAt, 1, postedAt, sendCQ, wcAt, 4, 1<<32-1) != 1 || take[WC](i, wcAt).WRID != 8 {
+			t.Errorf("completion %+v", take[WC](i, wcAt))
+		}
+	}
+	if take[WC](i, wcAt).WRID != 7 {
+		t.Errorf("completion %+v", take[WC](i, wcAt))
+	}
+	// The queue is of 8 requests.  Twenty are more than are posted and polled in one call, and some of them are posted.
+	for n := range Pointer(20) {
+		put(i, 0x2000+n*Pointer(unsafe.Sizeof(SendWR{})), take[SendWR](i, wrAt))
+	}
+	for _, count := range []uint64{12, 20} {
+		put(i, postedAt, ^uint64(0))
+		expect(t, i, syscall.ENOMEM, "post_send_spin", sender, 0x2000, count, sgeAt, 1, postedAt, sendCQ, wcAt, 4, 10)
+		if posted := take[uint64](i, postedAt); posted >= count {
+			t.Errorf("%d posted of %d", posted, count)
+		}
+	}
+	end := uint64(len(i.memory))
+	for name, c := range map[string]struct {
+		words []uint64
+		want  syscall.Errno
+	}{
+		"no QP":               {[]uint64{recvCQ, wrAt, 1, sgeAt, 1, 0, sendCQ, wcAt, 1, 1}, syscall.EBADF},
+		"no CQ":               {[]uint64{sender, wrAt, 1, sgeAt, 1, 0, sender, wcAt, 1, 1}, syscall.EBADF},
+		"completions outside": {[]uint64{sender, wrAt, 1, sgeAt, 1, 0, sendCQ, end - 8, 1, 1}, syscall.EFAULT},
+		"too many":            {[]uint64{sender, wrAt, 1, sgeAt, 1, 0, sendCQ, wcAt, 1<<32 - 1, 1}, syscall.EFAULT},
+		"requests outside":    {[]uint64{sender, end, 1, sgeAt, 1, 0, sendCQ, wcAt, 1, 1}, syscall.EFAULT},
+		"posted outside":      {[]uint64{sender, wrAt, 1, sgeAt, 1, end, sendCQ, wcAt, 1, 1}, syscall.EFAULT},
+	} {
+		for _, function := range []string{"post_send_spin", "post_recv_spin"} {
+			if got := call(t, i, function, c.words...); got != -int32(c.want) {
+				t.Errorf("%s, %s: %d (%v), not %v", function, name, got, i.lastError, c.want)
+			}
+		}
+	}
+}
+
 func TestBadRegistrations(t *testing.T) {
 	i := newInstance(t, 4096, Config{})
 	pd := must(t, i, "alloc_pd", 0)

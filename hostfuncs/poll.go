@@ -213,6 +213,8 @@ func (i *Instance) asyncSource(ep *endpoint) func(uint32) (rdmacore.Source, erro
 		var device *rdmacore.Device
 		if ep != nil {
 			device = ep.id.Device()
+		} else if i.device != nil {
+			device = i.device
 		} else if device, err = i.provider.DefaultDevice(); err != nil {
 			return source, err
 		}

@@ -109,7 +109,7 @@ func (i *Instance) resizeSRQ(handle Handle, maxWR uint32) int32 {
 
 func (i *Instance) postSRQRecv(handle Handle, wrs Pointer, count uint32, sges Pointer, numSGEs uint32, out Pointer) int32 {
 	return i.onSRQ(handle, func(srq *rdmacore.SRQ) int32 {
-		return post(i, srq, wrs, count, sges, numSGEs, out, nil, (*rdmacore.SRQ).PostRecvAt)
+		return post(i, srq, wrs, count, sges, numSGEs, out, nil, srqRecvAt)
 	})
 }
 
@@ -131,4 +131,8 @@ func (i *Instance) done(err error) int32 {
 		return i.fail(err)
 	}
 	return 0
+}
+
+func srqRecvAt(i *Instance, srq *rdmacore.SRQ, wrs []rdmacore.RecvWR, sges []rdmacore.SGE) (int, error) {
+	return srq.PostRecvAt(i.base, uint64(len(i.memory)), wrs, sges)
 }

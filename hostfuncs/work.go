@@ -75,6 +75,12 @@ func requests(of string) []Param {
 		{"posted", Out, "u64", "on failure the number of requests accepted before the one that was refused; may be 0"}}
 }
 
+// spinning are requests and the queue to poll after them.
+func spinning(of string) []Param {
+	return append(requests(of), Param{"cq", HandleOf, "cq", "which to poll then"}, Param{"wc", Out, "wc", "an array; filled from its start"},
+		Param{"max", U32, "", "elements of wc"}, Param{"attempts", U32, "", "some 50 ns each; more than 65536 are taken as 65536"})
+}
+
 func workFunctions() []Function {
 	return []Function{
 		{
@@ -97,6 +103,23 @@ func workFunctions() []Function {
 			Errors:  "As post_send.",
 			binding: bind6((*Instance).postRecv),
 		},
+		{
+			Name: "post_send_spin", Since: v1_5, Capability: CapabilityWork,
+			Doc: "Does post_send and then spin_cq in one call, for the lowest latency: a message and the wait for its answer. The CQ " +
+				"may be any of the guest's.",
+			Params:  spinning("send_wr"),
+			Result:  "the number of completions, 0 if there were none; all requests are posted then",
+			Errors:  "As post_send, whose result is in posted; nothing is polled then.",
+			binding: bind10((*Instance).postSendSpin),
+		},
+		{
+			Name: "post_recv_spin", Since: v1_5, Capability: CapabilityWork,
+			Doc:     "Does post_recv and then spin_cq in one call, as post_send_spin.",
+			Params:  spinning("recv_wr"),
+			Result:  "the number of completions, 0 if there were none; all receives are posted then",
+			Errors:  "As post_send_spin.",
+			binding: bind10((*Instance).postRecvSpin),
+		},
 	}
 }
 
@@ -109,7 +132,7 @@ func (i *Instance) postSend(handle Handle, wrs Pointer, count uint32, sges Point
 	if qp.InitAttr().SendOps != 0 {
 		whole = fitsOneCall
 	}
-	return post(i, qp, wrs, count, sges, numSGEs, out, whole, (*rdmacore.QP).PostSendAt)
+	return post(i, qp, wrs, count, sges, numSGEs, out, whole, sendAt)
 }
 
 func (i *Instance) postRecv(handle Handle, wrs Pointer, count uint32, sges Pointer, numSGEs uint32, out Pointer) int32 {
@@ -117,56 +140,134 @@ func (i *Instance) postRecv(handle Handle, wrs Pointer, count uint32, sges Point
 	if !ok {
 		return i.badHandle(KindQP)
 	}
-	return post(i, qp, wrs, count, sges, numSGEs, out, nil, (*rdmacore.QP).PostRecvAt)
+	return post(i, qp, wrs, count, sges, numSGEs, out, nil, recvAt)
 }
 
-// postAt is PostSendAt or PostRecvAt of a queue.
-type postAt[Q, WR any] func(queue Q, base uintptr, limit uint64, wrs []WR, sges []rdmacore.SGE) (int, error)
+// postAt posts requests of the guest's memory to a queue.
+type postAt[Q, WR any] func(i *Instance, queue Q, wrs []WR, sges []rdmacore.SGE) (int, error)
+
+func sendAt(i *Instance, qp *rdmacore.QP, wrs []rdmacore.SendWR, sges []rdmacore.SGE) (int, error) {
+	n, _, err := i.work.SendSpin(qp, i.base, uint64(len(i.memory)), wrs, sges, nil, nil, 0)
+	return n, err
+}
+
+func recvAt(i *Instance, qp *rdmacore.QP, wrs []rdmacore.RecvWR, sges []rdmacore.SGE) (int, error) {
+	n, _, err := i.work.RecvSpin(qp, i.base, uint64(len(i.memory)), wrs, sges, nil, nil, 0)
+	return n, err
+}
+
+// posting is what a call posts, where it lies in the guest's memory.
+type posting[WR any] struct {
+	wrs    []WR
+	sges   []rdmacore.SGE
+	posted []uint64 // nil: nobody asks
+}
+
+func postingOf[WR any](i *Instance, wrsAt Pointer, count uint32, sgesAt Pointer, numSGEs uint32, out Pointer) (p posting[WR], failed int32) {
+	var wrong fault
+	if p.wrs, wrong = view[WR](i, wrsAt, count); wrong != 0 {
+		return p, i.badPointer("wrs", wrong)
+	}
+	if p.sges, wrong = view[rdmacore.SGE](i, sgesAt, numSGEs); wrong != 0 {
+		return p, i.badPointer("sges", wrong)
+	}
+	if out != 0 {
+		if p.posted, wrong = view[uint64](i, out, 1); wrong != 0 {
+			return p, i.badPointer("posted", wrong)
+		}
+	}
+	if count > maxRequests {
+		return p, i.refuse(syscall.EINVAL, "count is more than any queue holds")
+	}
+	return p, 0
+}
+
+// tell writes the number that was posted.
+func (p *posting[WR]) tell(n int) {
+	if p.posted != nil {
+		p.posted[0] = uint64(n)
+	}
+}
 
 // post posts in batches, or with whole, which tells whether that may be, all at once.
 func post[Q, WR any](i *Instance, queue Q, wrsAt Pointer, count uint32, sgesAt Pointer, numSGEs uint32,
 	out Pointer, whole func([]WR, []rdmacore.SGE) bool, post postAt[Q, WR]) int32 {
-	wrs, wrong := view[WR](i, wrsAt, count)
-	if wrong != 0 {
-		return i.badPointer("wrs", wrong)
+	p, failed := postingOf[WR](i, wrsAt, count, sgesAt, numSGEs, out)
+	if failed != 0 {
+		return failed
 	}
-	sges, wrong := view[rdmacore.SGE](i, sgesAt, numSGEs)
-	if wrong != 0 {
-		return i.badPointer("sges", wrong)
-	}
-	var posted []uint64
-	if out != 0 {
-		if posted, wrong = view[uint64](i, out, 1); wrong != 0 {
-			return i.badPointer("posted", wrong)
-		}
-	}
-	if count > maxRequests {
-		return i.refuse(syscall.EINVAL, "count is more than any queue holds")
-	}
-	batch := batchOf(sges)
+	batch := batchOf(p.sges)
 	if whole != nil && count > batch {
-		if !whole(wrs, sges) {
+		if !whole(p.wrs, p.sges) {
 			return i.refuse(syscall.EMSGSIZE, "the requests of one call to a QP with send operations, which are posted all or none, have 4 GiB at most")
 		}
 		batch = count
 	}
 	n := 0
 	var err error
-	for err == nil && n < len(wrs) {
+	for err == nil && n < len(p.wrs) {
 		if n > 0 {
 			i.exitIfOver()
 		}
 		accepted := 0
-		accepted, err = post(queue, i.base, uint64(len(i.memory)), wrs[n:min(len(wrs), n+int(batch))], sges)
+		accepted, err = post(i, queue, p.wrs[n:min(len(p.wrs), n+int(batch))], p.sges)
 		n += accepted
 	}
-	if posted != nil {
-		posted[0] = uint64(n)
-	}
+	p.tell(n)
 	if err != nil {
 		return i.fail(err)
 	}
 	return int32(n)
+}
+
+func (i *Instance) postSendSpin(handle Handle, wrs Pointer, count uint32, sges Pointer, numSGEs uint32, out Pointer,
+	cq Handle, wc Pointer, max, attempts uint32) int32 {
+	return postSpin(i, handle, wrs, count, sges, numSGEs, out, cq, wc, max, attempts, (*rdmacore.Work).SendSpin, (*Instance).postSend)
+}
+
+func (i *Instance) postRecvSpin(handle Handle, wrs Pointer, count uint32, sges Pointer, numSGEs uint32, out Pointer,
+	cq Handle, wc Pointer, max, attempts uint32) int32 {
+	return postSpin(i, handle, wrs, count, sges, numSGEs, out, cq, wc, max, attempts, (*rdmacore.Work).RecvSpin, (*Instance).postRecv)
+}
+
+// fewRequests is what is posted and polled in one call of the core; more is not for who wants an answer at once.
+const fewRequests = 16
+
+// postSpin posts and polls in one call of the core, or in two.
+func postSpin[WR any](i *Instance, handle Handle, wrsAt Pointer, count uint32, sgesAt Pointer, numSGEs uint32, out Pointer,
+	cqHandle Handle, wcAt Pointer, max, attempts uint32,
+	one func(*rdmacore.Work, *rdmacore.QP, uintptr, uint64, []WR, []rdmacore.SGE, *rdmacore.CQ, []rdmacore.WC, uint32) (int, int, error),
+	many func(*Instance, Handle, Pointer, uint32, Pointer, uint32, Pointer) int32) int32 {
+	cq, ok := i.cqs.get(cqHandle)
+	if !ok {
+		return i.badHandle(KindCQ)
+	}
+	wcs, wrong := view[rdmacore.WC](i, wcAt, max)
+	if wrong != 0 {
+		return i.badPointer("wc", wrong)
+	}
+	qp, ok := i.qps.get(handle)
+	if !ok {
+		return i.badHandle(KindQP)
+	}
+	p, failed := postingOf[WR](i, wrsAt, count, sgesAt, numSGEs, out)
+	if failed != 0 {
+		return failed
+	}
+	attempts = min(attempts, maxAttempts)
+	if count > min(fewRequests, batchOf(p.sges)) || qp.InitAttr().SendOps != 0 {
+		if n := many(i, handle, wrsAt, count, sgesAt, numSGEs, out); n < 0 {
+			return n
+		}
+		i.exitIfOver()
+		return i.spinCQ(cqHandle, wcAt, max, attempts)
+	}
+	n, completions, err := one(i.work, qp, i.base, uint64(len(i.memory)), p.wrs, p.sges, cq, wcs, attempts)
+	p.tell(n)
+	if err != nil {
+		return i.fail(err)
+	}
+	return int32(completions)
 }
 
 // fitsOneCall tells whether the requests are not more work than one call may be.

@@ -19,6 +19,10 @@ package rdmacore
 // #cgo nocallback hot_post_srq_recv
 // #cgo noescape hot_poll_cq
 // #cgo nocallback hot_poll_cq
+// #cgo noescape hot_work_send
+// #cgo nocallback hot_work_send
+// #cgo noescape hot_work_recv
+// #cgo nocallback hot_work_recv
 // #cgo noescape hot_poll_cq_ex
 // #cgo nocallback hot_poll_cq_ex
 // #include "core/core.h"
@@ -84,11 +88,47 @@ package rdmacore
 // {
 // 	return core_poll_cq_ex((struct ibv_cq *)cq, wc_flags, max, wc, times, attempts);
 // }
+//
+// /* What a guest asks for in one call: posting, when there are requests, and then looking for completions. */
+// struct hot_work {
+// 	uintptr_t provider, qp, wrs, sges, base, cq, wcs;
+// 	uint64_t limit;
+// 	uint32_t count, num_sges, max, attempts;
+// 	int64_t posted; /* hot_result */
+// 	int64_t polled; /* completions, or a negative errno */
+// };
+//
+// static void hot_work_poll(struct hot_work *work)
+// {
+// 	if (work->max && work->posted >= 0)
+// 		work->polled = hot_poll_cq(work->cq, (int)work->max, (struct ibv_wc *)work->wcs, work->attempts);
+// }
+//
+// static void hot_work_send(struct hot_work *work)
+// {
+// 	if (work->count)
+// 		work->posted = hot_post_send(work->provider, work->qp, (const struct core_send_wr *)work->wrs, work->count,
+// 					     (const struct core_sge *)work->sges, work->num_sges, work->base, work->limit);
+// 	hot_work_poll(work);
+// }
+//
+// static void hot_work_recv(struct hot_work *work)
+// {
+// 	if (work->count)
+// 		work->posted = hot_post_recv(work->qp, (const struct core_recv_wr *)work->wrs, work->count,
+// 					     (const struct core_sge *)work->sges, work->num_sges, work->base, work->limit);
+// 	hot_work_poll(work);
+// }
+//
+// static uintptr_t hot_send_address(void) { return (uintptr_t)hot_work_send; }
+// static uintptr_t hot_recv_address(void) { return (uintptr_t)hot_work_recv; }
 import "C"
 
 import (
 	"syscall"
 	"unsafe"
+
+	"rdmarun/rdmacore/ccall"
 
 	// The rooms of the C core whose headers are included here; what stands below they import themselves.
 	_ "rdmarun/rdmacore/core"
@@ -164,3 +204,140 @@ func postReason(errno syscall.Errno) string {
 	}
 	return ""
 }
+
+// Work makes the calls of the data path for one guest, whose requests and completions lie in memory that is not Go's.
+// One goroutine uses it.  Where the link copies within this process, calls that are over soon skip the way by the
+// scheduler that cgo takes.
+type Work struct {
+	c     C.struct_hot_work
+	stack *ccall.Stack // nil: calls go by cgo
+}
+
+// NewWork makes what a guest of this provider posts and polls with.
+func (p *Provider) NewWork() *Work {
+	w := &Work{}
+	if p != nil && p.link == Links()[0] {
+		w.stack, _ = ccall.NewStack() // without one there is cgo
+	}
+	return w
+}
+
+// Free frees it.
+func (w *Work) Free() {
+	w.stack.Free()
+	w.stack = nil
+}
+
+// What a call may be for to be over soon: by the number of requests, the size of the buffers that they may name, and
+// the completions and attempts of a poll, at some 50 ns each.
+const (
+	fewRequests    = 16
+	fewReceives    = 64
+	smallBuffer    = 4096
+	fewCompletions = 256
+	fewAttempts    = 1024
+)
+
+// SendSpin is QP.PostSendAt and then, when all is posted, CQ.PollN; without room for completions it only posts.
+func (w *Work) SendSpin(q *QP, base uintptr, limit uint64, wrs []SendWR, sges []SGE, cq *CQ, wcs []WC,
+	attempts uint32) (accepted, completions int, err error) {
+	if !q.open() || q.builder != nil || limit == 0 || len(wrs) == 0 || !plainPoll(cq, wcs) {
+		return postThenPoll(func() (int, error) { return q.PostSendAt(base, limit, wrs, sges) }, cq, wcs, attempts)
+	}
+	soon := len(wrs) <= fewRequests
+	for at := range sges {
+		soon = soon && sges[at].Length <= smallBuffer
+	}
+	if !soon {
+		q.heavy.Store(true) // what waits in its queue may be sent by any later call
+	}
+	w.c.provider, w.c.wrs = C.uintptr_t(uintptr(unsafe.Pointer(q.id.native()))), C.uintptr_t(uintptr(unsafe.Pointer(&wrs[0])))
+	w.prepare(q, len(wrs), base, limit, sges, cq, wcs, attempts)
+	if w.stack != nil && soon && !q.heavy.Load() {
+		w.stack.Call(sendAddress, unsafe.Pointer(&w.c))
+	} else {
+		C.hot_work_send(&w.c)
+	}
+	return w.done("ibv_post_send", cq, wcs, attempts)
+}
+
+// RecvSpin is QP.PostRecvAt, as SendSpin.
+func (w *Work) RecvSpin(q *QP, base uintptr, limit uint64, wrs []RecvWR, sges []SGE, cq *CQ, wcs []WC,
+	attempts uint32) (accepted, completions int, err error) {
+	if !q.open() || limit == 0 || len(wrs) == 0 || !plainPoll(cq, wcs) {
+		return postThenPoll(func() (int, error) { return q.PostRecvAt(base, limit, wrs, sges) }, cq, wcs, attempts)
+	}
+	w.c.wrs = C.uintptr_t(uintptr(unsafe.Pointer(&wrs[0])))
+	w.prepare(q, len(wrs), base, limit, sges, cq, wcs, attempts)
+	if w.stack != nil && len(wrs) <= fewReceives {
+		w.stack.Call(recvAddress, unsafe.Pointer(&w.c))
+	} else {
+		C.hot_work_recv(&w.c)
+	}
+	return w.done("ibv_post_recv", cq, wcs, attempts)
+}
+
+// Poll is CQ.PollN.
+func (w *Work) Poll(cq *CQ, wcs []WC, attempts uint32) (int, error) {
+	if w.stack == nil || len(wcs) == 0 || len(wcs) > fewCompletions || !cq.open() || !plainPoll(cq, wcs) {
+		return cq.PollN(wcs, attempts)
+	}
+	w.c.count, w.c.posted = 0, 0
+	w.expect(cq, wcs, attempts)
+	w.stack.Call(recvAddress, unsafe.Pointer(&w.c))
+	_, n, err := w.done("ibv_poll_cq", cq, wcs, attempts)
+	return n, err
+}
+
+// plainPoll tells whether hot_poll_cq is what the queue is polled by; a nil one is not polled at all.
+func plainPoll(cq *CQ, wcs []WC) bool {
+	return len(wcs) == 0 || cq.open() && !cq.extended && len(wcs) <= fewCompletions && cq.seen.first.Load() == nil
+}
+
+func postThenPoll(post func() (int, error), cq *CQ, wcs []WC, attempts uint32) (accepted, completions int, err error) {
+	accepted, err = post()
+	if err == nil && len(wcs) > 0 {
+		completions, err = cq.PollN(wcs, attempts)
+	}
+	return accepted, completions, err
+}
+
+func (w *Work) prepare(q *QP, count int, base uintptr, limit uint64, sges []SGE, cq *CQ, wcs []WC, attempts uint32) {
+	w.c.qp, w.c.count = C.uintptr_t(uintptr(unsafe.Pointer(q.c))), C.uint32_t(count)
+	w.c.sges, w.c.num_sges = C.uintptr_t(uintptr(unsafe.Pointer(unsafe.SliceData(sges)))), C.uint32_t(len(sges))
+	w.c.base, w.c.limit = C.uintptr_t(base), C.uint64_t(limit)
+	w.expect(cq, wcs, attempts)
+}
+
+func (w *Work) expect(cq *CQ, wcs []WC, attempts uint32) {
+	w.c.max, w.c.polled = C.uint32_t(len(wcs)), 0
+	if len(wcs) > 0 {
+		w.c.cq, w.c.wcs = C.uintptr_t(uintptr(unsafe.Pointer(cq.c))), C.uintptr_t(uintptr(unsafe.Pointer(&wcs[0])))
+		w.c.attempts = C.uint32_t(min(attempts, fewAttempts))
+	}
+}
+
+// done is what became of a call; the attempts that are left are made in as many calls as it takes, between which Go's
+// scheduler has its say.
+func (w *Work) done(op string, cq *CQ, wcs []WC, attempts uint32) (accepted, completions int, err error) {
+	if accepted, err = posted(op, int64(w.c.posted)); err != nil || len(wcs) == 0 {
+		return accepted, 0, err
+	}
+	for w.c.polled == 0 && attempts > fewAttempts {
+		attempts -= fewAttempts
+		w.c.count = 0
+		w.expect(cq, wcs, attempts)
+		if w.stack != nil {
+			w.stack.Call(recvAddress, unsafe.Pointer(&w.c))
+		} else {
+			C.hot_work_recv(&w.c)
+		}
+	}
+	if w.c.polled < 0 {
+		err = check("ibv_poll_cq", int(w.c.polled))
+	}
+	return accepted, int(max(w.c.polled, 0)), err
+}
+
+// The functions that run on a stack of their own.
+var sendAddress, recvAddress = uintptr(C.hot_send_address()), uintptr(C.hot_recv_address())

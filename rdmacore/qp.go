@@ -5,6 +5,7 @@ import "C"
 
 import (
 	"errors"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 )
@@ -42,6 +43,7 @@ type QP struct {
 	groups         []multicastGroup    // that it is attached to
 	builder        *C.struct_ibv_qp_ex // nil: it has none
 	built          SendOps             // what the builder does of SendOps
+	heavy          atomic.Bool         // a guest has posted what takes long (Work)
 }
 
 // CreateQP makes the id's queue pair (rdma_create_qp(3)).  pd nil is the default PD of the id's device.

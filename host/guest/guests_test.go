@@ -137,6 +137,40 @@ func TestCGuest(t *testing.T) {
 	}
 }
 
+// What the benchmark measures does what it is meant to.
+func TestHopGuest(t *testing.T) {
+	toolchain.Need(t, "c")
+	module := filepath.Join(t.TempDir(), "hop.wasm")
+	out, err := exec.Command("clang", "--target=wasm32", "-std=c11", "-O2", "-mbulk-memory", "-Wall", "-Wextra", "-Werror", "-nostdlib",
+		"-DBATCHES=3", "-I../../sdk/c", "-Wl,--no-entry", "../../guests/hop_c/hop.c", "-o", module).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	r, p := newRuntime(t, guest.InterruptMetered), newProvider(t)
+	m, err := r.Compile(testContext(t), module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var printed output
+	listening := make(chan struct{})
+	server, err := r.Start(testContext(t), m, guest.Config{Provider: p, Args: []string{"server"},
+		Barrier: func(context.Context, string) error { close(listening); return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-listening:
+	case <-server.Done():
+	}
+	result := r.Run(testContext(t), m, guest.Config{Provider: p, Stdout: &printed, Stderr: &printed, Args: []string{"client"}})
+	if !result.OK() || strings.Count(printed.String(), "\n") != 6 {
+		t.Errorf("%v\n%s", result.Err, &printed)
+	}
+	if result, err := server.Wait(testContext(t)); err != nil || !result.OK() {
+		t.Errorf("%v, %v", err, result.Err)
+	}
+}
+
 // The guest that README.md shows, with the scenario around it, does what is shown there.
 func TestGuestOfTheReadme(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"regexp"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
 
 	"rdmarun/host/guest"
 	"rdmarun/rdmacore"
@@ -13,8 +16,31 @@ import (
 
 const rounds = 5
 
-// measureGuests runs two ping-pong guests in this process and reads what the client prints.
+// guestPrints are the lines that guests/hop_c prints, with the figure of each and what its number is divided by.
+var guestPrints = []struct {
+	line, figure string
+	figured      func(float64) float64
+}{
+	{"call", "guest-call", func(tenths float64) float64 { return tenths / 10 }},
+	{"poll", "guest-empty-poll", func(tenths float64) float64 { return tenths / 10 }},
+	{"send", "guest-send-64B-one-way", func(tenths float64) float64 { return tenths / 1e4 }},
+	{"write", "guest-write-64B-one-way", func(tenths float64) float64 { return tenths / 1e4 }},
+	{"list", "guest-write-8B", func(tenths float64) float64 { return 1e4 / tenths }},
+	{"bulk", "guest-write-1MiB", func(ns float64) float64 { return (1 << 20) / ns }},
+}
+
+// measureGuests runs two guests in this process, in C, and reads what the client prints.
 func measureGuests(ctx context.Context, p paths, all figures) (err error) {
+	folder, err := os.MkdirTemp("", "rdmarun-bench")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	module := filepath.Join(folder, "hop.wasm")
+	if out, err := exec.CommandContext(ctx, "clang", "--target=wasm32", "-O2", "-mbulk-memory", "-nostdlib", "-Isdk/c", "-Wl,--no-entry",
+		filepath.Join(p.guest, "hop.c"), "-o", module).CombinedOutput(); err != nil {
+		return fmt.Errorf("compile the guest: %w\n%s", err, out)
+	}
 	provider, err := rdmacore.Open("soft")
 	if err != nil {
 		return err
@@ -25,49 +51,46 @@ func measureGuests(ctx context.Context, p paths, all figures) (err error) {
 		return err
 	}
 	defer runtime.Close(ctx)
-	module, err := runtime.Compile(ctx, p.guest)
+	compiled, err := runtime.Compile(ctx, module)
 	if err != nil {
 		return err
 	}
-	var sends, polls []float64
+	found := make(map[string][]float64)
 	for range rounds {
-		printed, err := pingpong(ctx, runtime, module, provider)
+		printed, err := hop(ctx, runtime, compiled, provider)
 		if err != nil {
 			return err
 		}
-		send, err := figureIn(printed, sendMedian)
-		if err != nil {
-			return err
+		for _, each := range guestPrints {
+			number, err := numberIn(printed, each.line)
+			if err != nil {
+				return err
+			}
+			found[each.figure] = append(found[each.figure], each.figured(number))
 		}
-		poll, err := figureIn(printed, emptyPoll)
-		if err != nil {
-			return err
-		}
-		sends, polls = append(sends, send), append(polls, poll)
 	}
-	all["guest-send-64B-one-way"], all["guest-empty-poll"] = median(sends), median(polls)
+	for figure, values := range found {
+		all[figure] = median(values)
+	}
+	all["guest-send-64B-more"] = 1e3 * (all["guest-send-64B-one-way"] - all["send-64B-one-way"])
 	return nil
 }
 
-// The columns of a row of the client's report are messages, min, p50, p99 and max.
-var (
-	sendMedian = regexp.MustCompile(`(?m)^\s*SEND\s+\d+\s+[\d.]+\s+([\d.]+)`)
-	emptyPoll  = regexp.MustCompile(`polls of an empty queue, ([\d.]+) ns`)
-)
-
-func figureIn(printed string, pattern *regexp.Regexp) (float64, error) {
-	match := pattern.FindStringSubmatch(printed)
-	if match == nil {
-		return 0, fmt.Errorf("the guest printed no %s:\n%s", pattern, printed)
+// numberIn is the number of a line of what the guest prints: a name, and a number.
+func numberIn(printed, name string) (float64, error) {
+	for line := range strings.Lines(printed) {
+		if number, ok := strings.CutPrefix(strings.TrimSpace(line), name+" "); ok {
+			return strconv.ParseFloat(number, 64)
+		}
 	}
-	return strconv.ParseFloat(match[1], 64)
+	return 0, fmt.Errorf("the guest printed no %s:\n%s", name, printed)
 }
 
-// pingpong runs a server and a client to their end and returns what the client printed.
-func pingpong(ctx context.Context, runtime *guest.Runtime, module *guest.Module, provider *rdmacore.Provider) (string, error) {
+// hop runs a server and a client to their end and returns what the client printed.
+func hop(ctx context.Context, runtime *guest.Runtime, module *guest.Module, provider *rdmacore.Provider) (string, error) {
 	listening := make(chan struct{})
 	server, err := runtime.Start(ctx, module, guest.Config{
-		Name: "server", Provider: provider, Args: []string{"--server"},
+		Name: "server", Provider: provider, Args: []string{"server"},
 		Barrier: func(context.Context, string) error { close(listening); return nil },
 	})
 	if err != nil {
@@ -80,8 +103,7 @@ func pingpong(ctx context.Context, runtime *guest.Runtime, module *guest.Module,
 	}
 	var printed bytes.Buffer
 	client := runtime.Run(ctx, module, guest.Config{
-		Name: "client", Provider: provider, Stdout: &printed, Stderr: &printed,
-		Args: []string{"--client=self", "--count=50000", "--writes=0", "--polls=200000"},
+		Name: "client", Provider: provider, Stdout: &printed, Stderr: &printed, Args: []string{"client"},
 	})
 	if !client.OK() {
 		return "", fmt.Errorf("client: %w\n%s", client.Err, &printed)

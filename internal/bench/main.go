@@ -18,7 +18,7 @@ func main() {
 	var p paths
 	flag.StringVar(&p.native, "native", "build/core/plain", "the folder of the programs of the native rows")
 	flag.StringVar(&p.rdmarun, "rdmarun", "bin/rdmarun", "the rdmarun binary")
-	flag.StringVar(&p.guest, "guest", "guests/pingpong.wasm", "the ping-pong guest")
+	flag.StringVar(&p.guest, "guest", "guests/hop_c", "the folder of the guest in C")
 	flag.StringVar(&p.scenario, "scenario", "scenarios/rping.yaml", "the scenario to run")
 	besidePeers := flag.Bool("peers", false, "measure beside other implementations, whose programs are installed")
 	flag.Parse()

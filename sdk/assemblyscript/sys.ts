@@ -25,7 +25,7 @@ export abstract class Memory {
 
 /** major << 16 | minor */
 export const ABI_VERSION: u32 = 0x10005;
-export const ABI_HASH: u32 = 0x4876ef0b;
+export const ABI_HASH: u32 = 0x5a4f3c32;
 
 // port_space: Port spaces.
 export const PS_IPOIB: u32 = 2;
@@ -2537,6 +2537,22 @@ export declare function post_send(qp: Handle, wrs: usize, count: u32, sges: usiz
  */
 @external("rdma", "post_recv")
 export declare function post_recv(qp: Handle, wrs: usize, count: u32, sges: usize, num_sges: u32, posted: usize): i32;
+
+/**
+ * Does post_send and then spin_cq in one call, for the lowest latency: a message and the wait for
+ * its answer. The CQ may be any of the guest's. Returns the number of completions, 0 if there were
+ * none; all requests are posted then. As post_send, whose result is in posted; nothing is polled
+ * then.
+ */
+@external("rdma", "post_send_spin")
+export declare function post_send_spin(qp: Handle, wrs: usize, count: u32, sges: usize, num_sges: u32, posted: usize, cq: Handle, wc: usize, max: u32, attempts: u32): i32;
+
+/**
+ * Does post_recv and then spin_cq in one call, as post_send_spin. Returns the number of
+ * completions, 0 if there were none; all receives are posted then. As post_send_spin.
+ */
+@external("rdma", "post_recv_spin")
+export declare function post_recv_spin(qp: Handle, wrs: usize, count: u32, sges: usize, num_sges: u32, posted: usize, cq: Handle, wc: usize, max: u32, attempts: u32): i32;
 
 /**
  * Makes a completion queue (ibv_create_cq(3)), for QPs that share one. Returns the CQ's handle.

@@ -26,7 +26,7 @@ typedef uint32_t rdmarun_handle;
 #define RDMARUN_ADDRESS(pointer) ((uint64_t)(uintptr_t)(pointer))
 
 #define RDMARUN_ABI_VERSION 0x10005 /* major << 16 | minor */
-#define RDMARUN_ABI_HASH 0x4876ef0bu
+#define RDMARUN_ABI_HASH 0x5a4f3c32u
 
 /* Port spaces. */
 enum rdmarun_port_space {
@@ -1476,6 +1476,22 @@ int32_t rdmarun_post_send(rdmarun_handle qp, const struct rdmarun_send_wr *wrs, 
  */
 RDMARUN_IMPORT(post_recv)
 int32_t rdmarun_post_recv(rdmarun_handle qp, const struct rdmarun_recv_wr *wrs, uint32_t count, const struct rdmarun_sge *sges, uint32_t num_sges, uint64_t *posted);
+
+/*
+ * Does post_send and then spin_cq in one call, for the lowest latency: a message and the wait for
+ * its answer. The CQ may be any of the guest's. Returns the number of completions, 0 if there were
+ * none; all requests are posted then. As post_send, whose result is in posted; nothing is polled
+ * then.
+ */
+RDMARUN_IMPORT(post_send_spin)
+int32_t rdmarun_post_send_spin(rdmarun_handle qp, const struct rdmarun_send_wr *wrs, uint32_t count, const struct rdmarun_sge *sges, uint32_t num_sges, uint64_t *posted, rdmarun_handle cq, struct rdmarun_wc *wc, uint32_t max, uint32_t attempts);
+
+/*
+ * Does post_recv and then spin_cq in one call, as post_send_spin. Returns the number of
+ * completions, 0 if there were none; all receives are posted then. As post_send_spin.
+ */
+RDMARUN_IMPORT(post_recv_spin)
+int32_t rdmarun_post_recv_spin(rdmarun_handle qp, const struct rdmarun_recv_wr *wrs, uint32_t count, const struct rdmarun_sge *sges, uint32_t num_sges, uint64_t *posted, rdmarun_handle cq, struct rdmarun_wc *wc, uint32_t max, uint32_t attempts);
 
 /*
  * Makes a completion queue (ibv_create_cq(3)), for QPs that share one. Returns the CQ's handle.

@@ -8,7 +8,7 @@ import "structs"
 const ABIVersion = 0x10005
 
 // ABIHash changes with every function, struct and constant of the ABI.
-const ABIHash = 0x4876ef0b
+const ABIHash = 0x5a4f3c32
 
 // Handle names an object of this guest's to the host.  0 is none.
 type Handle uint32

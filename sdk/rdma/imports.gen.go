@@ -236,6 +236,19 @@ func abiPostSend(qp Handle, wrs *SendWR, count uint32, sges *SGE, numSGEs uint32
 //go:noescape
 func abiPostRecv(qp Handle, wrs *RecvWR, count uint32, sges *SGE, numSGEs uint32, posted *uint64) int32
 
+// abiPostSendSpin: Does post_send and then spin_cq in one call, for the lowest latency: a message
+// and the wait for its answer. The CQ may be any of the guest's.
+//
+//go:wasmimport rdma post_send_spin
+//go:noescape
+func abiPostSendSpin(qp Handle, wrs *SendWR, count uint32, sges *SGE, numSGEs uint32, posted *uint64, cq Handle, wc *WC, max uint32, attempts uint32) int32
+
+// abiPostRecvSpin: Does post_recv and then spin_cq in one call, as post_send_spin.
+//
+//go:wasmimport rdma post_recv_spin
+//go:noescape
+func abiPostRecvSpin(qp Handle, wrs *RecvWR, count uint32, sges *SGE, numSGEs uint32, posted *uint64, cq Handle, wc *WC, max uint32, attempts uint32) int32
+
 // abiCreateCQ: Makes a completion queue (ibv_create_cq(3)), for QPs that share one.
 //
 //go:wasmimport rdma create_cq

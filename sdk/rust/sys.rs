@@ -9,7 +9,7 @@ pub type Handle = u32;
 
 /// major << 16 | minor
 pub const ABI_VERSION: u32 = 0x10005;
-pub const ABI_HASH: u32 = 0x4876ef0b;
+pub const ABI_HASH: u32 = 0x5a4f3c32;
 
 // port_space: Port spaces.
 pub const PS_IPOIB: u32 = 2;
@@ -1735,6 +1735,16 @@ extern "C" {
     /// Posts receives (ibv_post_recv(3)), otherwise as post_send. Returns the number posted, which
     /// is count. As post_send.
     pub fn post_recv(qp: Handle, wrs: *const RecvWr, count: u32, sges: *const Sge, num_sges: u32, posted: *mut u64) -> i32;
+
+    /// Does post_send and then spin_cq in one call, for the lowest latency: a message and the wait
+    /// for its answer. The CQ may be any of the guest's. Returns the number of completions, 0 if
+    /// there were none; all requests are posted then. As post_send, whose result is in posted;
+    /// nothing is polled then.
+    pub fn post_send_spin(qp: Handle, wrs: *const SendWr, count: u32, sges: *const Sge, num_sges: u32, posted: *mut u64, cq: Handle, wc: *mut Wc, max: u32, attempts: u32) -> i32;
+
+    /// Does post_recv and then spin_cq in one call, as post_send_spin. Returns the number of
+    /// completions, 0 if there were none; all receives are posted then. As post_send_spin.
+    pub fn post_recv_spin(qp: Handle, wrs: *const RecvWr, count: u32, sges: *const Sge, num_sges: u32, posted: *mut u64, cq: Handle, wc: *mut Wc, max: u32, attempts: u32) -> i32;
 
     /// Makes a completion queue (ibv_create_cq(3)), for QPs that share one. Returns the CQ's
     /// handle. EINVAL: no entries, or more than the device can hold.

@@ -71,7 +71,7 @@ func withoutVerb() map[string]string {
 			"Provider.CanFault Provider.Clock Provider.Close Provider.Live Provider.Link Provider.SendsPackets func.Links func.WithLink func.WithFabric func.CheckFabric func.Open func.WithSeed func.WithVirtualClock func.NewMemory func.NewMemoryOn func.HugePages " +
 			"Capture.Close CapturedPacket.Name Provider.Captures Provider.CaptureName Provider.CaptureStep Provider.Captured func.CreateCapture func.WithCapture func.NewNotices Notices.Close func.WithNotices " +
 			"Memory.Base Memory.Bytes Memory.Release Memory.Retain Memory.Size Measurement.Close Measurement.Listens",
-		guest:    "EventChannel.Source CQ.Source CQ.EventSource Device.AsyncSource func.NewSource Provider.NewPoller Poller.Look Poller.Wait Poller.Close MR.ReregAt PD.RegMRAt QP.PostRecvAt QP.PostSendAt SRQ.PostRecvAt",
+		guest:    "Provider.NewWork Work.SendSpin Work.RecvSpin Work.Poll Work.Free EventChannel.Source CQ.Source CQ.EventSource Device.AsyncSource func.NewSource Provider.NewPoller Poller.Look Poller.Wait Poller.Close MR.ReregAt PD.RegMRAt QP.PostRecvAt QP.PostSendAt SRQ.PostRecvAt",
 		measured: "Histogram.* Measurement.SoFar MeasureResult.* Interval.BitsPerSecond",
 		wrapped: "ID.RegMsgs ID.RegRead ID.RegWrite ID.PostRecv ID.PostRecvv ID.PostSend ID.PostSendv ID.PostRead ID.PostReadv " +
 			"ID.PostUDSend ID.PostWrite ID.PostWritev ID.GetSendComp ID.GetRecvComp",

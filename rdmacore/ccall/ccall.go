@@ -1,0 +1,53 @@
+// Package ccall calls functions of C that are over within microseconds, at a fraction of the price of a cgo call: the
+// scheduler is not told, and the processor stays with the goroutine.  So such a function must not wait for anybody who
+// needs Go to get on, nor call Go, and everything that stops the world waits for it.
+//
+// C runs on a stack of its own, which a goroutine's is too small for.  What Go's runtime does to a thread meanwhile, it does
+// by signals, which have a stack of their own: it finds a program counter that is no Go code, and neither preempts the
+// goroutine nor walks its stack.  RATIONALE.md has more.
+package ccall
+
+import (
+	"fmt"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// stackSize is some ten times what the data path of the core takes.
+const stackSize = 64 << 10
+
+// Stack is what one call at a time runs on.
+type Stack struct {
+	memory []byte
+	top    uintptr
+}
+
+// NewStack makes a stack, below which is a page that nobody may touch; nil without an error where cgo has to do.
+func NewStack() (*Stack, error) {
+	if !Available {
+		return nil, nil
+	}
+	guard := os.Getpagesize()
+	memory, err := unix.Mmap(-1, 0, guard+stackSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, fmt.Errorf("a stack for C: %w", err)
+	}
+	if err := unix.Mprotect(memory[:guard], unix.PROT_NONE); err != nil {
+		unix.Munmap(memory)
+		return nil, fmt.Errorf("a stack for C: %w", err)
+	}
+	return &Stack{memory: memory, top: uintptr(unsafe.Pointer(&memory[len(memory)-16])) &^ 15}, nil
+}
+
+// Free unmaps a stack that nothing runs on.
+func (s *Stack) Free() {
+	if s != nil && s.memory != nil {
+		unix.Munmap(s.memory)
+		s.memory = nil
+	}
+}
+
+// Call calls function, which takes one pointer and returns nothing.
+func (s *Stack) Call(function uintptr, argument unsafe.Pointer) { call(function, argument, s.top) }

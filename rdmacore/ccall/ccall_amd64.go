@@ -1,0 +1,11 @@
+//go:build amd64 && !asan && !msan
+
+package ccall
+
+import "unsafe"
+
+// Available tells whether there are such calls on this processor, and no sanitizer that knows the stacks.
+const Available = true
+
+//go:noescape
+func call(function uintptr, argument unsafe.Pointer, stack uintptr)
