@@ -13,6 +13,10 @@ const (
 	labSteps = 2000
 	// labAgents are the agents that are started at once.
 	labAgents = 64
+	// labRecords are at least how many records they send.
+	labRecords = 100_000
+	// meshHosts measure each with each other, in rounds, each pair for meshTime milliseconds.
+	meshHosts, meshTime = 16, 200
 )
 
 // measureLab takes runs over agents on this machine, with the launcher that starts them here.
@@ -22,7 +26,7 @@ func measureLab(ctx context.Context, p paths, all figures) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	for _, measure := range []func(context.Context, paths, string, figures) error{measureLabSteps, measureAgents, measureLabRun} {
+	for _, measure := range []func(context.Context, paths, string, figures) error{measureLabSteps, measureAgents, measureLabRecords, measureLabRun, measureMesh} {
 		if err := measure(ctx, p, folder, all); err != nil {
 			return err
 		}
@@ -98,6 +102,54 @@ func measureAgents(ctx context.Context, p paths, folder string, all figures) err
 		walls, peaks = append(walls, wall/1000), append(peaks, peak)
 	}
 	all["lab-64-agents"], all["lab-64-peak"] = median(walls), median(peaks)
+	return nil
+}
+
+// measureLabRecords has agents send many records, to be written down.
+func measureLabRecords(ctx context.Context, p paths, folder string, all figures) error {
+	lab, err := labOf(folder, labAgents)
+	if err != nil {
+		return err
+	}
+	const head = "rdmarun: v1\nroles: {many: {count: 64, buffers: {tx: {size: 8}}}}\nprovider: {soft: {clock: wall}}\ntimeout: 10m\nsteps:\n"
+	scenario, err := written(folder, "records.yaml", head, labAgents, func(i int) string {
+		return fmt.Sprintf("  - {repeat: %d, do: [{role: \"many[%d]\", fill: {buffer: tx, byte: 1}}]}\n", labRecords/labAgents+1, i)
+	})
+	if err != nil {
+		return err
+	}
+	_, all["lab-records-peak"], err = spent(ctx, p.rdmarun, "run", "-q", "--lab", lab, scenario, "-o", "jsonl="+filepath.Join(folder, "records.jsonl"))
+	return err
+}
+
+// measureMesh takes all pairs of a mesh, and what the same hosts take without it.
+func measureMesh(ctx context.Context, p paths, folder string, all figures) error {
+	lab, err := labOf(folder, meshHosts)
+	if err != nil {
+		return err
+	}
+	// Nothing is measured again: the rounds are what is asked for.
+	steps := []string{"{role: \"node[0]\", log: no mesh}", fmt.Sprintf(
+		"{mesh: {role: node, tolerance: 0.0001, measure: {kind: bandwidth, op: RDMA_WRITE, sizes: [64KiB], duration: %dms, warmup: 1ns}}}", meshTime)}
+	var took [2]float64
+	for i, step := range steps {
+		scenario, err := written(folder, fmt.Sprintf("mesh%d.yaml", i), "rdmarun: v1\n", 1, func(int) string {
+			return fmt.Sprintf("roles: {node: {count: %d}}\nsteps: [%s]\n", meshHosts, step)
+		})
+		if err != nil {
+			return err
+		}
+		var walls []float64
+		for range 3 {
+			wall, _, err := spent(ctx, p.rdmarun, "run", "-q", "--lab", lab, scenario)
+			if err != nil {
+				return err
+			}
+			walls = append(walls, wall)
+		}
+		took[i] = median(walls)
+	}
+	all["mesh-16"], all["mesh-16-ideal"] = (took[1]-took[0])/1000, (meshHosts-1)*meshTime/1000.
 	return nil
 }
 

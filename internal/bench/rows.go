@@ -54,6 +54,8 @@ var rows = []row{
 	{title: "rdmarun run rping.yaml over two agents, wall", figure: "lab-run-wall", unit: "ms", mark: 1000},
 	{title: "64 agents launched, connected and placed", figure: "lab-64-agents", unit: "s", mark: 5},
 	{title: "the controller's peak memory", figure: "lab-64-peak", unit: "MiB", mark: 100},
+	{title: "the same, with 100,000 records", figure: "lab-records-peak", unit: "MiB", mark: 100},
+	{title: "a mesh of 16 hosts, 0.2 s a pair, beside its 15 rounds", figure: "mesh-16", unit: "s", beside: "mesh-16-ideal", mark: 1.3},
 	{title: "report of 100 MB of records, peak memory", figure: "report-peak", unit: "MiB", mark: 300},
 }
 

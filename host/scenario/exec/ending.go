@@ -151,6 +151,7 @@ func (r *caseRun) addMoments(there ending, ahead time.Duration) {
 		}
 	}
 	slices.SortStableFunc(failure.Timeline, func(a, b record.Moment) int { return cmp.Compare(a.At, b.At) })
+	failure.Timeline = failure.Timeline[max(0, len(failure.Timeline)-rememberedOfAll):]
 }
 
 // addTraffic adds what another process has posted.
