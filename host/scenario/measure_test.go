@@ -13,6 +13,7 @@ import (
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 
+	"rdmarun/host/output/terminal"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
 )
@@ -240,6 +241,15 @@ func TestMeasureAtomic(t *testing.T) {
 		t.Errorf("%d measurements, %+v\n%+v", len(seen.found), totals, seen.results)
 	case !attr.Atomic && (totals.Skipped != 1 || !strings.Contains(seen.results[0].Reason, "device.atomic")):
 		t.Errorf("%+v, %+v", totals, seen.results)
+	}
+}
+
+// TestMeasureLate: a late completion of its own does not make an end of a latency miss the last message.
+func TestMeasureLate(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	if totals := onOwn(t, "testdata/run/measure_late.yaml", terminal.NewHuman(&text, terminal.HumanOptions{})); totals.Passed != 1 {
+		t.Errorf("%+v\n%s", totals, &text)
 	}
 }
 
