@@ -19,6 +19,7 @@ SOURCES  := go.mod go.sum $(shell find cmd host hostfuncs rdmacore sdk -type f \
 
 include tools/guests.mk
 include tools/languages.mk
+include tools/javascript.mk
 include tools/core.mk
 include tools/preload.mk
 include tools/pyverbs.mk
@@ -93,9 +94,10 @@ go-test: export RDMARUN_CACHE = $(CURDIR)/build/guest-cache/$(shell awk '/wazero
 # A program with the race detector sleeps a second when it ends, in case another thread still reports: the command
 # line's tests start hundreds, which wait for their threads.
 go-test: export GORACE = atexit_sleep_ms=0
-go-test: guests languages bin/librdmarun-soft.so | setup setup-test ## Go tests, with the race detector
+go-test: export RDMARUN_JAVASCRIPT = $(CURDIR)/bin/javascript.wasm
+go-test: guests languages javascript bin/librdmarun-soft.so | setup setup-test ## Go tests, with the race detector
 	@# The race detector slows the compiler of guests down ten times: they are compiled once, without it.
-	$(Q)$(GO) test -run 'TestGuestsAreCompiledOnce|TestGuestOfTheReadme|TestPairsOfLanguages' ./host/guest
+	$(Q)$(GO) test -run 'TestGuestsAreCompiledOnce|TestGuestOfTheReadme|TestPairsOfLanguages|TestScripts' ./host/guest
 	$(Q)$(GO) test -run 'TestScripts/(run|new)-guest' ./cmd/rdmarun
 	$(Q)$(GO) test -race -timeout 20m ./...
 

@@ -57,6 +57,9 @@ needs_test() {
 	need openssh-client "goes there" has_program ssh
 	need clang "compiles guests in C" has_program clang
 	need lld "links them" has_program wasm-ld
+	need wasi-libc "their C library, for the engine of scripts" has_wasi_header stdio.h
+	need "$(wasm_runtime)" "what the compiler calls there" has_wasm_runtime
+	need curl "fetches that engine's source" has_program curl
 	need rustc "compiles guests in Rust" test -x /usr/bin/rustc
 	need libstd-rust-dev-wasm32 "their library" has_rust_for_wasm
 	need nodejs "runs the compiler of guests in AssemblyScript" has_program node
@@ -118,6 +121,21 @@ needs_siw() {
 	needs_vm
 	need make "compiles the kernel module" has_program make
 	need xz-utils "unpacks the kernel's source" has_program xz
+}
+
+has_wasi_header() {
+	[ -e "/usr/include/wasm32-wasi/$1" ]
+}
+
+# The package goes with the version of clang.
+wasm_runtime() {
+	local version
+	version=$(clang -dumpversion 2>/dev/null || apt-cache show clang 2>/dev/null | sed -n 's/^Depends: clang-\([0-9]*\).*/\1/p' | head -1)
+	printf 'libclang-rt-%s-dev-wasm32' "${version%%.*}"
+}
+
+has_wasm_runtime() {
+	compgen -G '/usr/lib/llvm-*/lib/clang/*/lib/wasi/libclang_rt.builtins-wasm32.a'
 }
 
 has_rust_for_wasm() {

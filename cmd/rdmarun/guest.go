@@ -18,7 +18,8 @@ import (
 )
 
 const guestRunLong = `Run a WebAssembly guest: a WASI command (GOOS=wasip1, --target=wasm32-wasi) that
-imports the functions of docs/abi.md.  What stands after "--" are its arguments.
+imports the functions of docs/abi.md, or a script in JavaScript, which calls them by
+their names (guests/README.md).  What stands after "--" are its arguments.
 
 The guest sees its arguments, the standard streams, the clock and random numbers;
 no files, no sockets, no environment.  What it leaves behind when it ends, however
@@ -52,7 +53,7 @@ type guestFlags struct {
 func newGuestRunCommand(a *app) *cobra.Command {
 	flags := guestFlags{memory: guest.DefaultMemory, registered: guest.DefaultRegistered, output: guest.DefaultOutput}
 	command := &cobra.Command{
-		Use:     "run FILE.wasm [-- ARGS...]",
+		Use:     "run FILE.wasm|FILE.js [-- ARGS...]",
 		Short:   "Run a guest",
 		Long:    guestRunLong,
 		Example: "  rdmarun guest run guests/hello/hello.wasm\n  rdmarun guest run --provider verbs guests/pingpong.wasm -- --client 10.1.0.14 --size 4096",
@@ -78,7 +79,7 @@ func newGuestRunCommand(a *app) *cobra.Command {
 }
 
 func completeGuests(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return []string{"wasm"}, cobra.ShellCompDirectiveFilterFileExt
+	return []string{"wasm", "js"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
 func runGuest(ctx context.Context, a *app, flags guestFlags, path string, args []string) (err error) {
@@ -92,6 +93,15 @@ func runGuest(ctx context.Context, a *app, flags guestFlags, path string, args [
 	flags.limits.Memory, flags.limits.Registered, flags.limits.Output = int64(flags.memory), int64(flags.registered), int64(flags.output)
 	if flags.limits.Time == 0 {
 		flags.limits.Time = guest.NoTimeLimit
+	}
+	var script *guest.Script
+	if guest.IsScript(path) {
+		if script, err = guest.ReadScript(path); err != nil {
+			return withExit(exitInvalid, err)
+		}
+		if path, err = guest.Engine(); err != nil {
+			return withExit(exitEnvironment, err)
+		}
 	}
 	compiling, began, cancel := flags.limits.Compiling(ctx)
 	module, err := runtime.Compile(compiling, path)
@@ -108,10 +118,14 @@ func runGuest(ctx context.Context, a *app, flags guestFlags, path string, args [
 	}
 	defer func() { err = errors.Join(err, provider.Close()) }()
 
-	guest, err := runtime.Start(life, module, guest.Config{
+	config := guest.Config{
 		Provider: provider, Args: args, Limits: flags.limits, Began: began,
 		Stdin: a.stdin, Stdout: shownOn(a.stdout), Stderr: shownOn(a.stderr),
-	})
+	}
+	if script != nil {
+		config = script.Configure(config)
+	}
+	guest, err := runtime.Start(life, module, config)
 	if err != nil {
 		return withExit(exitInvalid, err)
 	}

@@ -41,6 +41,7 @@ func TestMain(m *testing.M) {
 //	$PORT                            a TCP port of 127.0.0.1 that nobody has
 //	[guest:NAME]                     the guest guests/NAME.wasm was built ("make guests")
 //	[toolchain:LANGUAGE]             this machine compiles guests in it (internal/toolchain)
+//	[javascript]                     the engine of scripts was built ("make javascript")
 //	[rdma]                           this machine's kernel has RDMA
 //	[soft-library]                   the library of "rdmarun exec" was built ("make build")
 //
@@ -75,6 +76,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GORACE", os.Getenv("GORACE"))
 			env.Setenv("GOCACHE", strings.TrimSpace(string(goCache)))
 			env.Setenv("GOPROXY", "off")
+			env.Setenv(guest.EngineVariable, filepath.Join(project, "bin", "javascript.wasm"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": scriptExits, "until": scriptUntil, "listens": scriptListens},
@@ -150,6 +152,8 @@ func scriptCondition(project, condition string) (bool, error) {
 	switch {
 	case isGuest:
 		file = filepath.Join(project, "guests", name+".wasm")
+	case condition == "javascript":
+		file = filepath.Join(project, "bin", "javascript.wasm")
 	case condition == "soft-library":
 		file = filepath.Join(project, "bin", softLibrary)
 	case condition == "rdma":

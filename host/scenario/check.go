@@ -283,8 +283,13 @@ func (s Scenario) Located() string { return s.locate(s.Path) }
 func (s Scenario) Needs() []string {
 	files := slices.Clone(s.Program.Imports)
 	for _, role := range s.Program.Roles {
-		if role.Guest != nil && !slices.Contains(files, role.Guest.Module) {
-			files = append(files, role.Guest.Module)
+		if role.Guest == nil {
+			continue
+		}
+		for _, file := range role.Guest.Files() {
+			if !slices.Contains(files, file) {
+				files = append(files, file)
+			}
 		}
 	}
 	return files

@@ -60,14 +60,16 @@ func roles() object {
 		"optional": object{"type": "boolean"},
 	})
 	role["not"] = jsonschema.Require("guest", "buffers") // a guest has its own memory
+	guest := mapping("A WebAssembly program, or a script.", ast.Keys("guest"), object{
+		"module": jsonschema.Scalar(), "script": object{"type": "string"}, "args": list(), "limits": jsonschema.Ref("limits"),
+	})
+	guest["oneOf"] = []any{jsonschema.Require("module"), jsonschema.Require("script")}
 	return object{
 		"role": role,
 		"buffer": required(mapping("Registered memory.", ast.Keys("buffers"), object{
 			"size": jsonschema.Ref("size"), "access": jsonschema.Words(verb.AccessNames()), "backing": jsonschema.Word(verb.BackingNames()), "fill": jsonschema.Ref("data"),
 		}), "size"),
-		"guest": required(mapping("A WebAssembly program.", ast.Keys("guest"), object{
-			"module": jsonschema.Scalar(), "args": list(), "limits": jsonschema.Ref("limits"),
-		}), "module"),
+		"guest": guest,
 		"limits": mapping("What a guest may take.", ast.Keys("limits"), object{
 			"time": jsonschema.Ref("duration"), "memory": jsonschema.Ref("size"), "registered": jsonschema.Ref("size"), "handles": jsonschema.Ref("integer"), "files": jsonschema.Ref("integer"), "output": jsonschema.Ref("size"),
 		}),

@@ -48,6 +48,7 @@ func generate() ([]file, error) {
 		{"sdk/rdma/imports.gen.go", goImports},
 		{"sdk/c/rdma.h", cHeader()},
 		{"sdk/rust/sys.rs", rustSys(&m)},
+		{"guests/javascript/calls.gen.c", javascriptCalls(&m)},
 		{"sdk/assemblyscript/sys.ts", assemblySys(&m)},
 		{"docs/abi.md", reference()},
 		{"docs/abi.wit", []byte(m.WIT())},

@@ -112,7 +112,8 @@ type Buffer struct {
 
 // Guest is the program that plays a role.
 type Guest struct {
-	Module *syntax.Node   `key:"module,required" doc:"the .wasm file, relative to the scenario"`
+	Module *syntax.Node   `key:"module" doc:"the file, relative to the scenario: a module (.wasm), or a script in JavaScript (.js)"`
+	Script *syntax.Node   `key:"script" doc:"in place of a file, a script in JavaScript, mostly as a block: script: |"`
 	Args   []*syntax.Node `key:"args" doc:"its arguments"`
 	Limits Limits         `key:"limits" doc:"what it may take"`
 }

@@ -270,5 +270,15 @@ func (r *reader) guest(node *syntax.Node) *Guest {
 	if !r.mapping(node, "guest") || !r.read(node, guestSection, guest) {
 		return nil
 	}
+	switch {
+	case guest.Module == nil && guest.Script == nil:
+		if node.Get("module") == nil && node.Get("script") == nil {
+			r.errors.Report(diag.MissingKey, node.Span(), "a guest needs the key \"module\", or \"script\"")
+		}
+		return nil
+	case guest.Module != nil && guest.Script != nil:
+		r.errors.Report(diag.Conflict, node.Key("script").Span(), "a guest has a module or a script, not both")
+		return nil
+	}
 	return guest
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"rdmarun/host/guest"
 	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
@@ -55,28 +56,71 @@ func (x *expander) guest(written *ast.Guest, optional bool) (*testbed.GuestConfi
 			*limit.to = int64(value.(int))
 		}
 	}
-	module := x.known(&verb.Argument{Name: "module", Type: verb.Text}, written.Module, x.global)
-	if module == nil {
+	at, err := x.program(written, config)
+	if at == nil {
 		return config, nil
 	}
-	config.Module = module.(string)
-	if !filepath.IsAbs(config.Module) {
-		config.Module = filepath.Join(filepath.Dir(x.file.Root.Source.Name), config.Module)
+	var functions map[string]Signature
+	if err == nil && x.options.InspectModule != nil {
+		functions, err = x.options.InspectModule(config.Module)
 	}
-	config.Module = x.options.locate(config.Module)
-	if x.options.InspectModule == nil {
-		return config, nil
-	}
-	functions, err := x.options.InspectModule(config.Module)
 	if err != nil && optional {
 		config.Missing = oneLine(err.Error())
 	} else if err != nil {
-		wrong := x.errors.Report(diag.GuestModule, written.Module.Span(), "%s", oneLine(err.Error()))
+		wrong := x.errors.Report(diag.GuestModule, at.Span(), "%s", oneLine(err.Error()))
 		if strings.Contains(filepath.ToSlash(config.Module), "bin/guests/") {
 			wrong.WithHint("`make guests` builds the guests that come with rdmarun")
 		}
 	}
 	return config, functions
+}
+
+// program finds the module that plays the role, and for a script the engine, which is one.  It is nil where the name of a file
+// is wrong already, else where errors are.
+func (x *expander) program(written *ast.Guest, config *testbed.GuestConfig) (at *syntax.Node, err error) {
+	if written.Script != nil {
+		config.Script = scriptIn(written.Script)
+		if err := config.Script.Check(); err != nil {
+			return written.Script, err
+		}
+		config.Module, err = x.engine()
+		return written.Script, err
+	}
+	module, ok := x.known(&verb.Argument{Name: "module", Type: verb.Text}, written.Module, x.global).(string)
+	if !ok {
+		return nil, nil
+	}
+	if !filepath.IsAbs(module) {
+		module = filepath.Join(filepath.Dir(x.file.Root.Source.Name), module)
+	}
+	config.Module = x.options.locate(module)
+	if !guest.IsScript(module) || x.options.InspectModule == nil {
+		return written.Module, nil
+	}
+	config.File = config.Module
+	if config.Script, err = guest.ReadScript(config.Module); err != nil {
+		return written.Module, err
+	}
+	config.Script.File = module
+	config.Module, err = x.engine()
+	return written.Module, err
+}
+
+// engine is the module that runs scripts; where modules are not looked at, none.
+func (x *expander) engine() (string, error) {
+	if x.options.InspectModule == nil {
+		return "", nil
+	}
+	return guest.Engine()
+}
+
+// scriptIn is a script that stands in the scenario.  Empty lines before it make its lines those of the file.
+func scriptIn(node *syntax.Node) *guest.Script {
+	before := node.Position.Line - 1
+	if node.Style == syntax.Literal || node.Style == syntax.Folded {
+		before++
+	}
+	return &guest.Script{File: node.Source.Name, Text: strings.Repeat("\n", before) + node.Value}
 }
 
 // oneLine joins the lines of an error.

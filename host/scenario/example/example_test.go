@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"rdmarun/host/guest"
 	"rdmarun/host/output/terminal"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
@@ -17,7 +18,13 @@ import (
 
 // TestExamplesRun runs what `rdmarun explain` prints: the head of a file with one of its cases.
 func TestExamplesRun(t *testing.T) {
-	guest, noGuest := os.ReadFile("../../../guests/echo.wasm")
+	module, noGuest := os.ReadFile("../../../guests/echo.wasm")
+	engine, err := filepath.Abs("../../../bin/javascript.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(guest.EngineVariable, engine)
+	_, noEngine := os.Stat(engine)
 	all := example.All()
 	if len(all) < 50 {
 		t.Fatalf("only %d examples", len(all))
@@ -26,14 +33,14 @@ func TestExamplesRun(t *testing.T) {
 		t.Run(each.File+"/"+each.Title, func(t *testing.T) {
 			folder := t.TempDir()
 			if noGuest == nil {
-				write(t, folder, "echo.wasm", string(guest))
+				write(t, folder, "echo.wasm", string(module))
 			}
 			for name, text := range each.Beside {
 				write(t, folder, name, text)
 			}
 			totals, text := run(t, write(t, folder, "example.yaml", each.Text))
 			ran := totals.Passed + totals.XFailed
-			if noGuest != nil && each.File == "guest" {
+			if noGuest != nil && each.File == "guest" || noEngine != nil && each.File == "script" {
 				ran += totals.Skipped
 			}
 			if total := totals.Passed + totals.XFailed + totals.Skipped + totals.Failed + totals.Errors; ran == 0 && each.File != "library" || ran != total {

@@ -12,11 +12,26 @@ import (
 
 // GuestConfig is a role played by a WebAssembly program.
 type GuestConfig struct {
-	Module string // path of the .wasm file
+	Module string // path of the .wasm file, for a script the engine's
 	Args   []string
+	// Script is what the engine runs; nil for a module.
+	Script *guest.Script
+	// File is the script's own file, "" where it has none.
+	File   string
 	Limits guest.Limits
 	// Missing says why an optional guest cannot run; "" when it can.
 	Missing string
+}
+
+// Files lists what the guest needs of the disk, beside what comes with rdmarun.
+func (c *GuestConfig) Files() []string {
+	switch {
+	case c.Script == nil:
+		return []string{c.Module}
+	case c.File != "":
+		return []string{c.File}
+	}
+	return nil
 }
 
 // GuestStarter compiles and starts guests.
@@ -71,12 +86,16 @@ func (g *Guest) Start(ctx context.Context, args []string) error {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	started := context.AfterFunc(ctx, cancel)
 	defer started()
-	running, err := t.guests.Start(life, g.config.Module, guest.Config{
+	config := guest.Config{
 		Name: name, Provider: g.role.provider, Device: g.role.device, Args: args, Stdout: g.output[0], Stderr: g.output[1],
 		Limits: g.config.Limits, CPUs: g.role.cpus,
 		Barrier:   func(ctx context.Context, barrier string) error { return t.barriers.arrive(ctx, barrier, name) },
 		Listening: func(news guest.Listening) { t.listeners.update(name, news) },
-	})
+	}
+	if g.config.Script != nil {
+		config = g.config.Script.Configure(config)
+	}
+	running, err := t.guests.Start(life, g.config.Module, config)
 	if err != nil {
 		cancel()
 		return err

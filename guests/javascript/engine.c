@@ -1,0 +1,209 @@
+/*
+ * A guest that runs a script in JavaScript, whose heap is this guest's memory: NAME SOURCE ARGUMENT...  It has what guests
+ * have and nothing else: no files, no sockets, no timers.  RDMARUN_TIME_NS and RDMARUN_MEMORY in its environment are what the
+ * script may take; what ends a script says where it was.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+
+uint64_t deadline;
+
+/* prelude.js, as the build made a text of it. */
+static const char prelude[] =
+#include "prelude.inc"
+	;
+
+static const char *stopped; /* why the script was interrupted */
+enum { code_failed = 1, code_timeout = 124, code_usage = 64 };
+
+uint64_t now_ns(void)
+{
+	uint64_t now = 0;
+
+	rdmarun_clock_ns(&now);
+	return now;
+}
+
+/* The engine asks now and then, while it runs a script, whether it shall go on. */
+static int interrupted(JSRuntime *rt, void *opaque)
+{
+	(void)rt;
+	(void)opaque;
+	if (deadline && now_ns() >= deadline)
+		stopped = "the script exceeded its time limit";
+	else if (rdmarun_stop_requested() == 1)
+		stopped = "the run asked the script to end";
+	return stopped != NULL;
+}
+
+static JSValue print(JSContext *ctx, JSValueConst this, int given, JSValueConst *values)
+{
+	(void)this;
+	for (int i = 0; i < given; i++) {
+		size_t length;
+		const char *text = JS_ToCStringLen(ctx, &length, values[i]);
+
+		if (!text)
+			return JS_EXCEPTION;
+		if (i)
+			fputc(' ', stdout);
+		fwrite(text, 1, length, stdout);
+		JS_FreeCString(ctx, text);
+	}
+	fputc('\n', stdout);
+	fflush(stdout);
+	return JS_UNDEFINED;
+}
+
+static JSValue assert_that(JSContext *ctx, JSValueConst this, int given, JSValueConst *values)
+{
+	JSValue error;
+
+	(void)this;
+	if (given > 0 && JS_ToBool(ctx, values[0]))
+		return JS_UNDEFINED;
+	error = JS_NewError(ctx);
+	JS_DefinePropertyValueStr(ctx, error, "name", JS_NewString(ctx, "AssertionError"), JS_PROP_C_W_E);
+	JS_DefinePropertyValueStr(ctx, error, "message", given > 1 ? JS_ToString(ctx, values[1]) : JS_NewString(ctx, "it does not hold"),
+				  JS_PROP_C_W_E);
+	return JS_Throw(ctx, error);
+}
+
+static JSValue end(JSContext *ctx, JSValueConst this, int given, JSValueConst *values)
+{
+	int code = 0;
+
+	(void)this;
+	if (given > 0 && JS_ToInt32(ctx, &code, values[0]))
+		return JS_EXCEPTION;
+	fflush(stdout);
+	exit(code);
+}
+
+static void add(JSContext *ctx, JSValueConst to, const char *name, JSCFunction *function)
+{
+	JS_SetPropertyStr(ctx, to, name, JS_NewCFunction(ctx, function, name, 1));
+}
+
+static void make_globals(JSContext *ctx, int count, char **args)
+{
+	JSValue global = JS_GetGlobalObject(ctx), list = JS_NewArray(ctx), console = JS_NewObject(ctx);
+
+	for (int i = 0; i < count; i++)
+		JS_SetPropertyUint32(ctx, list, (uint32_t)i, JS_NewString(ctx, args[i]));
+	JS_SetPropertyStr(ctx, global, "args", list);
+	JS_SetPropertyStr(ctx, global, "rdma", make_rdma(ctx));
+	add(ctx, global, "print", print);
+	add(ctx, global, "assert", assert_that);
+	add(ctx, global, "exit", end);
+	add(ctx, console, "log", print);
+	JS_SetPropertyStr(ctx, global, "console", console);
+	JS_FreeValue(ctx, global);
+	JS_FreeValue(ctx, JS_Eval(ctx, prelude, sizeof(prelude) - 1, "prelude.js", JS_EVAL_TYPE_GLOBAL));
+}
+
+/* The position in the first line of a stack: "    at main (odd.js:3:5)". */
+static void print_position(const char *stack, const char *name)
+{
+	const char *at = stack ? strstr(stack, name) : NULL;
+
+	if (at)
+		fprintf(stderr, "%.*s: ", (int)strcspn(at, ")\n"), at);
+	else
+		fprintf(stderr, "%s: ", name);
+}
+
+/* The functions of a stack, the first of them: a recursion without end has thousands. */
+static void print_stack(const char *line)
+{
+	enum { most = 10 };
+	int printed = 0;
+
+	for (; line && *line && printed < most; printed++) {
+		size_t length = strcspn(line, "\n");
+
+		fprintf(stderr, "%.*s\n", (int)length, line);
+		line += length + (line[length] != 0);
+	}
+	if (line && *line)
+		fprintf(stderr, "    and further ones\n");
+}
+
+/* A promise that was rejected, and that nobody asks, is as an exception that nobody catches: the last of them is kept. */
+static JSValue rejected;
+static JSValueConst rejected_promise;
+static int is_rejected;
+
+static void track(JSContext *ctx, JSValueConst promise, JSValueConst reason, int is_handled, void *opaque)
+{
+	(void)opaque;
+	if (!is_handled && !is_rejected) {
+		rejected = JS_DupValue(ctx, reason);
+		rejected_promise = promise;
+		is_rejected = 1;
+	} else if (is_handled && is_rejected && JS_VALUE_GET_PTR(promise) == JS_VALUE_GET_PTR(rejected_promise)) {
+		JS_FreeValue(ctx, rejected);
+		is_rejected = 0;
+	}
+}
+
+/* Says what a script ended with, and where. */
+static int report(JSContext *ctx, const char *name)
+{
+	JSValue error, stack = JS_UNDEFINED;
+	const char *message, *trace = NULL;
+
+	JS_SetMemoryLimit(JS_GetRuntime(ctx), (size_t)-1); /* the rest is for this */
+	JS_SetInterruptHandler(JS_GetRuntime(ctx), NULL, NULL);
+	error = JS_GetException(ctx);
+	if (JS_IsError(ctx, error))
+		stack = JS_GetPropertyStr(ctx, error, "stack");
+	if (JS_IsString(stack))
+		trace = JS_ToCString(ctx, stack);
+	print_position(trace, name);
+	message = stopped ? stopped : JS_ToCString(ctx, error);
+	fprintf(stderr, "%s\n", message ? message : "an exception without a text");
+	print_stack(trace);
+	return stopped && deadline && now_ns() >= deadline ? code_timeout : code_failed;
+}
+
+static uint64_t number_of(const char *variable)
+{
+	const char *text = getenv(variable);
+
+	return text ? strtoull(text, NULL, 10) : 0;
+}
+
+int main(int count, char **args)
+{
+	JSRuntime *rt = JS_NewRuntime();
+	JSContext *ctx = rt ? JS_NewContext(rt) : NULL, *of;
+	uint64_t time = number_of("RDMARUN_TIME_NS");
+	JSValue result;
+	int job;
+
+	if (!ctx || count < 3) {
+		fprintf(stderr, "usage: NAME SOURCE ARGUMENT...\n");
+		return code_usage;
+	}
+	if (time)
+		deadline = now_ns() + time;
+	if (number_of("RDMARUN_MEMORY"))
+		JS_SetMemoryLimit(rt, (size_t)number_of("RDMARUN_MEMORY"));
+	JS_SetMaxStackSize(rt, 512 << 10); /* of the megabyte that this program has */
+	JS_SetInterruptHandler(rt, interrupted, NULL);
+	JS_SetHostPromiseRejectionTracker(rt, track, NULL);
+	make_globals(ctx, count - 3, args + 3);
+	result = JS_Eval(ctx, args[2], strlen(args[2]), args[1], JS_EVAL_TYPE_GLOBAL | JS_EVAL_FLAG_STRICT);
+	for (job = 1; !JS_IsException(result) && job > 0;)
+		job = JS_ExecutePendingJob(rt, &of);
+	fflush(stdout);
+	if (is_rejected && !JS_IsException(result) && job == 0)
+		job = -!JS_IsUndefined(JS_Throw(ctx, rejected));
+	if (JS_IsException(result) || job < 0)
+		return report(ctx, args[1]);
+	return 0;
+}

@@ -1,0 +1,95 @@
+package guest
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"rdmarun/host/bounded"
+)
+
+// Script is a program in JavaScript.  The engine of scripts runs it, which is a guest itself: its heap is the guest's memory,
+// and what bounds a guest bounds a script.
+type Script struct {
+	File string // what messages call it
+	Text string
+}
+
+// EngineVariable names the engine of scripts where it is not beside rdmarun.
+const EngineVariable = "RDMARUN_JAVASCRIPT"
+
+// engineFile is its name there.
+const engineFile = "javascript.wasm"
+
+// IsScript tells by its name that a file is a script and no module.
+func IsScript(path string) bool { return strings.EqualFold(filepath.Ext(path), ".js") }
+
+// ReadScript reads a script from its file.
+func ReadScript(path string) (*Script, error) {
+	text, err := bounded.Read(path, maxScript+1)
+	if err != nil {
+		return nil, fmt.Errorf("read the script: %w", err)
+	}
+	script := &Script{File: path, Text: string(text)}
+	return script, script.Check()
+}
+
+// maxScript is the size of a script, in bytes.
+const maxScript = 1 << 20
+
+// Check finds what no engine would be given.
+func (s *Script) Check() error {
+	switch {
+	case len(s.Text) > maxScript:
+		return fmt.Errorf("%s has more than %d KiB", s.File, maxScript>>10)
+	case strings.ContainsRune(s.Text, 0):
+		return fmt.Errorf("%s has a zero byte", s.File)
+	}
+	return nil
+}
+
+// Engine is the path of the module that runs scripts.
+func Engine() (string, error) {
+	if path := os.Getenv(EngineVariable); path != "" {
+		return path, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	if self, err = filepath.EvalSymlinks(self); err != nil {
+		return "", err
+	}
+	folder := filepath.Dir(self)
+	for _, path := range []string{filepath.Join(folder, engineFile), filepath.Join(folder, "..", "lib", "rdmarun", engineFile)} {
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("the engine of scripts, %s, is not beside %s: \"make javascript\" builds it, or %s names it",
+		engineFile, self, EngineVariable)
+}
+
+// lastWords is how much sooner than its limit a script ends itself.
+const lastWords = 2 * time.Second
+
+// Configure makes a guest's configuration one of the engine with this script.  A script ends itself a little before its limits
+// end it, since only it can say where it was.
+func (s *Script) Configure(config Config) Config {
+	config.Args = append([]string{s.File, s.Text}, config.Args...)
+	config.Env = maps.Clone(config.Env)
+	if config.Env == nil {
+		config.Env = make(map[string]string)
+	}
+	if limit := cmp.Or(config.Limits.Time, DefaultTime); limit > 0 {
+		config.Env["RDMARUN_TIME_NS"] = strconv.FormatInt(int64(limit-min(limit/2, lastWords)), 10)
+	}
+	memory := cmp.Or(config.Limits.Memory, DefaultMemory)
+	config.Env["RDMARUN_MEMORY"] = strconv.FormatInt(min(memory-memory/4, 1<<31), 10)
+	return config
+}

@@ -1,0 +1,135 @@
+package guest_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"rdmarun/host/guest"
+	"rdmarun/internal/toolchain"
+)
+
+// engine is the module that runs scripts.
+func engine(t testing.TB, r *guest.Runtime) *guest.Module {
+	t.Helper()
+	const path = "../../bin/javascript.wasm"
+	if _, err := os.Stat(path); err != nil {
+		toolchain.Need(t, "c")
+		if os.Getenv("CI") != "" {
+			t.Fatal(err, "; make javascript builds it")
+		}
+		t.Skip(err, "; make javascript builds it")
+	}
+	m, err := r.Compile(testContext(t), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// What ends a script says why, and where it was; nothing else comes to harm.
+func TestScripts(t *testing.T) {
+	r, p := newRuntime(t, guest.InterruptMetered), newProvider(t)
+	m := engine(t, r)
+	short := guest.Limits{Time: 2 * time.Second}
+	for name, c := range map[string]struct {
+		script string
+		limits guest.Limits
+		code   int
+		prints string
+	}{
+		"arguments":         {`print(args.length, args[0], typeof rdma.post_send)`, guest.Limits{}, 0, "1 word function\n"},
+		"an end":            {`exit(7)`, guest.Limits{}, 7, ""},
+		"an error":          {"\nfunction f() {\n  throw new TypeError('no') }\nf()", guest.Limits{}, 1, "odd.js:3:22: TypeError: no\n    at f (odd.js:3:22)\n    at <eval> (odd.js:4:2)\n"},
+		"anything":          {`throw 42`, guest.Limits{}, 1, "odd.js: 42\n"},
+		"nothing":           {`throw undefined`, guest.Limits{}, 1, "odd.js: undefined\n"},
+		"no text":           {`throw {toString() { throw this }}`, guest.Limits{}, 1, "odd.js: an exception without a text\n"},
+		"syntax":            {"let a = 1;\nlet b = ;", guest.Limits{}, 1, "odd.js:2:9: SyntaxError: "},
+		"an assertion":      {`assert(1 === 2, "sums")`, guest.Limits{}, 1, "odd.js:1:7: AssertionError: sums\n"},
+		"a promise":         {"async function f() {\n await 1; throw new Error('late') }\nf()", guest.Limits{}, 1, "odd.js:2:26: Error: late\n"},
+		"a caught promise":  {"Promise.reject(1).catch(() => print('caught'))", guest.Limits{}, 0, "caught\n"},
+		"recursion":         {"function f(n) {\n  return f(n + 1) + 1 }\nf(0)", guest.Limits{}, 1, "InternalError: stack overflow\n"},
+		"recursion to text": {"let a = []; a[0] = {toString() { return String(a) }}; String(a[0])", guest.Limits{}, 1, "InternalError: stack overflow\n"},
+		"spins":             {"let n = 0;\nfor (;;) n = Math.max(n, 1);", short, 124, "odd.js:2:22: the script exceeded its time limit\n"},
+		"spins and catches": {"for (;;) {\n  try { for (;;); } catch { } finally { } }", short, 124, "the script exceeded its time limit\n"},
+		"promises go on":    {"const go = () => Promise.resolve().then(go); go()", short, 124, "the script exceeded its time limit\n"},
+		"matches on":        {"/^(a+)+$/.test('a'.repeat(40) + 'b')", short, 124, ""},
+		"sorts on":          {"[3, 1, 2].sort(() => { for (;;); })", short, 124, "the script exceeded its time limit\n"},
+		"waits on":          {"const c = rdma.create_event_channel();\nrdma.wait_event(c, null)", short, 1, "odd.js:2:16: RdmaError: wait_event: "},
+		"grows": {"const all = [];\nfor (;;) all.push(new Array(1000).fill(all.length));", guest.Limits{Memory: 16 << 20}, 1,
+			"InternalError: out of memory\n"},
+		"grows at once":    {"new ArrayBuffer(2 ** 31 - 1)", guest.Limits{Memory: 16 << 20}, 1, "odd.js:1:16: InternalError: out of memory\n"},
+		"grows in text":    {"let s = 'x'; for (;;) s += s;", guest.Limits{Memory: 16 << 20}, 1, "odd.js:1:"},
+		"grows in regions": {"const pd = rdma.alloc_pd(null);\nfor (;;) rdma.region(pd, 1 << 20)", guest.Limits{Memory: 16 << 20}, 1, "InternalError: out of memory\n"},
+		"grows and catches": {"const all = [];\nfor (;;) try { all.push(new Array(1e5).fill(0)) } catch { all.push(0) }",
+			guest.Limits{Memory: 16 << 20, Time: 2 * time.Second}, 124, ""},
+		"too many objects": {"for (;;) rdma.create_event_channel()", guest.Limits{Handles: 10}, 1, "RdmaError: create_event_channel: "},
+		"prints on":        {"for (;;) print('x'.repeat(1000))", guest.Limits{Output: 1 << 16, Time: 5 * time.Second}, -1, "xxx"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out output
+			script := guest.Script{File: "odd.js", Text: c.script}
+			result := r.Run(testContext(t), m, script.Configure(guest.Config{
+				Provider: p, Args: []string{"word"}, Limits: c.limits, Stdout: &out, Stderr: &out,
+			}))
+			if result.ExitCode != c.code && c.code >= 0 {
+				t.Errorf("%s %d: %v\n%.2000s", result.Outcome, result.ExitCode, result.Err, out.String())
+			}
+			if !strings.Contains(out.String(), c.prints) || strings.Count(out.String(), "\n    at ") > 10 {
+				t.Errorf("printed\n%.2000s", out.String())
+			}
+		})
+	}
+}
+
+// How scripts write what the ABI takes, and what they get of it.
+func TestScriptsCall(t *testing.T) {
+	r, p := newRuntime(t, guest.InterruptMetered), newProvider(t)
+	m := engine(t, r)
+	const begin = `const channel = rdma.create_event_channel(), pd = rdma.alloc_pd(null);
+const qp = {qp_type: "RC", max_send_wr: 4, max_recv_wr: 4, max_send_sge: 1, max_recv_sge: 1};
+function fails(what, f) { try { f() } catch (e) { print(e.name, e.message.includes(what) || e.message); return e } print("no error") }
+`
+	for name, c := range map[string]struct{ script, prints string }{
+		"a mistake":       {`fails("addr_info has no field \"flag\"", () => rdma.create_ep(channel, {flag: 1}, pd, qp))`, "TypeError true\n"},
+		"a wrong name":    {`fails("\"PASIVE\" is no value of addr_info_flags", () => rdma.create_ep(channel, {flags: "PASIVE"}, pd, qp))`, "TypeError true\n"},
+		"a fraction":      {`fails("no whole number", () => rdma.listen(1, 1.5))`, "TypeError true\n"},
+		"too great":       {`fails("does not fit", () => rdma.listen(1, 2 ** 33))`, "RangeError true\n"},
+		"a symbol":        {`fails("no number", () => rdma.listen(1, Symbol()))`, "TypeError true\n"},
+		"too many":        {`fails("takes 2 arguments, not 3", () => rdma.listen(1, 1, 1))`, "TypeError true\n"},
+		"nothing":         {`fails("addr_info is written as an object", () => rdma.create_ep(channel))`, "TypeError true\n"},
+		"a stale handle":  {`const e = fails("listen: ", () => rdma.listen(4711, 1)); print(e.errno, e.code, e.function)`, "RdmaError true\nEBADF 9 listen\n"},
+		"a getter throws": {`fails("mine", () => rdma.create_ep(channel, {get flags() { throw new Error("mine") }}, pd, qp))`, "Error true\n"},
+		"a detached view": {`const b = new ArrayBuffer(8), v = new Uint8Array(b); try { b.transfer(4) } catch {}; const m = rdma.reg_mr(pd, new Uint8Array(8)); print(typeof m.handle)`, "number\n"},
+		"a long list":     {`fails("takes a list of at most", () => rdma.post_send(1, new Array(5000), []))`, "TypeError true\n"},
+		"room":            {`fails("no room for so many", () => rdma.poll_cq(1, 1e9))`, "RangeError true\n"},
+		"private data":    {`fails("has room for 255 bytes, not 256", () => rdma.connect(1, {private_data: "x".repeat(256)}))`, "RangeError true\n"},
+		"an address": {`const l = rdma.create_ep(channel, {flags: ["PASSIVE"], source: "127.0.0.1"}, pd, qp);
+rdma.listen(l, 1); const at = rdma.local_address(l); print(/^127.0.0.1:[1-9]\d*$/.test(at), rdma.src_port(l) == at.split(":")[1]);
+fails("no address", () => rdma.bind_addr(l, "nowhere:1"))`, "true true\nTypeError true\n"},
+		"big numbers": {`print(typeof rdma.query_device(null).max_mr_size, typeof rdma.clock_ns()); print(rdma.text(rdma.encode("häß\0x")))`, "number\nhäß\n"},
+		"texts":       {`rdma.log("INFO", "a line"); print(rdma.has_function("post_send"), rdma.has_function("post_cobol"))`, "1 0\n"},
+		"one end to the other": {`const l = rdma.create_ep(channel, {flags: "PASSIVE", source: "127.0.0.1"}, pd, qp); rdma.listen(l, 1);
+const a = rdma.create_ep(channel, {destination: rdma.local_address(l)}, pd, qp);
+rdma.connect(a, {private_data: "who", initiator_depth: 1, responder_resources: 1});
+const request = rdma.expect(channel, l, "CONNECT_REQUEST"), b = request.ep;
+print(rdma.text(request.param.private_data), request.param.initiator_depth);
+const from = rdma.region(pd, 8), to = rdma.region(pd, 8, ["LOCAL_WRITE", "REMOTE_READ"]);
+rdma.post_recv(rdma.ep_qp(b), [{wr_id: 2 ** 40, num_sge: 1}], [rdma.sge(to)]);
+rdma.accept(b, {}); rdma.expect(channel, a, "ESTABLISHED"); rdma.expect(channel, b, "ESTABLISHED");
+from.bytes.set(rdma.encode("hello"));
+print(rdma.post_send(rdma.ep_qp(a), [{opcode: "SEND", send_flags: ["SIGNALED"], num_sge: 1}], [rdma.sge(from, from.bytes.subarray(0, 5))]));
+print(rdma.complete(rdma.ep_send_cq(a)).opcode, rdma.complete(rdma.ep_recv_cq(b)).wr_id, rdma.text(to.bytes));
+rdma.dereg_mr(from); print(rdma.query_qp(rdma.ep_qp(a)).qp_state)`, "who 1\n1\nSEND 1099511627776 hello\nRTS\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out output
+			script := guest.Script{File: "odd.js", Text: begin + c.script}
+			result := r.Run(testContext(t), m, script.Configure(guest.Config{Provider: p, Stdout: &out, Stderr: &out}))
+			if !result.OK() || !strings.Contains(out.String(), c.prints) {
+				t.Errorf("%s %d: %v\n%.2000s", result.Outcome, result.ExitCode, result.Err, out.String())
+			}
+		})
+	}
+}

@@ -1,0 +1,9 @@
+# The engine of scripts (guest: {script: ..}), which rdmarun looks for beside itself.
+
+.PHONY: javascript
+javascript: bin/javascript.wasm ## build the engine of scripts in JavaScript, QuickJS as a guest
+
+bin/javascript.wasm: $(wildcard guests/javascript/*.[ch] guests/javascript/*.js) sdk/c/rdma.h tools/javascript.sh | setup-test
+	@echo "building $@"
+	$(Q)mkdir -p bin
+	$(Q)tools/javascript.sh $@
