@@ -30,7 +30,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func TestGolden(t *testing.T) {
 	for _, format := range output.Formats() {
 		if format.Folder {
-			continue // package hdrlog has tests of its own
+			continue // packages hdrlog and hostlog have tests of their own
 		}
 		for name, ended := range map[string]bool{"ended": true, "killed": false} {
 			t.Run(format.Name+" "+name, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestGolden(t *testing.T) {
 func TestReportsOfRecordsAreThoseOfTheRun(t *testing.T) {
 	for _, format := range output.Formats() {
 		if format.Folder {
-			continue // package hdrlog has tests of its own
+			continue // packages hdrlog and hostlog have tests of their own
 		}
 		for name, ended := range map[string]bool{"ended": true, "killed": false} {
 			t.Run(format.Name+" "+name, func(t *testing.T) {

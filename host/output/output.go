@@ -12,6 +12,7 @@ import (
 
 	"rdmarun/host/output/csv"
 	"rdmarun/host/output/hdrlog"
+	"rdmarun/host/output/hostlog"
 	"rdmarun/host/output/html"
 	"rdmarun/host/output/jsonl"
 	"rdmarun/host/output/junit"
@@ -41,6 +42,7 @@ var formats = []struct {
 	{name: "prom", extension: "prom", what: "metrics as OpenMetrics text", make: func(f *outfile.File) Output { return prom.New(f) }},
 	{name: "csv", extension: "csv", what: "a table for spreadsheets", make: func(f *outfile.File) Output { return csv.New(f) }},
 	{name: "hdr", what: "a folder of HdrHistogram logs, one of each measurement of times", open: openHistograms},
+	{name: "log", what: "a folder of logs in text, one of each host", open: openLogs},
 }
 
 func openRecords(path string, stdout io.Writer) (Output, error) {
@@ -55,6 +57,13 @@ func openHistograms(path string, _ io.Writer) (Output, error) {
 		return nil, errors.New("histograms are files in a folder: hdr=FOLDER")
 	}
 	return hdrlog.New(path)
+}
+
+func openLogs(path string, _ io.Writer) (Output, error) {
+	if path == "-" {
+		return nil, errors.New("logs of hosts are files in a folder: log=FOLDER")
+	}
+	return hostlog.New(path)
 }
 
 // Format is a name of a format and what it is.

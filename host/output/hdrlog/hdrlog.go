@@ -131,7 +131,7 @@ func (w *Writer) name(r *record.Record) string {
 		words = append(words, fmt.Sprintf("attempt%d", r.Attempt+1))
 	}
 	for i := range words {
-		words[i] = harmless(words[i])
+		words[i] = outfile.Harmless(words[i])
 	}
 	name := strings.Join(words, "_")
 	name = name[:min(len(name), longestName)]
@@ -140,18 +140,4 @@ func (w *Writer) name(r *record.Record) string {
 		name = fmt.Sprintf("%s_%d", name, n)
 	}
 	return name + ".hlog"
-}
-
-// harmless keeps what every file system and shell takes.
-func harmless(text string) string {
-	var b strings.Builder
-	for _, c := range text {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '-', c == '=':
-			b.WriteRune(c)
-		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
-			b.WriteByte('-')
-		}
-	}
-	return strings.Trim(b.String(), "-.")
 }
