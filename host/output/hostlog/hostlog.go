@@ -90,7 +90,6 @@ func (w *Writer) Record(r *record.Record) error {
 			delete(l.open, attempt(r))
 		}
 		return w.flush()
-		return w.flush()
 	}
 	return nil
 }
