@@ -54,7 +54,7 @@ struct param {
 
 enum result_kind { NO_RESULT, RESULT_NUMBER, RESULT_HANDLE };
 
-enum { max_params = 8 };
+enum { max_params = 12 };
 
 struct function {
 	const char *name;

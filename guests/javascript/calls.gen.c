@@ -694,6 +694,7 @@ static const struct param params_has_function[] = {
 	{"name", IN, TEXT, 1, 0, 0, 0, 0},
 	{"length", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_has_function) / sizeof(params_has_function[0]) <= max_params, "parameters of has_function");
 static int32_t call_has_function(const uint64_t *a)
 {
 	return rdmarun_has_function((void *)(uintptr_t)a[0], (uint32_t)a[1]);
@@ -703,6 +704,7 @@ static const struct param params_error_text[] = {
 	{"text", OUT, TEXT, 1, 0, 0, 0, 0},
 	{"size", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_error_text) / sizeof(params_error_text[0]) <= max_params, "parameters of error_text");
 static int32_t call_error_text(const uint64_t *a)
 {
 	return rdmarun_error_text((void *)(uintptr_t)a[0], (uint32_t)a[1]);
@@ -711,6 +713,7 @@ static int32_t call_error_text(const uint64_t *a)
 static const struct param params_clock_ns[] = {
 	{"now", OUT, WIDE, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_clock_ns) / sizeof(params_clock_ns[0]) <= max_params, "parameters of clock_ns");
 static int32_t call_clock_ns(const uint64_t *a)
 {
 	return rdmarun_clock_ns((void *)(uintptr_t)a[0]);
@@ -727,6 +730,7 @@ static const struct param params_log[] = {
 	{"text", IN, TEXT, 2, 0, 0, 0, 0},
 	{"length", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_log) / sizeof(params_log[0]) <= max_params, "parameters of log");
 static int32_t call_log(const uint64_t *a)
 {
 	return rdmarun_log((uint32_t)a[0], (void *)(uintptr_t)a[1], (uint32_t)a[2]);
@@ -737,6 +741,7 @@ static const struct param params_barrier[] = {
 	{"length", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 	{"timeout_ns", NUMBER, WIDE, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_barrier) / sizeof(params_barrier[0]) <= max_params, "parameters of barrier");
 static int32_t call_barrier(const uint64_t *a)
 {
 	return rdmarun_barrier((void *)(uintptr_t)a[0], (uint32_t)a[1], (int64_t)a[2]);
@@ -752,6 +757,7 @@ static const struct param params_device_address[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 1, 0, 0},
 	{"address", OUT, STRUCTS, -1, 0, 0, 0, &shape_address},
 };
+_Static_assert(sizeof(params_device_address) / sizeof(params_device_address[0]) <= max_params, "parameters of device_address");
 static int32_t call_device_address(const uint64_t *a)
 {
 	return rdmarun_device_address((uint32_t)a[0], (void *)(uintptr_t)a[1]);
@@ -766,6 +772,7 @@ static int32_t call_create_event_channel(const uint64_t *a)
 static const struct param params_destroy_event_channel[] = {
 	{"channel", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_destroy_event_channel) / sizeof(params_destroy_event_channel[0]) <= max_params, "parameters of destroy_event_channel");
 static int32_t call_destroy_event_channel(const uint64_t *a)
 {
 	return rdmarun_destroy_event_channel((uint32_t)a[0]);
@@ -777,6 +784,7 @@ static const struct param params_create_ep[] = {
 	{"pd", HANDLE, PLAIN, -1, 0, 1, 0, 0},
 	{"qp_init_attr", IN, STRUCTS, -1, 0, 1, 0, &shape_qp_init_attr},
 };
+_Static_assert(sizeof(params_create_ep) / sizeof(params_create_ep[0]) <= max_params, "parameters of create_ep");
 static int32_t call_create_ep(const uint64_t *a)
 {
 	return rdmarun_create_ep((uint32_t)a[0], (void *)(uintptr_t)a[1], (uint32_t)a[2], (void *)(uintptr_t)a[3]);
@@ -785,6 +793,7 @@ static int32_t call_create_ep(const uint64_t *a)
 static const struct param params_destroy_ep[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_destroy_ep) / sizeof(params_destroy_ep[0]) <= max_params, "parameters of destroy_ep");
 static int32_t call_destroy_ep(const uint64_t *a)
 {
 	return rdmarun_destroy_ep((uint32_t)a[0]);
@@ -794,6 +803,7 @@ static const struct param params_local_address[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"address", OUT, STRUCTS, -1, 0, 0, 0, &shape_address},
 };
+_Static_assert(sizeof(params_local_address) / sizeof(params_local_address[0]) <= max_params, "parameters of local_address");
 static int32_t call_local_address(const uint64_t *a)
 {
 	return rdmarun_local_address((uint32_t)a[0], (void *)(uintptr_t)a[1]);
@@ -803,6 +813,7 @@ static const struct param params_peer_address[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"address", OUT, STRUCTS, -1, 0, 0, 0, &shape_address},
 };
+_Static_assert(sizeof(params_peer_address) / sizeof(params_peer_address[0]) <= max_params, "parameters of peer_address");
 static int32_t call_peer_address(const uint64_t *a)
 {
 	return rdmarun_peer_address((uint32_t)a[0], (void *)(uintptr_t)a[1]);
@@ -812,6 +823,7 @@ static const struct param params_listen[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"backlog", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_listen) / sizeof(params_listen[0]) <= max_params, "parameters of listen");
 static int32_t call_listen(const uint64_t *a)
 {
 	return rdmarun_listen((uint32_t)a[0], (uint32_t)a[1]);
@@ -821,6 +833,7 @@ static const struct param params_connect[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"param", IN, STRUCTS, -1, 0, 1, 0, &shape_conn_param},
 };
+_Static_assert(sizeof(params_connect) / sizeof(params_connect[0]) <= max_params, "parameters of connect");
 static int32_t call_connect(const uint64_t *a)
 {
 	return rdmarun_connect((uint32_t)a[0], (void *)(uintptr_t)a[1]);
@@ -830,6 +843,7 @@ static const struct param params_accept[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"param", IN, STRUCTS, -1, 0, 1, 0, &shape_conn_param},
 };
+_Static_assert(sizeof(params_accept) / sizeof(params_accept[0]) <= max_params, "parameters of accept");
 static int32_t call_accept(const uint64_t *a)
 {
 	return rdmarun_accept((uint32_t)a[0], (void *)(uintptr_t)a[1]);
@@ -838,6 +852,7 @@ static int32_t call_accept(const uint64_t *a)
 static const struct param params_establish[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_establish) / sizeof(params_establish[0]) <= max_params, "parameters of establish");
 static int32_t call_establish(const uint64_t *a)
 {
 	return rdmarun_establish((uint32_t)a[0]);
@@ -848,6 +863,7 @@ static const struct param params_reject[] = {
 	{"private_data", IN, BYTES, 2, 0, 1, 0, 0},
 	{"length", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_reject) / sizeof(params_reject[0]) <= max_params, "parameters of reject");
 static int32_t call_reject(const uint64_t *a)
 {
 	return rdmarun_reject((uint32_t)a[0], (void *)(uintptr_t)a[1], (uint32_t)a[2]);
@@ -856,6 +872,7 @@ static int32_t call_reject(const uint64_t *a)
 static const struct param params_disconnect[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_disconnect) / sizeof(params_disconnect[0]) <= max_params, "parameters of disconnect");
 static int32_t call_disconnect(const uint64_t *a)
 {
 	return rdmarun_disconnect((uint32_t)a[0]);
@@ -867,6 +884,7 @@ static const struct param params_wait_event[] = {
 	{"event", INOUT, STRUCTS, -1, 0, 0, 0, &shape_cm_event},
 	{"timeout_ns", NUMBER, WIDE, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_wait_event) / sizeof(params_wait_event[0]) <= max_params, "parameters of wait_event");
 static int32_t call_wait_event(const uint64_t *a)
 {
 	return rdmarun_wait_event((uint32_t)a[0], (uint32_t)a[1], (void *)(uintptr_t)a[2], (int64_t)a[3]);
@@ -875,6 +893,7 @@ static int32_t call_wait_event(const uint64_t *a)
 static const struct param params_alloc_pd[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 1, 0, 0},
 };
+_Static_assert(sizeof(params_alloc_pd) / sizeof(params_alloc_pd[0]) <= max_params, "parameters of alloc_pd");
 static int32_t call_alloc_pd(const uint64_t *a)
 {
 	return rdmarun_alloc_pd((uint32_t)a[0]);
@@ -883,6 +902,7 @@ static int32_t call_alloc_pd(const uint64_t *a)
 static const struct param params_dealloc_pd[] = {
 	{"pd", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_dealloc_pd) / sizeof(params_dealloc_pd[0]) <= max_params, "parameters of dealloc_pd");
 static int32_t call_dealloc_pd(const uint64_t *a)
 {
 	return rdmarun_dealloc_pd((uint32_t)a[0]);
@@ -895,6 +915,7 @@ static const struct param params_reg_mr[] = {
 	{"access", NUMBER, PLAIN, -1, 0, 0, &names_access, 0},
 	{"mr", OUT, STRUCTS, -1, 0, 0, 0, &shape_mr},
 };
+_Static_assert(sizeof(params_reg_mr) / sizeof(params_reg_mr[0]) <= max_params, "parameters of reg_mr");
 static int32_t call_reg_mr(const uint64_t *a)
 {
 	return rdmarun_reg_mr((uint32_t)a[0], (void *)(uintptr_t)a[1], (uint32_t)a[2], (uint32_t)a[3], (void *)(uintptr_t)a[4]);
@@ -903,6 +924,7 @@ static int32_t call_reg_mr(const uint64_t *a)
 static const struct param params_dereg_mr[] = {
 	{"mr", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_dereg_mr) / sizeof(params_dereg_mr[0]) <= max_params, "parameters of dereg_mr");
 static int32_t call_dereg_mr(const uint64_t *a)
 {
 	return rdmarun_dereg_mr((uint32_t)a[0]);
@@ -913,6 +935,7 @@ static const struct param params_create_qp[] = {
 	{"pd", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"qp_init_attr", IN, STRUCTS, -1, 0, 0, 0, &shape_qp_init_attr},
 };
+_Static_assert(sizeof(params_create_qp) / sizeof(params_create_qp[0]) <= max_params, "parameters of create_qp");
 static int32_t call_create_qp(const uint64_t *a)
 {
 	return rdmarun_create_qp((uint32_t)a[0], (uint32_t)a[1], (void *)(uintptr_t)a[2]);
@@ -921,6 +944,7 @@ static int32_t call_create_qp(const uint64_t *a)
 static const struct param params_destroy_qp[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_destroy_qp) / sizeof(params_destroy_qp[0]) <= max_params, "parameters of destroy_qp");
 static int32_t call_destroy_qp(const uint64_t *a)
 {
 	return rdmarun_destroy_qp((uint32_t)a[0]);
@@ -929,6 +953,7 @@ static int32_t call_destroy_qp(const uint64_t *a)
 static const struct param params_ep_qp[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_ep_qp) / sizeof(params_ep_qp[0]) <= max_params, "parameters of ep_qp");
 static int32_t call_ep_qp(const uint64_t *a)
 {
 	return rdmarun_ep_qp((uint32_t)a[0]);
@@ -937,6 +962,7 @@ static int32_t call_ep_qp(const uint64_t *a)
 static const struct param params_ep_send_cq[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_ep_send_cq) / sizeof(params_ep_send_cq[0]) <= max_params, "parameters of ep_send_cq");
 static int32_t call_ep_send_cq(const uint64_t *a)
 {
 	return rdmarun_ep_send_cq((uint32_t)a[0]);
@@ -945,6 +971,7 @@ static int32_t call_ep_send_cq(const uint64_t *a)
 static const struct param params_ep_recv_cq[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_ep_recv_cq) / sizeof(params_ep_recv_cq[0]) <= max_params, "parameters of ep_recv_cq");
 static int32_t call_ep_recv_cq(const uint64_t *a)
 {
 	return rdmarun_ep_recv_cq((uint32_t)a[0]);
@@ -954,6 +981,7 @@ static const struct param params_query_qp[] = {
 	{"qp", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"attr", INOUT, STRUCTS, -1, 0, 0, 0, &shape_qp_attr},
 };
+_Static_assert(sizeof(params_query_qp) / sizeof(params_query_qp[0]) <= max_params, "parameters of query_qp");
 static int32_t call_query_qp(const uint64_t *a)
 {
 	return rdmarun_query_qp((uint32_t)a[0], (void *)(uintptr_t)a[1]);
@@ -967,6 +995,7 @@ static const struct param params_post_send[] = {
 	{"num_sges", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 	{"posted", OUT, WIDE, -1, 0, 1, 0, 0},
 };
+_Static_assert(sizeof(params_post_send) / sizeof(params_post_send[0]) <= max_params, "parameters of post_send");
 static int32_t call_post_send(const uint64_t *a)
 {
 	return rdmarun_post_send((uint32_t)a[0], (void *)(uintptr_t)a[1], (uint32_t)a[2], (void *)(uintptr_t)a[3], (uint32_t)a[4], (void *)(uintptr_t)a[5]);
@@ -980,6 +1009,7 @@ static const struct param params_post_recv[] = {
 	{"num_sges", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 	{"posted", OUT, WIDE, -1, 0, 1, 0, 0},
 };
+_Static_assert(sizeof(params_post_recv) / sizeof(params_post_recv[0]) <= max_params, "parameters of post_recv");
 static int32_t call_post_recv(const uint64_t *a)
 {
 	return rdmarun_post_recv((uint32_t)a[0], (void *)(uintptr_t)a[1], (uint32_t)a[2], (void *)(uintptr_t)a[3], (uint32_t)a[4], (void *)(uintptr_t)a[5]);
@@ -997,6 +1027,7 @@ static const struct param params_post_send_spin[] = {
 	{"max", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 	{"attempts", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_post_send_spin) / sizeof(params_post_send_spin[0]) <= max_params, "parameters of post_send_spin");
 static int32_t call_post_send_spin(const uint64_t *a)
 {
 	return rdmarun_post_send_spin((uint32_t)a[0], (void *)(uintptr_t)a[1], (uint32_t)a[2], (void *)(uintptr_t)a[3], (uint32_t)a[4], (void *)(uintptr_t)a[5], (uint32_t)a[6], (void *)(uintptr_t)a[7], (uint32_t)a[8], (uint32_t)a[9]);
@@ -1014,6 +1045,7 @@ static const struct param params_post_recv_spin[] = {
 	{"max", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 	{"attempts", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_post_recv_spin) / sizeof(params_post_recv_spin[0]) <= max_params, "parameters of post_recv_spin");
 static int32_t call_post_recv_spin(const uint64_t *a)
 {
 	return rdmarun_post_recv_spin((uint32_t)a[0], (void *)(uintptr_t)a[1], (uint32_t)a[2], (void *)(uintptr_t)a[3], (uint32_t)a[4], (void *)(uintptr_t)a[5], (uint32_t)a[6], (void *)(uintptr_t)a[7], (uint32_t)a[8], (uint32_t)a[9]);
@@ -1023,6 +1055,7 @@ static const struct param params_create_cq[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 1, 0, 0},
 	{"entries", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_create_cq) / sizeof(params_create_cq[0]) <= max_params, "parameters of create_cq");
 static int32_t call_create_cq(const uint64_t *a)
 {
 	return rdmarun_create_cq((uint32_t)a[0], (uint32_t)a[1]);
@@ -1031,6 +1064,7 @@ static int32_t call_create_cq(const uint64_t *a)
 static const struct param params_destroy_cq[] = {
 	{"cq", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_destroy_cq) / sizeof(params_destroy_cq[0]) <= max_params, "parameters of destroy_cq");
 static int32_t call_destroy_cq(const uint64_t *a)
 {
 	return rdmarun_destroy_cq((uint32_t)a[0]);
@@ -1040,6 +1074,7 @@ static const struct param params_resize_cq[] = {
 	{"cq", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"entries", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_resize_cq) / sizeof(params_resize_cq[0]) <= max_params, "parameters of resize_cq");
 static int32_t call_resize_cq(const uint64_t *a)
 {
 	return rdmarun_resize_cq((uint32_t)a[0], (uint32_t)a[1]);
@@ -1050,6 +1085,7 @@ static const struct param params_moderate_cq[] = {
 	{"count", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 	{"period_us", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_moderate_cq) / sizeof(params_moderate_cq[0]) <= max_params, "parameters of moderate_cq");
 static int32_t call_moderate_cq(const uint64_t *a)
 {
 	return rdmarun_moderate_cq((uint32_t)a[0], (uint32_t)a[1], (uint32_t)a[2]);
@@ -1060,6 +1096,7 @@ static const struct param params_poll_cq[] = {
 	{"wc", OUT, STRUCTS, 2, 0, 0, 0, &shape_wc},
 	{"max", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_poll_cq) / sizeof(params_poll_cq[0]) <= max_params, "parameters of poll_cq");
 static int32_t call_poll_cq(const uint64_t *a)
 {
 	return rdmarun_poll_cq((uint32_t)a[0], (void *)(uintptr_t)a[1], (uint32_t)a[2]);
@@ -1071,6 +1108,7 @@ static const struct param params_spin_cq[] = {
 	{"max", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 	{"attempts", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_spin_cq) / sizeof(params_spin_cq[0]) <= max_params, "parameters of spin_cq");
 static int32_t call_spin_cq(const uint64_t *a)
 {
 	return rdmarun_spin_cq((uint32_t)a[0], (void *)(uintptr_t)a[1], (uint32_t)a[2], (uint32_t)a[3]);
@@ -1082,6 +1120,7 @@ static const struct param params_wait_cq[] = {
 	{"max", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 	{"timeout_ns", NUMBER, WIDE, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_wait_cq) / sizeof(params_wait_cq[0]) <= max_params, "parameters of wait_cq");
 static int32_t call_wait_cq(const uint64_t *a)
 {
 	return rdmarun_wait_cq((uint32_t)a[0], (void *)(uintptr_t)a[1], (uint32_t)a[2], (int64_t)a[3]);
@@ -1091,6 +1130,7 @@ static const struct param params_create_id[] = {
 	{"channel", HANDLE, PLAIN, -1, 0, 1, 0, 0},
 	{"port_space", NUMBER, PLAIN, -1, 0, 0, &names_port_space, 0},
 };
+_Static_assert(sizeof(params_create_id) / sizeof(params_create_id[0]) <= max_params, "parameters of create_id");
 static int32_t call_create_id(const uint64_t *a)
 {
 	return rdmarun_create_id((uint32_t)a[0], (uint32_t)a[1]);
@@ -1099,6 +1139,7 @@ static int32_t call_create_id(const uint64_t *a)
 static const struct param params_destroy_id[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_destroy_id) / sizeof(params_destroy_id[0]) <= max_params, "parameters of destroy_id");
 static int32_t call_destroy_id(const uint64_t *a)
 {
 	return rdmarun_destroy_id((uint32_t)a[0]);
@@ -1108,6 +1149,7 @@ static const struct param params_bind_addr[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"address", IN, STRUCTS, -1, 0, 0, 0, &shape_address},
 };
+_Static_assert(sizeof(params_bind_addr) / sizeof(params_bind_addr[0]) <= max_params, "parameters of bind_addr");
 static int32_t call_bind_addr(const uint64_t *a)
 {
 	return rdmarun_bind_addr((uint32_t)a[0], (void *)(uintptr_t)a[1]);
@@ -1119,6 +1161,7 @@ static const struct param params_resolve_addr[] = {
 	{"destination", IN, STRUCTS, -1, 0, 0, 0, &shape_address},
 	{"timeout_ms", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_resolve_addr) / sizeof(params_resolve_addr[0]) <= max_params, "parameters of resolve_addr");
 static int32_t call_resolve_addr(const uint64_t *a)
 {
 	return rdmarun_resolve_addr((uint32_t)a[0], (void *)(uintptr_t)a[1], (void *)(uintptr_t)a[2], (uint32_t)a[3]);
@@ -1128,6 +1171,7 @@ static const struct param params_resolve_route[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"timeout_ms", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_resolve_route) / sizeof(params_resolve_route[0]) <= max_params, "parameters of resolve_route");
 static int32_t call_resolve_route(const uint64_t *a)
 {
 	return rdmarun_resolve_route((uint32_t)a[0], (uint32_t)a[1]);
@@ -1140,6 +1184,7 @@ static const struct param params_set_option[] = {
 	{"value", IN, BYTES, 4, 0, 0, 0, 0},
 	{"length", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_set_option) / sizeof(params_set_option[0]) <= max_params, "parameters of set_option");
 static int32_t call_set_option(const uint64_t *a)
 {
 	return rdmarun_set_option((uint32_t)a[0], (uint32_t)a[1], (uint32_t)a[2], (void *)(uintptr_t)a[3], (uint32_t)a[4]);
@@ -1149,6 +1194,7 @@ static const struct param params_migrate_id[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"channel", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_migrate_id) / sizeof(params_migrate_id[0]) <= max_params, "parameters of migrate_id");
 static int32_t call_migrate_id(const uint64_t *a)
 {
 	return rdmarun_migrate_id((uint32_t)a[0], (uint32_t)a[1]);
@@ -1157,6 +1203,7 @@ static int32_t call_migrate_id(const uint64_t *a)
 static const struct param params_src_port[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_src_port) / sizeof(params_src_port[0]) <= max_params, "parameters of src_port");
 static int32_t call_src_port(const uint64_t *a)
 {
 	return rdmarun_src_port((uint32_t)a[0]);
@@ -1165,6 +1212,7 @@ static int32_t call_src_port(const uint64_t *a)
 static const struct param params_dst_port[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_dst_port) / sizeof(params_dst_port[0]) <= max_params, "parameters of dst_port");
 static int32_t call_dst_port(const uint64_t *a)
 {
 	return rdmarun_dst_port((uint32_t)a[0]);
@@ -1174,6 +1222,7 @@ static const struct param params_complete[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"timeout_ns", NUMBER, WIDE, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_complete) / sizeof(params_complete[0]) <= max_params, "parameters of complete");
 static int32_t call_complete(const uint64_t *a)
 {
 	return rdmarun_complete((uint32_t)a[0], (int64_t)a[1]);
@@ -1183,6 +1232,7 @@ static const struct param params_get_request[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"timeout_ns", NUMBER, WIDE, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_get_request) / sizeof(params_get_request[0]) <= max_params, "parameters of get_request");
 static int32_t call_get_request(const uint64_t *a)
 {
 	return rdmarun_get_request((uint32_t)a[0], (int64_t)a[1]);
@@ -1192,6 +1242,7 @@ static const struct param params_ep_event[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"event", INOUT, STRUCTS, -1, 0, 0, 0, &shape_cm_event},
 };
+_Static_assert(sizeof(params_ep_event) / sizeof(params_ep_event[0]) <= max_params, "parameters of ep_event");
 static int32_t call_ep_event(const uint64_t *a)
 {
 	return rdmarun_ep_event((uint32_t)a[0], (void *)(uintptr_t)a[1]);
@@ -1201,6 +1252,7 @@ static const struct param params_hold_events[] = {
 	{"channel", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"hold", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_hold_events) / sizeof(params_hold_events[0]) <= max_params, "parameters of hold_events");
 static int32_t call_hold_events(const uint64_t *a)
 {
 	return rdmarun_hold_events((uint32_t)a[0], (uint32_t)a[1]);
@@ -1209,6 +1261,7 @@ static int32_t call_hold_events(const uint64_t *a)
 static const struct param params_ack_event[] = {
 	{"event", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_ack_event) / sizeof(params_ack_event[0]) <= max_params, "parameters of ack_event");
 static int32_t call_ack_event(const uint64_t *a)
 {
 	return rdmarun_ack_event((uint32_t)a[0]);
@@ -1219,6 +1272,7 @@ static const struct param params_write_event[] = {
 	{"status", NUMBER, WIDE, -1, 0, 0, 0, 0},
 	{"arg", NUMBER, WIDE, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_write_event) / sizeof(params_write_event[0]) <= max_params, "parameters of write_event");
 static int32_t call_write_event(const uint64_t *a)
 {
 	return rdmarun_write_event((uint32_t)a[0], (int64_t)a[1], (int64_t)a[2]);
@@ -1228,6 +1282,7 @@ static const struct param params_set_local_ece[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"ece", IN, STRUCTS, -1, 0, 0, 0, &shape_ece},
 };
+_Static_assert(sizeof(params_set_local_ece) / sizeof(params_set_local_ece[0]) <= max_params, "parameters of set_local_ece");
 static int32_t call_set_local_ece(const uint64_t *a)
 {
 	return rdmarun_set_local_ece((uint32_t)a[0], (void *)(uintptr_t)a[1]);
@@ -1237,6 +1292,7 @@ static const struct param params_get_remote_ece[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"ece", INOUT, STRUCTS, -1, 0, 0, 0, &shape_ece},
 };
+_Static_assert(sizeof(params_get_remote_ece) / sizeof(params_get_remote_ece[0]) <= max_params, "parameters of get_remote_ece");
 static int32_t call_get_remote_ece(const uint64_t *a)
 {
 	return rdmarun_get_remote_ece((uint32_t)a[0], (void *)(uintptr_t)a[1]);
@@ -1247,6 +1303,7 @@ static const struct param params_reject_ece[] = {
 	{"private_data", IN, BYTES, 2, 0, 1, 0, 0},
 	{"length", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_reject_ece) / sizeof(params_reject_ece[0]) <= max_params, "parameters of reject_ece");
 static int32_t call_reject_ece(const uint64_t *a)
 {
 	return rdmarun_reject_ece((uint32_t)a[0], (void *)(uintptr_t)a[1], (uint32_t)a[2]);
@@ -1256,6 +1313,7 @@ static const struct param params_set_ece[] = {
 	{"qp", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"ece", IN, STRUCTS, -1, 0, 0, 0, &shape_ece},
 };
+_Static_assert(sizeof(params_set_ece) / sizeof(params_set_ece[0]) <= max_params, "parameters of set_ece");
 static int32_t call_set_ece(const uint64_t *a)
 {
 	return rdmarun_set_ece((uint32_t)a[0], (void *)(uintptr_t)a[1]);
@@ -1265,6 +1323,7 @@ static const struct param params_query_ece[] = {
 	{"qp", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"ece", INOUT, STRUCTS, -1, 0, 0, 0, &shape_ece},
 };
+_Static_assert(sizeof(params_query_ece) / sizeof(params_query_ece[0]) <= max_params, "parameters of query_ece");
 static int32_t call_query_ece(const uint64_t *a)
 {
 	return rdmarun_query_ece((uint32_t)a[0], (void *)(uintptr_t)a[1]);
@@ -1274,6 +1333,7 @@ static const struct param params_notify[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"event", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_notify) / sizeof(params_notify[0]) <= max_params, "parameters of notify");
 static int32_t call_notify(const uint64_t *a)
 {
 	return rdmarun_notify((uint32_t)a[0], (uint32_t)a[1]);
@@ -1285,6 +1345,7 @@ static const struct param params_create_qp_ex[] = {
 	{"qp_init_attr", IN, STRUCTS, -1, 0, 0, 0, &shape_qp_init_attr},
 	{"extra", IN, STRUCTS, -1, 0, 0, 0, &shape_qp_extra},
 };
+_Static_assert(sizeof(params_create_qp_ex) / sizeof(params_create_qp_ex[0]) <= max_params, "parameters of create_qp_ex");
 static int32_t call_create_qp_ex(const uint64_t *a)
 {
 	return rdmarun_create_qp_ex((uint32_t)a[0], (uint32_t)a[1], (void *)(uintptr_t)a[2], (void *)(uintptr_t)a[3]);
@@ -1295,6 +1356,7 @@ static const struct param params_init_qp_attr[] = {
 	{"state", NUMBER, PLAIN, -1, 0, 0, &names_qp_state, 0},
 	{"attr", INOUT, STRUCTS, -1, 0, 0, 0, &shape_qp_attr},
 };
+_Static_assert(sizeof(params_init_qp_attr) / sizeof(params_init_qp_attr[0]) <= max_params, "parameters of init_qp_attr");
 static int32_t call_init_qp_attr(const uint64_t *a)
 {
 	return rdmarun_init_qp_attr((uint32_t)a[0], (uint32_t)a[1], (void *)(uintptr_t)a[2]);
@@ -1305,6 +1367,7 @@ static const struct param params_getaddrinfo[] = {
 	{"result", INOUT, STRUCTS, -1, 0, 0, 0, &shape_addr_result},
 	{"timeout_ns", NUMBER, WIDE, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_getaddrinfo) / sizeof(params_getaddrinfo[0]) <= max_params, "parameters of getaddrinfo");
 static int32_t call_getaddrinfo(const uint64_t *a)
 {
 	return rdmarun_getaddrinfo((void *)(uintptr_t)a[0], (void *)(uintptr_t)a[1], (int64_t)a[2]);
@@ -1314,6 +1377,7 @@ static const struct param params_resolve_addrinfo[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"query", IN, STRUCTS, -1, 0, 0, 0, &shape_addr_query},
 };
+_Static_assert(sizeof(params_resolve_addrinfo) / sizeof(params_resolve_addrinfo[0]) <= max_params, "parameters of resolve_addrinfo");
 static int32_t call_resolve_addrinfo(const uint64_t *a)
 {
 	return rdmarun_resolve_addrinfo((uint32_t)a[0], (void *)(uintptr_t)a[1]);
@@ -1323,6 +1387,7 @@ static const struct param params_query_addrinfo[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"result", INOUT, STRUCTS, -1, 0, 0, 0, &shape_addr_result},
 };
+_Static_assert(sizeof(params_query_addrinfo) / sizeof(params_query_addrinfo[0]) <= max_params, "parameters of query_addrinfo");
 static int32_t call_query_addrinfo(const uint64_t *a)
 {
 	return rdmarun_query_addrinfo((uint32_t)a[0], (void *)(uintptr_t)a[1]);
@@ -1333,6 +1398,7 @@ static const struct param params_join_multicast[] = {
 	{"group", IN, STRUCTS, -1, 0, 0, 0, &shape_address},
 	{"tag", NUMBER, WIDE, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_join_multicast) / sizeof(params_join_multicast[0]) <= max_params, "parameters of join_multicast");
 static int32_t call_join_multicast(const uint64_t *a)
 {
 	return rdmarun_join_multicast((uint32_t)a[0], (void *)(uintptr_t)a[1], (int64_t)a[2]);
@@ -1344,6 +1410,7 @@ static const struct param params_join_multicast_ex[] = {
 	{"join_flags", NUMBER, PLAIN, -1, 0, 0, &names_join_flags, 0},
 	{"tag", NUMBER, WIDE, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_join_multicast_ex) / sizeof(params_join_multicast_ex[0]) <= max_params, "parameters of join_multicast_ex");
 static int32_t call_join_multicast_ex(const uint64_t *a)
 {
 	return rdmarun_join_multicast_ex((uint32_t)a[0], (void *)(uintptr_t)a[1], (uint32_t)a[2], (int64_t)a[3]);
@@ -1353,6 +1420,7 @@ static const struct param params_leave_multicast[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"group", IN, STRUCTS, -1, 0, 0, 0, &shape_address},
 };
+_Static_assert(sizeof(params_leave_multicast) / sizeof(params_leave_multicast[0]) <= max_params, "parameters of leave_multicast");
 static int32_t call_leave_multicast(const uint64_t *a)
 {
 	return rdmarun_leave_multicast((uint32_t)a[0], (void *)(uintptr_t)a[1]);
@@ -1362,6 +1430,7 @@ static const struct param params_create_srq[] = {
 	{"pd", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"attr", IN, STRUCTS, -1, 0, 0, 0, &shape_srq_attr},
 };
+_Static_assert(sizeof(params_create_srq) / sizeof(params_create_srq[0]) <= max_params, "parameters of create_srq");
 static int32_t call_create_srq(const uint64_t *a)
 {
 	return rdmarun_create_srq((uint32_t)a[0], (void *)(uintptr_t)a[1]);
@@ -1371,6 +1440,7 @@ static const struct param params_query_srq[] = {
 	{"srq", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"attr", INOUT, STRUCTS, -1, 0, 0, 0, &shape_srq_attr},
 };
+_Static_assert(sizeof(params_query_srq) / sizeof(params_query_srq[0]) <= max_params, "parameters of query_srq");
 static int32_t call_query_srq(const uint64_t *a)
 {
 	return rdmarun_query_srq((uint32_t)a[0], (void *)(uintptr_t)a[1]);
@@ -1380,6 +1450,7 @@ static const struct param params_arm_srq[] = {
 	{"srq", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"srq_limit", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_arm_srq) / sizeof(params_arm_srq[0]) <= max_params, "parameters of arm_srq");
 static int32_t call_arm_srq(const uint64_t *a)
 {
 	return rdmarun_arm_srq((uint32_t)a[0], (uint32_t)a[1]);
@@ -1389,6 +1460,7 @@ static const struct param params_resize_srq[] = {
 	{"srq", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"max_wr", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_resize_srq) / sizeof(params_resize_srq[0]) <= max_params, "parameters of resize_srq");
 static int32_t call_resize_srq(const uint64_t *a)
 {
 	return rdmarun_resize_srq((uint32_t)a[0], (uint32_t)a[1]);
@@ -1402,6 +1474,7 @@ static const struct param params_post_srq_recv[] = {
 	{"num_sges", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 	{"posted", OUT, WIDE, -1, 0, 1, 0, 0},
 };
+_Static_assert(sizeof(params_post_srq_recv) / sizeof(params_post_srq_recv[0]) <= max_params, "parameters of post_srq_recv");
 static int32_t call_post_srq_recv(const uint64_t *a)
 {
 	return rdmarun_post_srq_recv((uint32_t)a[0], (void *)(uintptr_t)a[1], (uint32_t)a[2], (void *)(uintptr_t)a[3], (uint32_t)a[4], (void *)(uintptr_t)a[5]);
@@ -1410,6 +1483,7 @@ static int32_t call_post_srq_recv(const uint64_t *a)
 static const struct param params_destroy_srq[] = {
 	{"srq", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_destroy_srq) / sizeof(params_destroy_srq[0]) <= max_params, "parameters of destroy_srq");
 static int32_t call_destroy_srq(const uint64_t *a)
 {
 	return rdmarun_destroy_srq((uint32_t)a[0]);
@@ -1420,6 +1494,7 @@ static const struct param params_create_ah[] = {
 	{"attr", IN, STRUCTS, -1, 0, 0, 0, &shape_ah_attr},
 	{"ah", OUT, STRUCTS, -1, 0, 0, 0, &shape_ah},
 };
+_Static_assert(sizeof(params_create_ah) / sizeof(params_create_ah[0]) <= max_params, "parameters of create_ah");
 static int32_t call_create_ah(const uint64_t *a)
 {
 	return rdmarun_create_ah((uint32_t)a[0], (void *)(uintptr_t)a[1], (void *)(uintptr_t)a[2]);
@@ -1431,6 +1506,7 @@ static const struct param params_create_ah_from_wc[] = {
 	{"grh", IN, BYTES, -1, 40, 0, 0, 0},
 	{"ah", OUT, STRUCTS, -1, 0, 0, 0, &shape_ah},
 };
+_Static_assert(sizeof(params_create_ah_from_wc) / sizeof(params_create_ah_from_wc[0]) <= max_params, "parameters of create_ah_from_wc");
 static int32_t call_create_ah_from_wc(const uint64_t *a)
 {
 	return rdmarun_create_ah_from_wc((uint32_t)a[0], (void *)(uintptr_t)a[1], (void *)(uintptr_t)a[2], (void *)(uintptr_t)a[3]);
@@ -1442,6 +1518,7 @@ static const struct param params_init_ah_from_wc[] = {
 	{"grh", IN, BYTES, -1, 40, 0, 0, 0},
 	{"attr", OUT, STRUCTS, -1, 0, 0, 0, &shape_ah_attr},
 };
+_Static_assert(sizeof(params_init_ah_from_wc) / sizeof(params_init_ah_from_wc[0]) <= max_params, "parameters of init_ah_from_wc");
 static int32_t call_init_ah_from_wc(const uint64_t *a)
 {
 	return rdmarun_init_ah_from_wc((uint32_t)a[0], (void *)(uintptr_t)a[1], (void *)(uintptr_t)a[2], (void *)(uintptr_t)a[3]);
@@ -1450,6 +1527,7 @@ static int32_t call_init_ah_from_wc(const uint64_t *a)
 static const struct param params_destroy_ah[] = {
 	{"ah", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_destroy_ah) / sizeof(params_destroy_ah[0]) <= max_params, "parameters of destroy_ah");
 static int32_t call_destroy_ah(const uint64_t *a)
 {
 	return rdmarun_destroy_ah((uint32_t)a[0]);
@@ -1459,6 +1537,7 @@ static const struct param params_alloc_mw[] = {
 	{"pd", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"mw_type", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_alloc_mw) / sizeof(params_alloc_mw[0]) <= max_params, "parameters of alloc_mw");
 static int32_t call_alloc_mw(const uint64_t *a)
 {
 	return rdmarun_alloc_mw((uint32_t)a[0], (uint32_t)a[1]);
@@ -1469,6 +1548,7 @@ static const struct param params_bind_mw[] = {
 	{"mw", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"bind", INOUT, STRUCTS, -1, 0, 0, 0, &shape_mw_bind},
 };
+_Static_assert(sizeof(params_bind_mw) / sizeof(params_bind_mw[0]) <= max_params, "parameters of bind_mw");
 static int32_t call_bind_mw(const uint64_t *a)
 {
 	return rdmarun_bind_mw((uint32_t)a[0], (uint32_t)a[1], (void *)(uintptr_t)a[2]);
@@ -1477,6 +1557,7 @@ static int32_t call_bind_mw(const uint64_t *a)
 static const struct param params_dealloc_mw[] = {
 	{"mw", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_dealloc_mw) / sizeof(params_dealloc_mw[0]) <= max_params, "parameters of dealloc_mw");
 static int32_t call_dealloc_mw(const uint64_t *a)
 {
 	return rdmarun_dealloc_mw((uint32_t)a[0]);
@@ -1486,6 +1567,7 @@ static const struct param params_req_notify[] = {
 	{"cq", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"solicited_only", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_req_notify) / sizeof(params_req_notify[0]) <= max_params, "parameters of req_notify");
 static int32_t call_req_notify(const uint64_t *a)
 {
 	return rdmarun_req_notify((uint32_t)a[0], (uint32_t)a[1]);
@@ -1495,6 +1577,7 @@ static const struct param params_wait_cq_event[] = {
 	{"cq", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"timeout_ns", NUMBER, WIDE, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_wait_cq_event) / sizeof(params_wait_cq_event[0]) <= max_params, "parameters of wait_cq_event");
 static int32_t call_wait_cq_event(const uint64_t *a)
 {
 	return rdmarun_wait_cq_event((uint32_t)a[0], (int64_t)a[1]);
@@ -1505,6 +1588,7 @@ static const struct param params_attach_mcast[] = {
 	{"group", IN, STRUCTS, -1, 0, 0, 0, &shape_address},
 	{"lid", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_attach_mcast) / sizeof(params_attach_mcast[0]) <= max_params, "parameters of attach_mcast");
 static int32_t call_attach_mcast(const uint64_t *a)
 {
 	return rdmarun_attach_mcast((uint32_t)a[0], (void *)(uintptr_t)a[1], (uint32_t)a[2]);
@@ -1515,6 +1599,7 @@ static const struct param params_detach_mcast[] = {
 	{"group", IN, STRUCTS, -1, 0, 0, 0, &shape_address},
 	{"lid", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_detach_mcast) / sizeof(params_detach_mcast[0]) <= max_params, "parameters of detach_mcast");
 static int32_t call_detach_mcast(const uint64_t *a)
 {
 	return rdmarun_detach_mcast((uint32_t)a[0], (void *)(uintptr_t)a[1], (uint32_t)a[2]);
@@ -1525,6 +1610,7 @@ static const struct param params_modify_qp[] = {
 	{"attr", IN, STRUCTS, -1, 0, 0, 0, &shape_qp_attr},
 	{"mask", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_modify_qp) / sizeof(params_modify_qp[0]) <= max_params, "parameters of modify_qp");
 static int32_t call_modify_qp(const uint64_t *a)
 {
 	return rdmarun_modify_qp((uint32_t)a[0], (void *)(uintptr_t)a[1], (uint32_t)a[2]);
@@ -1534,6 +1620,7 @@ static const struct param params_query_rt_values[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 1, 0, 0},
 	{"raw_clock", OUT, WIDE, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_query_rt_values) / sizeof(params_query_rt_values[0]) <= max_params, "parameters of query_rt_values");
 static int32_t call_query_rt_values(const uint64_t *a)
 {
 	return rdmarun_query_rt_values((uint32_t)a[0], (void *)(uintptr_t)a[1]);
@@ -1543,6 +1630,7 @@ static const struct param params_query_device[] = {
 	{"ep", HANDLE, PLAIN, -1, 0, 1, 0, 0},
 	{"attr", INOUT, STRUCTS, -1, 0, 0, 0, &shape_device_attr},
 };
+_Static_assert(sizeof(params_query_device) / sizeof(params_query_device[0]) <= max_params, "parameters of query_device");
 static int32_t call_query_device(const uint64_t *a)
 {
 	return rdmarun_query_device((uint32_t)a[0], (void *)(uintptr_t)a[1]);
@@ -1553,6 +1641,7 @@ static const struct param params_query_route[] = {
 	{"path", OUT, BYTES, 2, 0, 0, 0, 0},
 	{"size", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_query_route) / sizeof(params_query_route[0]) <= max_params, "parameters of query_route");
 static int32_t call_query_route(const uint64_t *a)
 {
 	return rdmarun_query_route((uint32_t)a[0], (void *)(uintptr_t)a[1], (uint32_t)a[2]);
@@ -1563,6 +1652,7 @@ static const struct param params_create_cq_ex[] = {
 	{"entries", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 	{"fields", NUMBER, PLAIN, -1, 0, 0, &names_wc_fields, 0},
 };
+_Static_assert(sizeof(params_create_cq_ex) / sizeof(params_create_cq_ex[0]) <= max_params, "parameters of create_cq_ex");
 static int32_t call_create_cq_ex(const uint64_t *a)
 {
 	return rdmarun_create_cq_ex((uint32_t)a[0], (uint32_t)a[1], (uint32_t)a[2]);
@@ -1574,6 +1664,7 @@ static const struct param params_poll_cq_timestamps[] = {
 	{"timestamps", OUT, STRUCTS, 3, 0, 0, 0, &shape_timestamp},
 	{"max", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_poll_cq_timestamps) / sizeof(params_poll_cq_timestamps[0]) <= max_params, "parameters of poll_cq_timestamps");
 static int32_t call_poll_cq_timestamps(const uint64_t *a)
 {
 	return rdmarun_poll_cq_timestamps((uint32_t)a[0], (void *)(uintptr_t)a[1], (void *)(uintptr_t)a[2], (uint32_t)a[3]);
@@ -1586,6 +1677,7 @@ static const struct param params_wait_cq_timestamps[] = {
 	{"max", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 	{"timeout_ns", NUMBER, WIDE, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_wait_cq_timestamps) / sizeof(params_wait_cq_timestamps[0]) <= max_params, "parameters of wait_cq_timestamps");
 static int32_t call_wait_cq_timestamps(const uint64_t *a)
 {
 	return rdmarun_wait_cq_timestamps((uint32_t)a[0], (void *)(uintptr_t)a[1], (void *)(uintptr_t)a[2], (uint32_t)a[3], (int64_t)a[4]);
@@ -1599,6 +1691,7 @@ static const struct param params_reg_mr_iova[] = {
 	{"access", NUMBER, PLAIN, -1, 0, 0, &names_access, 0},
 	{"mr", OUT, STRUCTS, -1, 0, 0, 0, &shape_mr},
 };
+_Static_assert(sizeof(params_reg_mr_iova) / sizeof(params_reg_mr_iova[0]) <= max_params, "parameters of reg_mr_iova");
 static int32_t call_reg_mr_iova(const uint64_t *a)
 {
 	return rdmarun_reg_mr_iova((uint32_t)a[0], (void *)(uintptr_t)a[1], (uint32_t)a[2], (int64_t)a[3], (uint32_t)a[4], (void *)(uintptr_t)a[5]);
@@ -1609,6 +1702,7 @@ static const struct param params_rereg_mr[] = {
 	{"change", IN, STRUCTS, -1, 0, 0, 0, &shape_mr_change},
 	{"keys", OUT, STRUCTS, -1, 0, 0, 0, &shape_mr},
 };
+_Static_assert(sizeof(params_rereg_mr) / sizeof(params_rereg_mr[0]) <= max_params, "parameters of rereg_mr");
 static int32_t call_rereg_mr(const uint64_t *a)
 {
 	return rdmarun_rereg_mr((uint32_t)a[0], (void *)(uintptr_t)a[1], (void *)(uintptr_t)a[2]);
@@ -1619,6 +1713,7 @@ static const struct param params_query_pkey[] = {
 	{"port", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 	{"index", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_query_pkey) / sizeof(params_query_pkey[0]) <= max_params, "parameters of query_pkey");
 static int32_t call_query_pkey(const uint64_t *a)
 {
 	return rdmarun_query_pkey((uint32_t)a[0], (uint32_t)a[1], (uint32_t)a[2]);
@@ -1629,6 +1724,7 @@ static const struct param params_get_pkey_index[] = {
 	{"port", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 	{"pkey", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_get_pkey_index) / sizeof(params_get_pkey_index[0]) <= max_params, "parameters of get_pkey_index");
 static int32_t call_get_pkey_index(const uint64_t *a)
 {
 	return rdmarun_get_pkey_index((uint32_t)a[0], (uint32_t)a[1], (uint32_t)a[2]);
@@ -1639,6 +1735,7 @@ static const struct param params_wait_async[] = {
 	{"event", INOUT, STRUCTS, -1, 0, 0, 0, &shape_async_event},
 	{"timeout_ns", NUMBER, WIDE, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_wait_async) / sizeof(params_wait_async[0]) <= max_params, "parameters of wait_async");
 static int32_t call_wait_async(const uint64_t *a)
 {
 	return rdmarun_wait_async((uint32_t)a[0], (void *)(uintptr_t)a[1], (int64_t)a[2]);
@@ -1649,6 +1746,7 @@ static const struct param params_query_port[] = {
 	{"port", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 	{"attr", INOUT, STRUCTS, -1, 0, 0, 0, &shape_port_attr},
 };
+_Static_assert(sizeof(params_query_port) / sizeof(params_query_port[0]) <= max_params, "parameters of query_port");
 static int32_t call_query_port(const uint64_t *a)
 {
 	return rdmarun_query_port((uint32_t)a[0], (uint32_t)a[1], (void *)(uintptr_t)a[2]);
@@ -1659,6 +1757,7 @@ static const struct param params_poll_set[] = {
 	{"count", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 	{"timeout_ns", NUMBER, WIDE, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_poll_set) / sizeof(params_poll_set[0]) <= max_params, "parameters of poll_set");
 static int32_t call_poll_set(const uint64_t *a)
 {
 	return rdmarun_poll_set((void *)(uintptr_t)a[0], (uint32_t)a[1], (int64_t)a[2]);
@@ -1668,6 +1767,7 @@ static const struct param params_create_eventfd[] = {
 	{"initval", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 	{"flags", NUMBER, PLAIN, -1, 0, 0, &names_eventfd_flags, 0},
 };
+_Static_assert(sizeof(params_create_eventfd) / sizeof(params_create_eventfd[0]) <= max_params, "parameters of create_eventfd");
 static int32_t call_create_eventfd(const uint64_t *a)
 {
 	return rdmarun_create_eventfd((uint32_t)a[0], (uint32_t)a[1]);
@@ -1676,6 +1776,7 @@ static int32_t call_create_eventfd(const uint64_t *a)
 static const struct param params_destroy_eventfd[] = {
 	{"eventfd", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_destroy_eventfd) / sizeof(params_destroy_eventfd[0]) <= max_params, "parameters of destroy_eventfd");
 static int32_t call_destroy_eventfd(const uint64_t *a)
 {
 	return rdmarun_destroy_eventfd((uint32_t)a[0]);
@@ -1685,6 +1786,7 @@ static const struct param params_eventfd_write[] = {
 	{"eventfd", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"value", NUMBER, WIDE, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_eventfd_write) / sizeof(params_eventfd_write[0]) <= max_params, "parameters of eventfd_write");
 static int32_t call_eventfd_write(const uint64_t *a)
 {
 	return rdmarun_eventfd_write((uint32_t)a[0], (int64_t)a[1]);
@@ -1694,6 +1796,7 @@ static const struct param params_eventfd_read[] = {
 	{"eventfd", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"value", OUT, WIDE, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_eventfd_read) / sizeof(params_eventfd_read[0]) <= max_params, "parameters of eventfd_read");
 static int32_t call_eventfd_read(const uint64_t *a)
 {
 	return rdmarun_eventfd_read((uint32_t)a[0], (void *)(uintptr_t)a[1]);

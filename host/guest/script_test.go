@@ -121,7 +121,10 @@ rdma.accept(b, {}); rdma.expect(channel, a, "ESTABLISHED"); rdma.expect(channel,
 from.bytes.set(rdma.encode("hello"));
 print(rdma.post_send(rdma.ep_qp(a), [{opcode: "SEND", send_flags: ["SIGNALED"], num_sge: 1}], [rdma.sge(from, from.bytes.subarray(0, 5))]));
 print(rdma.complete(rdma.ep_send_cq(a)).opcode, rdma.complete(rdma.ep_recv_cq(b)).wr_id, rdma.text(to.bytes));
-rdma.dereg_mr(from); print(rdma.query_qp(rdma.ep_qp(a)).qp_state)`, "who 1\n1\nSEND 1099511627776 hello\nRTS\n"},
+rdma.post_recv(rdma.ep_qp(b), [{wr_id: 3, num_sge: 1}], [rdma.sge(to)]);
+const send = [{wr_id: 4, opcode: "SEND", send_flags: ["SIGNALED"], num_sge: 1}], sends = rdma.ep_send_cq(a);
+print(rdma.post_send_spin(rdma.ep_qp(a), send, [rdma.sge(from)], sends, 4, 1000000).map(wc => wc.wr_id));
+rdma.dereg_mr(from); print(rdma.query_qp(rdma.ep_qp(a)).qp_state)`, "who 1\n1\nSEND 1099511627776 hello\n4\nRTS\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out output

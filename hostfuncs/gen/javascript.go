@@ -115,7 +115,7 @@ func javascriptCall(out *bytes.Buffer, f *model.Function) {
 		fmt.Fprintf(out, "\t{\"%s\", %s, %s, %d, %d, %d, %s, %s},\n", p.Name, kind, of, count, p.Size, truth(p.Optional), names, shape)
 	}
 	if len(f.Params) > 0 {
-		out.WriteString("};\n")
+		fmt.Fprintf(out, "};\n_Static_assert(sizeof(params_%s) / sizeof(params_%s[0]) <= max_params, \"parameters of %s\");\n", f.Name, f.Name, f.Name)
 	}
 	unused := ""
 	if len(f.Params) == 0 {
