@@ -98,6 +98,9 @@ func (f *labFlags) standing(a *app, read *lab.Lab) (*join.Lab, error) {
 // gather adds what agents say of themselves to a lab: without a file they are its hosts.
 func (f *labFlags) gather(ctx context.Context, read *lab.Lab) error {
 	var wanted []string
+	if f.file == "" {
+		wanted = lab.NamesIn(f.places)
+	}
 	for _, host := range read.Hosts {
 		if host.Join != "" {
 			wanted = append(wanted, host.Join)

@@ -250,6 +250,16 @@ place: {server: {label: {rack: r1}}, "*": here}
 	}
 }
 
+func TestNamesIn(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "server=a": "a", "server=a,client=b,c;x=a": "a b c", "server=a,client=rack=r1": "", "server=a;client=rack=r1,b": "",
+	} {
+		if got := strings.Join(NamesIn(strings.Split(text, ";")), " "); got != want {
+			t.Errorf("%s: %s, not %s", text, got, want)
+		}
+	}
+}
+
 func TestOverrides(t *testing.T) {
 	for text, want := range map[string]string{
 		"server=a":             "server on a",

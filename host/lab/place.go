@@ -124,6 +124,23 @@ func (l *Lab) Override(text string) error {
 	return nil
 }
 
+// NamesIn are the hosts that texts of Override name; none where one of them places a role by a label.
+func NamesIn(texts []string) (names []string) {
+	for piece := range strings.SplitSeq(strings.Join(texts, ","), ",") {
+		_, host, placed := strings.Cut(piece, "=")
+		if !placed {
+			host = piece
+		}
+		if strings.Contains(host, "=") {
+			return nil
+		}
+		if host != "" && !slices.Contains(names, host) {
+			names = append(names, host)
+		}
+	}
+	return names
+}
+
 func hinted(hint string) string {
 	if hint == "" {
 		return ""
