@@ -263,6 +263,35 @@ func awaitTraffic(t *testing.T, host int, device string, least int) {
 	}
 }
 
+// TestRoleStops: of two processes that each play a role, each misses the other when it waits for it.
+func TestRoleStops(t *testing.T) {
+	for which, name := range []string{"server", "client"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scenario := filepath.Join(t.TempDir(), "long.yaml")
+			steps := fmt.Sprintf("  - {role: %s, sleep: 10m}\n  - {role: server, log: never}\n  - {role: client, log: never}\n", name)
+			if err := os.WriteFile(scenario, []byte(twoRoles+steps), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			at := address.Free(t)
+			both := []*overLab{
+				startOverLab(t, "--link", "udp", "--meet", at, "--role", "server", scenario),
+				startOverLab(t, "--link", "udp", "--meet", at, "--role", "client", "--peer", "server=127.0.0.1", scenario),
+			}
+			both[0].await(t, "it waits")
+			if err := both[which].Process.Signal(syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			if said := both[1-which].ends(t, exitEnvironment); !strings.Contains(said, "the process of "+name+" says nothing for 4.5s") {
+				t.Errorf("%s", said)
+			}
+			if err := both[which].Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
 // startSSH starts the system's ssh server for this user alone, by another program when words say so, and returns options of a
 // host that it is.  What is brought there is in the folder cache of the one that it is given.
 func startSSH(t *testing.T, folder string, by ...string) string {

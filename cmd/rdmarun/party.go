@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rdmarun/host/lab"
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/meeting"
 )
@@ -59,7 +60,7 @@ func (f *partyFlags) party(command *cobra.Command, agents bool) (*scenario.Party
 		return nil, err
 	}
 	p := &scenario.Party{
-		Roles: f.roles, Addresses: make(map[string]netip.Addr), Way: meeting.Config{Listen: net.JoinHostPort(host, port)},
+		Roles: f.roles, Addresses: make(map[string]netip.Addr), Way: meeting.Config{Listen: net.JoinHostPort(host, port), Silence: lab.Silence},
 	}
 	for _, text := range f.peers {
 		role, name, ok := strings.Cut(text, "=")

@@ -82,6 +82,9 @@ func (c *Conn) Close() {
 	<-c.closed
 }
 
+// Abandon ends the connection at once: nobody hears what is still to be said.
+func (c *Conn) Abandon() { c.nats.Close() }
+
 // ErrClosed tells that the connection has ended.
 var ErrClosed = nats.ErrConnectionClosed
 

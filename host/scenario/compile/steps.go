@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"slices"
 	"strings"
 
 	"rdmarun/host/scenario/ast"
@@ -167,6 +168,10 @@ func (x *expander) roleOf(step *ast.Step, at place, guest, optional bool) (*Valu
 
 func (x *expander) call(step *ast.Step, at place) Action {
 	call := &Call{Verb: step.Verb, span: step.Key.Span()}
+	if step.Role != nil && slices.ContainsFunc(step.Verb.Arguments, func(a verb.Argument) bool { return a.Type == verb.Instances }) {
+		x.errors.Report(diag.WrongRole, step.Role.Span(), "a %s is of all instances of its own role, and nobody else does it", step.Key.Value).
+			WithHint("leave this role out")
+	}
 	call.Role, at = x.roleOf(step, at, false, step.Verb.Roleless)
 	var layout verb.FieldLayout
 	call.Arguments, layout = x.arguments(step, at)

@@ -88,14 +88,14 @@ func (m *Meeting) visit(ctx context.Context, config Config) error {
 		}
 		m.own(m.conn.Close)
 	}
-	stop, err := m.conn.Listen(m.hear, bus.To(bus.Everybody, sayTell), bus.To(bus.Everybody, sayGone),
+	stop, err := m.conn.Listen(m.hear, bus.To(bus.Everybody, sayTell), bus.To(bus.Everybody, sayGone), bus.To(bus.Everybody, sayBeat),
 		bus.To(m.conn.Name(), sayTell), bus.To(m.conn.Name(), saySync))
 	if err != nil {
 		return err
 	}
 	m.own(stop)
 	if config.Silence > 0 {
-		go m.beat(m.during())
+		go m.beat(bus.From(m.conn.Name(), sayBeat), m.during())
 	}
 	greeting, err := json.Marshal(hello{version, config.Roles, config.Plan})
 	if err != nil {
@@ -131,6 +131,9 @@ func (m *Meeting) visit(ctx context.Context, config Config) error {
 	}
 	m.fabric = all.Fabric
 	m.others = slices.DeleteFunc(all.Processes, func(name string) bool { return name == m.name })
+	if config.Silence > 0 {
+		go m.listenToHost(all.Host, config.Silence, m.during())
+	}
 	go func() {
 		<-m.conn.Closed()
 		m.Lose(endedUnexpectedly, m.others...) // all of them are behind it
@@ -261,6 +264,7 @@ func (m *Meeting) gather(ctx context.Context, config Config, where string, came 
 		}
 	}
 	if config.Silence > 0 {
+		go m.beat(bus.To(bus.Everybody, sayBeat), m.during())
 		go m.listenForBeats(config.Silence, m.during())
 	}
 	var drawn [8]byte

@@ -62,8 +62,8 @@ type Meeting struct {
 	order sync.Mutex
 
 	mu       sync.Mutex
-	members  map[string]string // of the host: what those on the bus are called, by their names there
-	heard    map[string]time.Time
+	members  map[string]string    // of the host: what those on the bus are called, by their names there
+	heard    map[string]time.Time // when, of members; of the host under ""
 	arrived  map[string]json.RawMessage
 	size     int           // of what has arrived and nobody has forgotten
 	change   chan struct{} // closed at the next arrival
@@ -73,7 +73,7 @@ type Meeting struct {
 
 const (
 	// version is that of the messages.
-	version = 2
+	version = 3
 	// longest bounds a message, most what is kept of messages.
 	longest, most = bus.Largest, 16 << 20
 	// beatEvery is how often a process says that it is there, where silence counts.
@@ -299,6 +299,9 @@ const (
 
 // hear takes what the host of the meeting has passed on.
 func (m *Meeting) hear(said *bus.Message) {
+	m.mu.Lock()
+	m.heard[""] = time.Now()
+	m.mu.Unlock()
 	what := said.Subject[strings.LastIndexByte(said.Subject, '.')+1:]
 	if what == saySync {
 		_ = said.Respond(nil)
@@ -380,7 +383,7 @@ func (m *Meeting) lost(id, name, why string) {
 }
 
 // beat says again and again that this process is there.
-func (m *Meeting) beat(ended <-chan struct{}) {
+func (m *Meeting) beat(subject string, ended <-chan struct{}) {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
 	for {
@@ -388,7 +391,33 @@ func (m *Meeting) beat(ended <-chan struct{}) {
 		case <-ended:
 			return
 		case <-tick.C:
-			_ = m.conn.Publish(bus.From(m.conn.Name(), sayBeat), nil)
+			_ = m.conn.Publish(subject, nil)
+		}
+	}
+}
+
+// listenToHost loses the host when it says nothing for too long, and with it all others, which are behind it.
+func (m *Meeting) listenToHost(host string, silence time.Duration, ended <-chan struct{}) {
+	m.mu.Lock()
+	m.heard[""] = time.Now()
+	m.mu.Unlock()
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-tick.C:
+		}
+		m.mu.Lock()
+		silent := time.Since(m.heard[""]) > silence
+		m.mu.Unlock()
+		if silent {
+			why := fmt.Sprintf("says nothing for %s", silence)
+			m.Lose(why, host)
+			m.Lose(fmt.Sprintf("cannot be heard: that of %s %s", host, why), m.others...)
+			m.conn.Abandon()
+			return
 		}
 	}
 }

@@ -237,12 +237,16 @@ func TestStrangers(t *testing.T) {
 
 // TestSilence: a process that is there and says nothing counts as lost, and its connection ends.
 func TestSilence(t *testing.T) {
-	configs := []Config{three[0], {Roles: []string{"a", "b"}, All: three[0].All, Plan: three[0].Plan}}
-	configs[0].Silence = time.Second
-	found := meet(t, configs...) // the other does not know that it should say that it is there
-	_, _, err := found[0].m.Await(t.Context(), "a+b", "never")
-	if err == nil || !strings.Contains(err.Error(), "the process of a+b says nothing for 1s") {
-		t.Errorf("%v", err)
+	for i, test := range []struct{ other, want string }{
+		{"a+b", "the process of a+b says nothing for 1s"}, {"server", "the process of server says nothing for 1s"},
+	} {
+		configs := []Config{three[0], {Roles: []string{"a", "b"}, All: three[0].All, Plan: three[0].Plan}}
+		configs[i].Silence = time.Second
+		found := meet(t, configs...) // the other does not know that it should say that it is there
+		_, _, err := found[i].m.Await(t.Context(), test.other, "never")
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%v", err)
+		}
 	}
 }
 
