@@ -110,6 +110,30 @@ static inline int32_t rdmarun_spin_one(rdmarun_handle cq, struct rdmarun_wc *wc,
 	}
 }
 
+/*
+ * Sends a message and spins for a completion on a CQ of this guest's: that of the send, or of the answer's receive.  One call
+ * of the host, unless it takes long.
+ */
+static inline int32_t rdmarun_send_spin_one(rdmarun_handle qp, uint64_t wr_id, const void *start, uint32_t length,
+					    const struct rdmarun_mr *mr, uint32_t send_flags, rdmarun_handle cq,
+					    struct rdmarun_wc *wc, int64_t timeout_ns)
+{
+	struct rdmarun_sge sge = rdmarun_sge_of(start, length, mr);
+	struct rdmarun_send_wr wr = RDMARUN_ZERO;
+	int32_t result;
+
+	wr.wr_id = wr_id;
+	wr.opcode = RDMARUN_WR_SEND;
+	wr.send_flags = send_flags;
+	wr.num_sge = 1;
+	result = rdmarun_post_send_spin(qp, &wr, 1, &sge, 1, 0, cq, wc, 1, 4096);
+	if (result == 0)
+		return rdmarun_spin_one(cq, wc, timeout_ns);
+	if (result < 0)
+		return result;
+	return wc->status == RDMARUN_WC_SUCCESS ? 0 : -RDMARUN_EIO;
+}
+
 /* Reads an address as it is written, "192.0.2.1" or "2001:db8::1". */
 static inline int32_t rdmarun_numeric_address(const char *text, uint16_t port, struct rdmarun_address *address)
 {

@@ -207,6 +207,18 @@ impl Ep {
         self.receives.recv(memory.into(), range)
     }
 
+    /// Posts a send request and polls for the end of a receive, the answer, in one call of the host: the shortest way there
+    /// and back.  None when none has come after so many attempts; the request is posted then as well.
+    pub fn ask(
+        &mut self, op: Op, memory: impl Into<Memory>, range: Range<usize>, attempts: u32,
+    ) -> std::result::Result<Option<Completion>, PostError> {
+        let answers = self.receives.cq();
+        match self.sends.send_spin(op, memory.into(), range, answers, attempts)? {
+            None => Ok(None),
+            Some(wc) => Ok(self.receives.land(wc).ok()),
+        }
+    }
+
     /// Waits for the end of a send request.
     pub fn wait_send(&mut self, timeout: Option<Duration>) -> Result<Completion> {
         self.sends.wait(timeout)

@@ -123,6 +123,22 @@ impl Queue {
         self.keep(check("post_send", result), memory)
     }
 
+    /// Posts, and polls a queue - this one's or another's CQ - in the same call of the host.
+    pub(crate) fn send_spin(
+        &mut self, op: Op, memory: Memory, range: Range<usize>, cq: sys::Handle, attempts: u32,
+    ) -> std::result::Result<Option<sys::Wc>, PostError> {
+        let (mut wr, sge, mut wc) = (op.request(), memory.sge(&range), sys::Wc::default());
+        wr.wr_id = self.posted;
+        let posted = std::ptr::null_mut();
+        let result = unsafe { sys::post_send_spin(self.qp, &wr, 1, &sge, 1, posted, cq, &mut wc, 1, attempts) };
+        self.keep(check("post_send_spin", result), memory)?;
+        Ok(if result > 0 { Some(wc) } else { None })
+    }
+
+    pub(crate) fn cq(&self) -> sys::Handle {
+        self.cq
+    }
+
     pub(crate) fn recv(&mut self, memory: Memory, range: Range<usize>) -> std::result::Result<u64, PostError> {
         let (wr, sge) = (sys::RecvWr { wr_id: self.posted, num_sge: 1, ..Default::default() }, memory.sge(&range));
         let result = unsafe { sys::post_recv(self.qp, &wr, 1, &sge, 1, std::ptr::null_mut()) };
@@ -163,7 +179,7 @@ impl Queue {
         self.land(wc)
     }
 
-    fn land(&mut self, wc: sys::Wc) -> Result<Completion> {
+    pub(crate) fn land(&mut self, wc: sys::Wc) -> Result<Completion> {
         match self.flying.remove(&wc.wr_id) {
             Some(memory) => Ok(Completion { wc, memory }),
             None => Err(Error::of("completion", format!("no work request {} is posted", wc.wr_id))),

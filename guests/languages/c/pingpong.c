@@ -35,6 +35,7 @@ void pingpong_ask(const struct options *options)
 {
 	struct rdmarun_conn_param param = parameters(&options->count, sizeof(options->count));
 	struct rdmarun_mr in, out;
+	struct rdmarun_wc answer;
 	struct connection c;
 	char text[11];
 
@@ -47,9 +48,8 @@ void pingpong_ask(const struct options *options)
 		for (uint32_t i = 0; i < size; i++)
 			ping[i] = (uint8_t)(round + i);
 		must(rdmarun_post_recv_one(c.qp, 0, pong, size, &in));
-		must(rdmarun_post_send_one(c.qp, 0, ping, size, &out));
+		must(rdmarun_send_spin_one(c.qp, 0, ping, size, &out, RDMARUN_SEND_SIGNALED, c.receives, &answer, patience));
 		complete(c.sends);
-		complete(c.receives);
 		for (int i = 0; i < size; i++)
 			expect(pong[i] == (uint8_t)~ping[i], "a byte came back wrong");
 	}

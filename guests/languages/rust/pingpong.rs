@@ -38,9 +38,11 @@ pub fn ask(options: &Options) -> Result<()> {
             *byte = (round as usize + at) as u8;
         }
         ep.post_recv(pong, 0..SIZE)?;
-        ep.post_send(Op::Send, ping, 0..SIZE)?;
+        pong = match ep.ask(Op::Send, ping, 0..SIZE, 10_000)? {
+            Some(answer) => answer.buffer()?,
+            None => ep.wait_recv(PATIENCE)?.buffer()?,
+        };
         ping = ep.wait_send(PATIENCE)?.buffer()?;
-        pong = ep.wait_recv(PATIENCE)?.buffer()?;
         must(ping.iter().zip(pong.iter()).all(|(a, b)| *a == !b), "a byte came back wrong")?;
     }
     println!("pingpong: {} rounds, every byte verified", options.count);
