@@ -45,7 +45,13 @@ func baseFunctions() []Function {
 		},
 		{
 			Name: "yield", Since: v1, Capability: CapabilityBase,
-			Doc: "Lets others run that wait for this processor. A guest that spins, on its memory or on " +
+			Doc: "Does what sched_yield does, for guests made for an ABI before 1.5: the name is a word of its own in some " +
+				"languages.",
+			binding: bind0((*Instance).yield),
+		},
+		{
+			Name: "sched_yield", Since: v1_5, Capability: CapabilityBase,
+			Doc: "Lets others run that wait for this processor (sched_yield(2)). A guest that spins, on its memory or on " +
 				"polls, calls it now and then: its peer may be one of them, and on a virtual clock no time " +
 				"passes otherwise.",
 			binding: bind0((*Instance).yield),

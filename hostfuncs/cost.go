@@ -3,6 +3,7 @@ package hostfuncs
 import (
 	"math/bits"
 
+	"rdmarun/hostfuncs/stream"
 	"rdmarun/rdmacore"
 )
 
@@ -47,6 +48,7 @@ var (
 	plainCost   = Cost{Memory: plainBytes, Handles: 1}
 	channelCost = Cost{Memory: plainBytes, Handles: 1, Files: 1}
 	eventCost   = Cost{Memory: eventBytes}
+	streamCost  = Cost{Memory: plainBytes + stream.Room, Handles: 1} // with what the peer has written
 	pollerCost  = Cost{Memory: plainBytes, Files: 1}
 	heldCost    = Cost{Handles: 1} // the event itself is charged already
 	joinCost    = Cost{Memory: plainBytes}

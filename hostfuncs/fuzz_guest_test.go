@@ -124,6 +124,8 @@ func (g *fuzzGuest) handles(kind HandleKind) []Handle {
 		return live(&g.mws)
 	case KindEventFD:
 		return live(&g.eventfds)
+	case KindStream:
+		return live(&g.streams)
 	}
 	return nil
 }
@@ -219,7 +221,7 @@ func (g *fuzzGuest) full(name string) bool {
 		if len(g.handles(kind)) > most {
 			g.call(map[HandleKind]string{KindChannel: "destroy_event_channel", KindEP: "destroy_ep", KindPD: "dealloc_pd",
 				KindMR: "dereg_mr", KindCQ: "destroy_cq", KindQP: "stop_requested", KindEvent: "ack_event", KindSRQ: "destroy_srq",
-				KindAH: "destroy_ah", KindMW: "dealloc_mw", KindEventFD: "destroy_eventfd"}[kind], g.some(kind))
+				KindAH: "destroy_ah", KindMW: "dealloc_mw", KindEventFD: "destroy_eventfd", KindStream: "stream_close"}[kind], g.some(kind))
 			return true
 		}
 	}

@@ -29,6 +29,7 @@ func fuzzSteps() []fuzzStep {
 		{5, "intrude", (*fuzzGuest).intrude},
 		{4, "names", (*fuzzGuest).names},
 		{6, "poll", (*fuzzGuest).pollAll},
+		{6, "streams", (*fuzzGuest).talk},
 		{4, "hang up", (*fuzzGuest).hangUp},
 		{1, "end", (*fuzzGuest).restart},
 		{1, "grow", (*fuzzGuest).grow},
@@ -366,7 +367,7 @@ func (g *fuzzGuest) hangUp() {
 // endings are the functions that end an object of a kind.
 var endings = map[HandleKind][]string{
 	KindEP: {"destroy_ep", "destroy_qp", "destroy_id"}, KindPD: {"dealloc_pd"}, KindMR: {"dereg_mr"}, KindCQ: {"destroy_cq"},
-	KindSRQ: {"destroy_srq"}, KindMW: {"dealloc_mw"}, KindAH: {"destroy_ah"}, KindChannel: {"destroy_event_channel"}, KindEventFD: {"destroy_eventfd"},
+	KindSRQ: {"destroy_srq"}, KindMW: {"dealloc_mw"}, KindAH: {"destroy_ah"}, KindChannel: {"destroy_event_channel"}, KindEventFD: {"destroy_eventfd"}, KindStream: {"stream_close"},
 }
 
 // names goes the ways to find an address, and looks at the device.

@@ -1,6 +1,8 @@
 package hostfuncs
 
 import (
+	"fmt"
+	"syscall"
 	"unsafe"
 
 	"rdmarun/rdmacore"
@@ -295,4 +297,43 @@ func (g *fuzzGuest) pollAll() {
 	}
 	g.call("poll_set", give(g, entries...), uint64(len(entries)), chosen(g, []uint64{0, 0, 1000, 100_000}))
 	g.call("eventfd_read", fd, uint64(g.room(8)))
+}
+
+// role is the name by which other guests reach this one's streams.
+func (g *fuzzGuest) role() string { return fmt.Sprint("guest", g.number) }
+
+// talk makes streams to any guest, reads and writes them, and sees what others have done.
+func (g *fuzzGuest) talk() {
+	if g.one(3) {
+		g.call("stream_listen", uint64(g.random.Uint32N(3)), uint64(1+g.random.Uint32N(3)))
+	}
+	role := chosen(g, g.world.guests).role()
+	at := g.room(16)
+	copy(g.memory[at:], role)
+	g.call("stream_connect", uint64(at), uint64(len(role)), uint64(g.random.Uint32N(3)), chosen(g, []uint64{0, 0, 1000}))
+	var entries []PollEntry
+	for _, end := range g.handles(KindStream) {
+		entries = append(entries, PollEntry{Handle: end, Events: pollIn | pollOut})
+	}
+	if len(entries) == 0 {
+		return
+	}
+	entries = entries[:min(len(entries), 8)]
+	set := give(g, entries...)
+	g.call("poll_set", set, uint64(len(entries)), chosen(g, []uint64{0, 1000}))
+	for n, entry := range entries {
+		revents := take[PollEntry](g.Instance, Pointer(set)+Pointer(n)*16).Revents
+		length := uint64(g.random.Uint32N(4096))
+		if revents&pollIn != 0 || g.one(8) {
+			if g.call("stream_accept", uint64(entry.Handle), 0) == -int32(syscall.EINVAL) {
+				g.call("stream_read", uint64(entry.Handle), fuzzBuffers, length, 0)
+			}
+		}
+		if revents&pollOut != 0 || g.one(8) {
+			g.call("stream_write", uint64(entry.Handle), fuzzBuffers, length, 0)
+		}
+	}
+	if g.one(4) {
+		g.call("stream_close", g.some(KindStream))
+	}
 }

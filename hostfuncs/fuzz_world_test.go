@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rdmarun/hostfuncs/stream"
 	"rdmarun/rdmacore"
 )
 
@@ -22,6 +23,7 @@ type fuzzWorld struct {
 	seed       uint64
 	concurrent bool // the guests run beside each other, on the wall clock: what happens is not the same again
 	provider   *rdmacore.Provider
+	exchange   *stream.Exchange
 	table      []Function
 	functions  map[string]*Function
 	structs    []Struct
@@ -59,7 +61,7 @@ const fuzzGuests = 3
 
 func newFuzzWorld(seed uint64, concurrent bool, trace io.Writer) *fuzzWorld {
 	w := &fuzzWorld{seed: seed, concurrent: concurrent, trace: trace, table: Functions(), structs: Structs(), enums: Enums(),
-		functions: make(map[string]*Function), errnos: make(map[int32]bool)}
+		exchange: stream.New(), functions: make(map[string]*Function), errnos: make(map[int32]bool)}
 	for at := range w.table {
 		w.functions[w.table[at].Name] = &w.table[at]
 	}
@@ -211,7 +213,7 @@ func (g *fuzzGuest) begin() {
 	if err != nil {
 		g.guard = nil // somebody has that page
 	}
-	g.Instance = NewInstance(Config{Provider: g.world.provider, Serial: serial})
+	g.Instance = NewInstance(Config{Provider: g.world.provider, Serial: serial, Party: g.world.exchange.Party(g.role())})
 	g.keys, g.groups = nil, nil
 	g.resize(fuzzPages)
 }

@@ -20,11 +20,12 @@ const (
 	KindAH
 	KindMW
 	KindEventFD
+	KindStream
 )
 
 var kindNames = map[HandleKind]string{
 	KindChannel: "event_channel", KindEP: "ep", KindPD: "pd", KindMR: "mr", KindCQ: "cq", KindQP: "qp",
-	KindEvent: "event", KindSRQ: "srq", KindAH: "ah", KindMW: "mw", KindEventFD: "eventfd",
+	KindEvent: "event", KindSRQ: "srq", KindAH: "ah", KindMW: "mw", KindEventFD: "eventfd", KindStream: "stream",
 }
 
 func (k HandleKind) String() string { return kindNames[k] }

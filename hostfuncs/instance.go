@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 
+	"rdmarun/hostfuncs/stream"
 	"rdmarun/rdmacore"
 )
 
@@ -19,6 +20,8 @@ type Config struct {
 	Log func(level slog.Level, text string) error
 	// Barrier waits until all parties of that name are there or ctx ends; nil is a party of one.
 	Barrier func(ctx context.Context, name string) error
+	// Party is the role by which other guests find this one's streams; nil is one that nobody else finds, called "".
+	Party *stream.Party
 	// Listening is told when the guest begins to listen, ceases to, and when it could not; nil tells nobody.
 	Listening func(Listening)
 	// Budget is what the guest may have; nil is one with the default limits.  The host charges the guest's memory to it.
@@ -37,6 +40,7 @@ type Instance struct {
 	listens  func(Listening)
 	denied   Capability
 	clock    *rdmacore.Clock
+	party    *stream.Party
 	budget   *Budget
 	work     *rdmacore.Work // what the data path is called by
 
@@ -64,6 +68,7 @@ type Instance struct {
 	ahs       handleTable[*rdmacore.AH]
 	mws       handleTable[*rdmacore.MW]
 	eventfds  handleTable[*eventfd]
+	streams   handleTable[*streamEnd]
 	poller    *rdmacore.Poller        // of poll_set; nil before its first wait
 	byID      map[*rdmacore.ID]Handle // endpoints by the id that events name
 }
@@ -87,9 +92,13 @@ func NewInstance(config Config) *Instance {
 		denied:   config.Deny &^ CapabilityBase,
 		clock:    config.Provider.Clock(),
 		budget:   budget,
+		party:    config.Party,
 		work:     config.Provider.NewWork(),
 		ctx:      context.Background(),
 		byID:     make(map[*rdmacore.ID]Handle),
+	}
+	if i.party == nil {
+		i.party = stream.New().Party("")
 	}
 	i.stop, i.requestStop = context.WithCancel(context.Background())
 	i.channels = handleTable[*rdmacore.EventChannel]{kind: KindChannel, budget: budget, first: first}
@@ -102,6 +111,7 @@ func NewInstance(config Config) *Instance {
 	i.srqs = handleTable[*rdmacore.SRQ]{kind: KindSRQ, budget: budget, first: first}
 	i.ahs = handleTable[*rdmacore.AH]{kind: KindAH, budget: budget, first: first}
 	i.mws = handleTable[*rdmacore.MW]{kind: KindMW, budget: budget, first: first}
+	i.streams = handleTable[*streamEnd]{kind: KindStream, budget: budget, first: first}
 	i.eventfds = handleTable[*eventfd]{kind: KindEventFD, budget: budget, first: first}
 	return i
 }

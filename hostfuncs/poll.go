@@ -13,7 +13,7 @@ import (
 // PollEntry is struct pollfd for what a guest has.
 type PollEntry struct {
 	_        structs.HostLayout
-	Handle   Handle `abi:"handle" doc:"an event_channel, ep, cq or eventfd; 0 with PRI the default device, else nothing"`
+	Handle   Handle `abi:"handle" doc:"an event_channel, ep, cq, eventfd or stream; 0 with PRI the default device, else nothing"`
 	Events   uint32 `abi:"events" enum:"poll_events" doc:"what to look for: IN, PRI, OUT"`
 	Revents  uint32 `abi:"revents" enum:"poll_events" doc:"what is there: of events, and ERR, HUP, NVAL unasked"`
 	Reserved uint32 `abi:"reserved" doc:"0"`
@@ -139,8 +139,8 @@ func (i *Instance) pollSources(entries []PollEntry) (sources []rdmacore.Source, 
 			e.Revents = pollNval
 			continue
 		}
-		for _, event := range [...]uint32{pollIn, pollPri, pollOut} {
-			if e.Events&event == 0 {
+		for _, event := range [...]uint32{pollIn, pollPri, pollOut, pollHup} {
+			if e.Events&event == 0 && event != pollHup {
 				continue
 			}
 			switch one, err := source(event); {
@@ -188,6 +188,9 @@ func (i *Instance) pollable(handle Handle) func(event uint32) (rdmacore.Source, 
 	}
 	if fd, ok := i.eventfds.get(handle); ok {
 		return fd.source
+	}
+	if end, ok := i.streams.get(handle); ok {
+		return end.source
 	}
 	return nil
 }

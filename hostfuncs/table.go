@@ -16,7 +16,7 @@ func Functions() []Function {
 		eceFunctions(), qpExtraFunctions(), addrQueryFunctions(), multicastFunctions(),
 		srqFunctions(), ahFunctions(), mwFunctions(), notifyFunctions(), groupFunctions(),
 		modifyQPFunctions(), queryDeviceFunctions(), queryRouteFunctions(), extendedCQFunctions(),
-		regionFunctions(), partitionFunctions(), asyncFunctions(), portFunctions(), pollFunctions(), eventfdFunctions())
+		regionFunctions(), partitionFunctions(), asyncFunctions(), portFunctions(), pollFunctions(), eventfdFunctions(), streamFunctions())
 }
 
 // Structs are all structs of the ABI, each after those it contains.

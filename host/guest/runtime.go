@@ -38,6 +38,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"rdmarun/hostfuncs"
+	"rdmarun/hostfuncs/stream"
 	"rdmarun/rdmacore"
 )
 
@@ -53,6 +54,7 @@ type Runtime struct {
 	compiling chan struct{}
 	engines   map[engineKind]wazero.Runtime
 	modules   map[string]*Module // by content
+	stubbed   int                // of them, with functions that answer -ENOSYS
 	exports   hostExports
 }
 
@@ -193,6 +195,12 @@ const StopGrace = 500 * time.Millisecond
 // Listening is news of a guest that listens.
 type Listening = hostfuncs.Listening
 
+// Exchange is where the guests of a run find each other's streams of bytes.
+type Exchange = stream.Exchange
+
+// NewExchange makes one, of which each guest gets a party (Config.Party).
+func NewExchange() *Exchange { return stream.New() }
+
 // Config is what one guest gets.
 type Config struct {
 	Name     string // argv[0] and the prefix of its log; "" is the module's
@@ -210,6 +218,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Barrier waits until everyone has come to the barrier of that name, or ctx ends; nil does not wait.
 	Barrier func(ctx context.Context, name string) error
+	// Party is the role by which other guests find this one's streams; nil is one that nobody else finds.
+	Party *stream.Party
 	// Listening is called by the guest's goroutine with where the guest listens; may be nil.
 	Listening func(Listening)
 	// CPUs are where the guest's thread may run; none: anywhere.  With any it has a thread to itself.

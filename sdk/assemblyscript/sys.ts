@@ -25,7 +25,7 @@ export abstract class Memory {
 
 /** major << 16 | minor */
 export const ABI_VERSION: u32 = 0x10005;
-export const ABI_HASH: u32 = 0x5a4f3c32;
+export const ABI_HASH: u32 = 0x32dc5571;
 
 // port_space: Port spaces.
 export const PS_IPOIB: u32 = 2;
@@ -2251,7 +2251,7 @@ export class PollEntry extends Memory {
     return this;
   }
 
-  /** an event_channel, ep, cq or eventfd; 0 with PRI the default device, else nothing */
+  /** an event_channel, ep, cq, eventfd or stream; 0 with PRI the default device, else nothing */
   get handle(): u32 { return load<u32>(this.pointer, 0); }
   set handle(value: u32) { store<u32>(this.pointer, value, 0); }
 
@@ -2330,12 +2330,19 @@ export declare function error_text(text: usize, size: u32): i32;
 export declare function clock_ns(now: usize): i32;
 
 /**
- * Lets others run that wait for this processor. A guest that spins, on its memory or on polls,
- * calls it now and then: its peer may be one of them, and on a virtual clock no time passes
- * otherwise.
+ * Does what sched_yield does, for guests made for an ABI before 1.5: the name is a word of its own
+ * in some languages.
  */
 @external("rdma", "yield")
 export declare function yield_(): i32;
+
+/**
+ * Lets others run that wait for this processor (sched_yield(2)). A guest that spins, on its memory
+ * or on polls, calls it now and then: its peer may be one of them, and on a virtual clock no time
+ * passes otherwise.
+ */
+@external("rdma", "sched_yield")
+export declare function sched_yield(): i32;
 
 /**
  * Writes one line to the log of the run. EINVAL: no such level. EMSGSIZE: more than 65536 bytes.
@@ -3070,4 +3077,54 @@ export declare function eventfd_write(eventfd: Handle, value: i64): i32;
  */
 @external("rdma", "eventfd_read")
 export declare function eventfd_read(eventfd: Handle, value: usize): i32;
+
+/**
+ * Takes streams of bytes from other roles of the run, beside the fabric: what programs use a TCP
+ * connection for, to tell each other their queue pairs. poll_set has IN when one can be accepted.
+ * Returns the stream's handle. EADDRINUSE: this guest listens there already. EINVAL: no such
+ * backlog.
+ */
+@external("rdma", "stream_listen")
+export declare function stream_listen(service: u32, backlog: u32): i32;
+
+/**
+ * Waits for a connection of a stream_listen and takes it. Returns the handle of the connection.
+ * EINVAL: not of stream_listen. ETIMEDOUT: the time is over. ECANCELED: the guest was asked to
+ * stop.
+ */
+@external("rdma", "stream_accept")
+export declare function stream_accept(stream: Handle, timeout_ns: i64): i32;
+
+/**
+ * Connects to a service of a role, which has to be a guest of this process. It waits until that
+ * listens there, and has room in its backlog. Returns the stream's handle. ECONNREFUSED: nobody
+ * listens there, with a timeout of 0. ETIMEDOUT: the time is over. ECANCELED: the guest was asked
+ * to stop.
+ */
+@external("rdma", "stream_connect")
+export declare function stream_connect(role: usize, length: u32, service: u32, timeout_ns: i64): i32;
+
+/**
+ * Waits until bytes have come, and takes them. poll_set has IN when it would not wait. Returns the
+ * number of bytes; 0 at the end of the stream. EINVAL: not a connection. ETIMEDOUT: the time is
+ * over. ECANCELED: the guest was asked to stop.
+ */
+@external("rdma", "stream_read")
+export declare function stream_read(stream: Handle, data: usize, length: u32, timeout_ns: i64): i32;
+
+/**
+ * Waits until there is room, 32768 bytes of which the peer has read none, and gives what fits.
+ * poll_set has OUT when it would not wait, and HUP when the peer has closed. Returns the number of
+ * bytes, which may be fewer than length. ECONNRESET: the peer has closed. EINVAL: not a connection.
+ * ETIMEDOUT: the time is over. ECANCELED: the guest was asked to stop.
+ */
+@external("rdma", "stream_write")
+export declare function stream_write(stream: Handle, data: usize, length: u32, timeout_ns: i64): i32;
+
+/**
+ * Ends a stream. The peer can still read what was written before; what nobody has accepted ends as
+ * well.
+ */
+@external("rdma", "stream_close")
+export declare function stream_close(stream: Handle): i32;
 

@@ -26,7 +26,7 @@ typedef uint32_t rdmarun_handle;
 #define RDMARUN_ADDRESS(pointer) ((uint64_t)(uintptr_t)(pointer))
 
 #define RDMARUN_ABI_VERSION 0x10005 /* major << 16 | minor */
-#define RDMARUN_ABI_HASH 0x5a4f3c32u
+#define RDMARUN_ABI_HASH 0x32dc5571u
 
 /* Port spaces. */
 enum rdmarun_port_space {
@@ -920,7 +920,7 @@ struct rdmarun_timestamp {
 
 /* One of the things that poll_set waits for (struct pollfd). */
 struct rdmarun_poll_entry {
-	/* an event_channel, ep, cq or eventfd; 0 with PRI the default device, else nothing */
+	/* an event_channel, ep, cq, eventfd or stream; 0 with PRI the default device, else nothing */
 	rdmarun_handle handle;
 	/* enum rdmarun_poll_events; what to look for: IN, PRI, OUT */
 	uint32_t events;
@@ -1271,12 +1271,19 @@ RDMARUN_IMPORT(clock_ns)
 int32_t rdmarun_clock_ns(uint64_t *now);
 
 /*
- * Lets others run that wait for this processor. A guest that spins, on its memory or on polls,
- * calls it now and then: its peer may be one of them, and on a virtual clock no time passes
- * otherwise.
+ * Does what sched_yield does, for guests made for an ABI before 1.5: the name is a word of its own
+ * in some languages.
  */
 RDMARUN_IMPORT(yield)
 int32_t rdmarun_yield(void);
+
+/*
+ * Lets others run that wait for this processor (sched_yield(2)). A guest that spins, on its memory
+ * or on polls, calls it now and then: its peer may be one of them, and on a virtual clock no time
+ * passes otherwise.
+ */
+RDMARUN_IMPORT(sched_yield)
+int32_t rdmarun_sched_yield(void);
 
 /*
  * Writes one line to the log of the run. EINVAL: no such level. EMSGSIZE: more than 65536 bytes.
@@ -2009,6 +2016,56 @@ int32_t rdmarun_eventfd_write(rdmarun_handle eventfd, int64_t value);
  */
 RDMARUN_IMPORT(eventfd_read)
 int32_t rdmarun_eventfd_read(rdmarun_handle eventfd, uint64_t *value);
+
+/*
+ * Takes streams of bytes from other roles of the run, beside the fabric: what programs use a TCP
+ * connection for, to tell each other their queue pairs. poll_set has IN when one can be accepted.
+ * Returns the stream's handle. EADDRINUSE: this guest listens there already. EINVAL: no such
+ * backlog.
+ */
+RDMARUN_IMPORT(stream_listen)
+int32_t rdmarun_stream_listen(uint32_t service, uint32_t backlog);
+
+/*
+ * Waits for a connection of a stream_listen and takes it. Returns the handle of the connection.
+ * EINVAL: not of stream_listen. ETIMEDOUT: the time is over. ECANCELED: the guest was asked to
+ * stop.
+ */
+RDMARUN_IMPORT(stream_accept)
+int32_t rdmarun_stream_accept(rdmarun_handle stream, int64_t timeout_ns);
+
+/*
+ * Connects to a service of a role, which has to be a guest of this process. It waits until that
+ * listens there, and has room in its backlog. Returns the stream's handle. ECONNREFUSED: nobody
+ * listens there, with a timeout of 0. ETIMEDOUT: the time is over. ECANCELED: the guest was asked
+ * to stop.
+ */
+RDMARUN_IMPORT(stream_connect)
+int32_t rdmarun_stream_connect(const char *role, uint32_t length, uint32_t service, int64_t timeout_ns);
+
+/*
+ * Waits until bytes have come, and takes them. poll_set has IN when it would not wait. Returns the
+ * number of bytes; 0 at the end of the stream. EINVAL: not a connection. ETIMEDOUT: the time is
+ * over. ECANCELED: the guest was asked to stop.
+ */
+RDMARUN_IMPORT(stream_read)
+int32_t rdmarun_stream_read(rdmarun_handle stream, void *data, uint32_t length, int64_t timeout_ns);
+
+/*
+ * Waits until there is room, 32768 bytes of which the peer has read none, and gives what fits.
+ * poll_set has OUT when it would not wait, and HUP when the peer has closed. Returns the number of
+ * bytes, which may be fewer than length. ECONNRESET: the peer has closed. EINVAL: not a connection.
+ * ETIMEDOUT: the time is over. ECANCELED: the guest was asked to stop.
+ */
+RDMARUN_IMPORT(stream_write)
+int32_t rdmarun_stream_write(rdmarun_handle stream, const void *data, uint32_t length, int64_t timeout_ns);
+
+/*
+ * Ends a stream. The peer can still read what was written before; what nobody has accepted ends as
+ * well.
+ */
+RDMARUN_IMPORT(stream_close)
+int32_t rdmarun_stream_close(rdmarun_handle stream);
 
 
 #ifdef __cplusplus

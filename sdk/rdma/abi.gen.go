@@ -8,7 +8,7 @@ import "structs"
 const ABIVersion = 0x10005
 
 // ABIHash changes with every function, struct and constant of the ABI.
-const ABIHash = 0x5a4f3c32
+const ABIHash = 0x32dc5571
 
 // Handle names an object of this guest's to the host.  0 is none.
 type Handle uint32
@@ -1313,7 +1313,7 @@ type Timestamp struct {
 // PollEntry: One of the things that poll_set waits for (struct pollfd).
 type PollEntry struct {
 	_       structs.HostLayout
-	Handle  Handle     // an event_channel, ep, cq or eventfd; 0 with PRI the default device, else nothing
+	Handle  Handle     // an event_channel, ep, cq, eventfd or stream; 0 with PRI the default device, else nothing
 	Events  PollEvents // what to look for: IN, PRI, OUT
 	Revents PollEvents // what is there: of events, and ERR, HUP, NVAL unasked
 	_       uint32

@@ -33,13 +33,20 @@ func abiErrorText(text unsafe.Pointer, size uint32) int32
 //go:noescape
 func abiClockNS(now *uint64) int32
 
-// abiYield: Lets others run that wait for this processor. A guest that spins, on its memory or on
-// polls, calls it now and then: its peer may be one of them, and on a virtual clock no time passes
-// otherwise.
+// abiYield: Does what sched_yield does, for guests made for an ABI before 1.5: the name is a word
+// of its own in some languages.
 //
 //go:wasmimport rdma yield
 //go:noescape
 func abiYield() int32
+
+// abiSchedYield: Lets others run that wait for this processor (sched_yield(2)). A guest that spins,
+// on its memory or on polls, calls it now and then: its peer may be one of them, and on a virtual
+// clock no time passes otherwise.
+//
+//go:wasmimport rdma sched_yield
+//go:noescape
+func abiSchedYield() int32
 
 // abiLog: Writes one line to the log of the run.
 //
@@ -729,3 +736,45 @@ func abiEventFDWrite(eventfd Handle, value int64) int32
 //go:wasmimport rdma eventfd_read
 //go:noescape
 func abiEventFDRead(eventfd Handle, value *uint64) int32
+
+// abiStreamListen: Takes streams of bytes from other roles of the run, beside the fabric: what
+// programs use a TCP connection for, to tell each other their queue pairs. poll_set has IN when one
+// can be accepted.
+//
+//go:wasmimport rdma stream_listen
+//go:noescape
+func abiStreamListen(service uint32, backlog uint32) int32
+
+// abiStreamAccept: Waits for a connection of a stream_listen and takes it.
+//
+//go:wasmimport rdma stream_accept
+//go:noescape
+func abiStreamAccept(stream Handle, timeoutNS int64) int32
+
+// abiStreamConnect: Connects to a service of a role, which has to be a guest of this process. It
+// waits until that listens there, and has room in its backlog.
+//
+//go:wasmimport rdma stream_connect
+//go:noescape
+func abiStreamConnect(role unsafe.Pointer, length uint32, service uint32, timeoutNS int64) int32
+
+// abiStreamRead: Waits until bytes have come, and takes them. poll_set has IN when it would not
+// wait.
+//
+//go:wasmimport rdma stream_read
+//go:noescape
+func abiStreamRead(stream Handle, data unsafe.Pointer, length uint32, timeoutNS int64) int32
+
+// abiStreamWrite: Waits until there is room, 32768 bytes of which the peer has read none, and gives
+// what fits. poll_set has OUT when it would not wait, and HUP when the peer has closed.
+//
+//go:wasmimport rdma stream_write
+//go:noescape
+func abiStreamWrite(stream Handle, data unsafe.Pointer, length uint32, timeoutNS int64) int32
+
+// abiStreamClose: Ends a stream. The peer can still read what was written before; what nobody has
+// accepted ends as well.
+//
+//go:wasmimport rdma stream_close
+//go:noescape
+func abiStreamClose(stream Handle) int32

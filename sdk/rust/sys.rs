@@ -9,7 +9,7 @@ pub type Handle = u32;
 
 /// major << 16 | minor
 pub const ABI_VERSION: u32 = 0x10005;
-pub const ABI_HASH: u32 = 0x5a4f3c32;
+pub const ABI_HASH: u32 = 0x32dc5571;
 
 // port_space: Port spaces.
 pub const PS_IPOIB: u32 = 2;
@@ -1534,7 +1534,7 @@ impl Default for Timestamp {
 #[derive(Clone, Copy)]
 #[repr(C, align(4))]
 pub struct PollEntry {
-    /// an event_channel, ep, cq or eventfd; 0 with PRI the default device, else nothing
+    /// an event_channel, ep, cq, eventfd or stream; 0 with PRI the default device, else nothing
     pub handle: Handle,
     /// a value of poll_events; what to look for: IN, PRI, OUT
     pub events: u32,
@@ -1599,11 +1599,15 @@ extern "C" {
     /// Reads the clock of the run, on which timeouts are measured. Only differences mean anything.
     pub fn clock_ns(now: *mut u64) -> i32;
 
-    /// Lets others run that wait for this processor. A guest that spins, on its memory or on polls,
-    /// calls it now and then: its peer may be one of them, and on a virtual clock no time passes
-    /// otherwise.
+    /// Does what sched_yield does, for guests made for an ABI before 1.5: the name is a word of its
+    /// own in some languages.
     #[link_name = "yield"]
     pub fn yield_() -> i32;
+
+    /// Lets others run that wait for this processor (sched_yield(2)). A guest that spins, on its
+    /// memory or on polls, calls it now and then: its peer may be one of them, and on a virtual
+    /// clock no time passes otherwise.
+    pub fn sched_yield() -> i32;
 
     /// Writes one line to the log of the run. EINVAL: no such level. EMSGSIZE: more than 65536
     /// bytes. ENOSPC: the guest has written as much as it may.
@@ -2075,4 +2079,36 @@ extern "C" {
     /// Takes what an eventfd holds, which is 0 then, or of a semaphore 1 (eventfd_read(3)). It
     /// never waits: poll_set does. EAGAIN: it is 0.
     pub fn eventfd_read(eventfd: Handle, value: *mut u64) -> i32;
+
+    /// Takes streams of bytes from other roles of the run, beside the fabric: what programs use a
+    /// TCP connection for, to tell each other their queue pairs. poll_set has IN when one can be
+    /// accepted. Returns the stream's handle. EADDRINUSE: this guest listens there already. EINVAL:
+    /// no such backlog.
+    pub fn stream_listen(service: u32, backlog: u32) -> i32;
+
+    /// Waits for a connection of a stream_listen and takes it. Returns the handle of the
+    /// connection. EINVAL: not of stream_listen. ETIMEDOUT: the time is over. ECANCELED: the guest
+    /// was asked to stop.
+    pub fn stream_accept(stream: Handle, timeout_ns: i64) -> i32;
+
+    /// Connects to a service of a role, which has to be a guest of this process. It waits until
+    /// that listens there, and has room in its backlog. Returns the stream's handle. ECONNREFUSED:
+    /// nobody listens there, with a timeout of 0. ETIMEDOUT: the time is over. ECANCELED: the guest
+    /// was asked to stop.
+    pub fn stream_connect(role: *const u8, length: u32, service: u32, timeout_ns: i64) -> i32;
+
+    /// Waits until bytes have come, and takes them. poll_set has IN when it would not wait. Returns
+    /// the number of bytes; 0 at the end of the stream. EINVAL: not a connection. ETIMEDOUT: the
+    /// time is over. ECANCELED: the guest was asked to stop.
+    pub fn stream_read(stream: Handle, data: *mut u8, length: u32, timeout_ns: i64) -> i32;
+
+    /// Waits until there is room, 32768 bytes of which the peer has read none, and gives what fits.
+    /// poll_set has OUT when it would not wait, and HUP when the peer has closed. Returns the
+    /// number of bytes, which may be fewer than length. ECONNRESET: the peer has closed. EINVAL:
+    /// not a connection. ETIMEDOUT: the time is over. ECANCELED: the guest was asked to stop.
+    pub fn stream_write(stream: Handle, data: *const u8, length: u32, timeout_ns: i64) -> i32;
+
+    /// Ends a stream. The peer can still read what was written before; what nobody has accepted
+    /// ends as well.
+    pub fn stream_close(stream: Handle) -> i32;
 }

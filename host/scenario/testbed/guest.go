@@ -90,6 +90,7 @@ func (g *Guest) Start(ctx context.Context, args []string) error {
 		Name: name, Provider: g.role.provider, Device: g.role.device, Args: args, Stdout: g.output[0], Stderr: g.output[1],
 		Limits: g.config.Limits, CPUs: g.role.cpus,
 		Barrier:   func(ctx context.Context, barrier string) error { return t.barriers.arrive(ctx, barrier, name) },
+		Party:     t.streams.Party(name),
 		Listening: func(news guest.Listening) { t.listeners.update(name, news) },
 	}
 	if g.config.Script != nil {

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"syscall"
 
+	"rdmarun/host/guest"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/rdmacore"
@@ -89,6 +90,7 @@ type Testbed struct {
 	// elsewhere are the addresses of roles that another process plays.
 	elsewhere map[string]netip.Addr
 	barriers  barriers
+	streams   *guest.Exchange // between guests
 	traffic   map[rdmacore.Opcode]*record.Traffic
 	frees     []*free
 	faults    map[string]*Fault
@@ -102,6 +104,7 @@ type Testbed struct {
 // New makes the roles, and returns with the testbed locked.  On failure nothing is left behind.
 func New(config Config) (*Testbed, error) {
 	t := &Testbed{
+		streams:   guest.NewExchange(),
 		providers: config.Providers,
 		output:    config.Output,
 		guests:    config.Guests,

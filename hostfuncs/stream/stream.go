@@ -1,0 +1,261 @@
+// Package stream carries bytes between the roles of a run beside the fabric: what programs use a TCP connection for, to tell
+// each other their queue pairs.  A role listens on a service, a number; others connect to it by its name.
+//
+// Everything is bounded: a connection holds Room bytes each way that nobody has read, a listener as many connections as its
+// backlog that nobody has accepted.  No call waits; who wants to is told by Watch of each object when to look again.
+package stream
+
+import (
+	"errors"
+	"sync"
+	"syscall"
+)
+
+// Room is how many bytes one end may have written that the other has not read.
+const Room = 32 << 10
+
+// MostPending bounds a backlog.
+const MostPending = 128
+
+// Exchange is where the roles of a run find each other.
+type Exchange struct {
+	mu        sync.Mutex
+	listeners map[place]*Listener
+	bell      bell // a listener has begun, or has room again
+}
+
+type place struct {
+	role    string
+	service uint32
+}
+
+// New makes an exchange.
+func New() *Exchange { return &Exchange{listeners: make(map[place]*Listener)} }
+
+// Party is the exchange as one role has it.
+type Party struct {
+	exchange *Exchange
+	role     string
+}
+
+// Party is a role of the exchange.
+func (e *Exchange) Party(role string) *Party { return &Party{e, role} }
+
+// ErrClosed is for what was closed by this side.
+var ErrClosed = errors.New("the stream is closed")
+
+// bell tells those who wait to look again.
+type bell struct {
+	next  int
+	kicks map[int]func()
+}
+
+func (b *bell) ring() {
+	for _, kick := range b.kicks {
+		kick()
+	}
+}
+
+// listen has kick called, which must not wait, until stop.
+func (e *Exchange) listen(b *bell, kick func()) (stop func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if b.kicks == nil {
+		b.kicks = make(map[int]func())
+	}
+	at := b.next
+	b.next++
+	b.kicks[at] = kick
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(b.kicks, at)
+	}
+}
+
+// Listener takes the connections to one service of a role.
+type Listener struct {
+	exchange *Exchange
+	place    place
+	backlog  int
+	pending  []*Conn
+	closed   bool
+	bell     bell
+}
+
+// Listen begins to take connections; EADDRINUSE when the role does so already.
+func (p *Party) Listen(service uint32, backlog int) (*Listener, error) {
+	e := p.exchange
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	at := place{p.role, service}
+	if e.listeners[at] != nil {
+		return nil, syscall.EADDRINUSE
+	}
+	l := &Listener{exchange: e, place: at, backlog: min(max(backlog, 1), MostPending)}
+	e.listeners[at] = l
+	e.bell.ring()
+	return l, nil
+}
+
+// Accept takes a connection; EAGAIN when there is none.
+func (l *Listener) Accept() (*Conn, error) {
+	l.exchange.mu.Lock()
+	defer l.exchange.mu.Unlock()
+	switch {
+	case l.closed:
+		return nil, ErrClosed
+	case len(l.pending) == 0:
+		return nil, syscall.EAGAIN
+	}
+	c := l.pending[0]
+	l.pending = l.pending[1:]
+	l.exchange.bell.ring()
+	return c, nil
+}
+
+// Pending tells whether Accept would take one.
+func (l *Listener) Pending() bool {
+	l.exchange.mu.Lock()
+	defer l.exchange.mu.Unlock()
+	return len(l.pending) > 0
+}
+
+// Watch has kick called when a connection comes, until stop.
+func (l *Listener) Watch(kick func()) (stop func()) { return l.exchange.listen(&l.bell, kick) }
+
+// Close ends it; those who connected and were not accepted see the end of their streams.
+func (l *Listener) Close() {
+	l.exchange.mu.Lock()
+	defer l.exchange.mu.Unlock()
+	if l.closed {
+		return
+	}
+	l.closed = true
+	delete(l.exchange.listeners, l.place)
+	for _, c := range l.pending {
+		c.close()
+	}
+	l.pending = nil
+}
+
+// half is one way of a connection.
+type half struct {
+	data          []byte // a ring of Room bytes, there once something was written
+	start, length int
+	written, read bool // closed by who writes, by who reads
+	bell          bell
+}
+
+// Conn is one end of a connection.
+type Conn struct {
+	exchange *Exchange
+	in, out  *half
+}
+
+// Connect connects to a service of a role: ECONNREFUSED when nobody listens there, EAGAIN when nobody accepts.
+func (p *Party) Connect(role string, service uint32) (*Conn, error) {
+	e := p.exchange
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := e.listeners[place{role, service}]
+	switch {
+	case l == nil:
+		return nil, syscall.ECONNREFUSED
+	case len(l.pending) >= l.backlog:
+		return nil, syscall.EAGAIN
+	}
+	there, back := &half{}, &half{}
+	l.pending = append(l.pending, &Conn{e, there, back})
+	l.bell.ring()
+	return &Conn{e, back, there}, nil
+}
+
+// CanConnect tells whether Connect would find somebody.
+func (p *Party) CanConnect(role string, service uint32) bool {
+	p.exchange.mu.Lock()
+	defer p.exchange.mu.Unlock()
+	l := p.exchange.listeners[place{role, service}]
+	return l != nil && len(l.pending) < l.backlog
+}
+
+// Watch has kick called when somebody can be connected to who could not, until stop.
+func (p *Party) Watch(kick func()) (stop func()) { return p.exchange.listen(&p.exchange.bell, kick) }
+
+// Read takes what has come; 0 at the end of the stream, EAGAIN before anything has come.
+func (c *Conn) Read(to []byte) (int, error) {
+	c.exchange.mu.Lock()
+	defer c.exchange.mu.Unlock()
+	h := c.in
+	switch {
+	case h.read:
+		return 0, ErrClosed
+	case len(to) == 0 || h.length == 0 && h.written:
+		return 0, nil
+	case h.length == 0:
+		return 0, syscall.EAGAIN
+	}
+	n := 0
+	for n < len(to) && h.length > 0 {
+		some := copy(to[n:], h.data[h.start:min(h.start+h.length, Room)])
+		n, h.start, h.length = n+some, (h.start+some)%Room, h.length-some
+	}
+	h.bell.ring()
+	return n, nil
+}
+
+// Write gives as much as there is room for; EAGAIN when there is none, ECONNRESET when the peer has closed.
+func (c *Conn) Write(from []byte) (int, error) {
+	c.exchange.mu.Lock()
+	defer c.exchange.mu.Unlock()
+	h := c.out
+	switch {
+	case h.written:
+		return 0, ErrClosed
+	case h.read:
+		return 0, syscall.ECONNRESET
+	case len(from) == 0:
+		return 0, nil
+	case h.length == Room:
+		return 0, syscall.EAGAIN
+	}
+	if h.data == nil {
+		h.data = make([]byte, Room)
+	}
+	n := 0
+	for n < len(from) && h.length < Room {
+		end := (h.start + h.length) % Room
+		some := copy(h.data[end:min(end+Room-h.length, Room)], from[n:])
+		n, h.length = n+some, h.length+some
+	}
+	h.bell.ring()
+	return n, nil
+}
+
+// State is what can be done with a connection: read, with the end of the stream among what is read, and write, which fails at
+// once when the peer has closed; and whether it has.
+func (c *Conn) State() (readable, writable, over bool) {
+	c.exchange.mu.Lock()
+	defer c.exchange.mu.Unlock()
+	return c.in.length > 0 || c.in.written, c.out.length < Room || c.out.read, c.out.read
+}
+
+// Watch has kick called when that changes, until stop.
+func (c *Conn) Watch(kick func()) (stop func()) {
+	in, out := c.exchange.listen(&c.in.bell, kick), c.exchange.listen(&c.out.bell, kick)
+	return func() { in(); out() }
+}
+
+// Close ends both ways; what was written before can still be read.
+func (c *Conn) Close() {
+	c.exchange.mu.Lock()
+	defer c.exchange.mu.Unlock()
+	c.close()
+}
+
+func (c *Conn) close() {
+	c.in.read, c.out.written = true, true
+	c.in.data, c.in.length = nil, 0
+	c.in.bell.ring()
+	c.out.bell.ring()
+}
