@@ -1,6 +1,10 @@
 package hostfuncs
 
-import "github.com/tetratelabs/wazero/api"
+import (
+	"fmt"
+
+	"github.com/tetratelabs/wazero/api"
+)
 
 // ModuleName is the import module of the ABI.  An incompatible ABI would have another name.
 const ModuleName = "rdma"
@@ -22,6 +26,8 @@ var (
 
 // Number is the version as abi_version returns it.
 func (v Version) Number() int32 { return int32(v.Major)<<16 | int32(v.Minor) }
+
+func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
 
 // Function is one row of the ABI: a host function.
 type Function struct {

@@ -11,7 +11,23 @@ import (
 // Instantiate adds the host module to a runtime, once for all its guests: which instance a call is for,
 // its context says (Instance.Context).
 func Instantiate(ctx context.Context, runtime wazero.Runtime) error {
-	builder := runtime.NewHostModuleBuilder(ModuleName)
+	_, err := instantiate(ctx, runtime, ModuleName, nil)
+	return err
+}
+
+// Stub is a function that this host does not have, and that a guest imports all the same, having asked for that.
+type Stub struct {
+	Name   string
+	Params []api.ValueType
+}
+
+// InstantiateWith adds the host module for one guest, under another name, with functions that answer -ENOSYS.
+func InstantiateWith(ctx context.Context, runtime wazero.Runtime, name string, stubs []Stub) (api.Module, error) {
+	return instantiate(ctx, runtime, name, stubs)
+}
+
+func instantiate(ctx context.Context, runtime wazero.Runtime, name string, stubs []Stub) (api.Module, error) {
+	builder := runtime.NewHostModuleBuilder(name)
 	for _, f := range Functions() {
 		names := make([]string, len(f.Params))
 		for at, param := range f.Params {
@@ -21,8 +37,28 @@ func Instantiate(ctx context.Context, runtime wazero.Runtime) error {
 			WithGoFunction(f.implementation(), f.signature, []api.ValueType{api.ValueTypeI32}).
 			WithName(f.Name).WithParameterNames(names...).Export(f.Name)
 	}
-	_, err := builder.Instantiate(ctx)
-	return err
+	for _, stub := range stubs {
+		builder = builder.NewFunctionBuilder().
+			WithGoFunction(stub.implementation(), stub.Params, []api.ValueType{api.ValueTypeI32}).
+			WithName(stub.Name).Export(stub.Name)
+	}
+	// The builder's own Instantiate gives something that no resolver of imports may return.
+	compiled, err := builder.Compile(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return runtime.InstantiateModule(ctx, compiled, wazero.NewModuleConfig().WithName(name))
+}
+
+func (s *Stub) implementation() api.GoFunc {
+	why := "this host (ABI " + Current.String() + ") has no function " + s.Name
+	return func(ctx context.Context, stack []uint64) {
+		instance := instanceOf(ctx)
+		if instance.over.Load() {
+			endGuest()
+		}
+		stack[0] = uint64(uint32(instance.refuse(syscall.ENOSYS, why)))
+	}
 }
 
 // implementation calls the row's method with what wazero passes. The result is extended with zeros, as

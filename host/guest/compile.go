@@ -27,6 +27,8 @@ type Module struct {
 	compiled wazero.CompiledModule
 	engine   wazero.Runtime
 	metered  bool
+	// host is the ABI with what the module imports and this host lacks; nil when that is nothing.
+	host api.Module
 }
 
 // Name is the file's name without folder and ending.
@@ -146,8 +148,29 @@ func (r *Runtime) compile(ctx context.Context, name string, module []byte) (*Mod
 	if err := r.generate(ctx, m, module, r.mode == InterruptContext); err != nil {
 		return nil, err
 	}
+	if err := r.stub(ctx, m); err != nil {
+		return nil, err
+	}
 	r.modules[key] = m
 	return m, nil
+}
+
+// stub makes the functions that the module imports and this host lacks, if it wants them.
+func (r *Runtime) stub(ctx context.Context, m *Module) (err error) {
+	var stubs []hostfuncs.Stub
+	named := make(map[string]bool)
+	for _, each := range m.facts.Imports {
+		if r.exports.missing(each) != "" && !named[each.Name] { // else check had refused it
+			named[each.Name] = true
+			params, _ := wasm.Types(each.Signature.Params)
+			stubs = append(stubs, hostfuncs.Stub{Name: each.Name, Params: params})
+		}
+	}
+	if len(stubs) > 0 {
+		r.stubbed++
+		m.host, err = hostfuncs.InstantiateWith(ctx, m.engine, fmt.Sprintf("%s for guest %d", hostfuncs.ModuleName, r.stubbed), stubs)
+	}
+	return err
 }
 
 // generate compiles a module that was checked, with the cache; and without, should that fail: then the second error
@@ -201,7 +224,7 @@ func check(name string, module []byte, exports hostExports) (wasm.Facts, error) 
 	if err != nil {
 		return facts, formatError(name, err)
 	}
-	if err := exports.checkImports(name, facts.Imports); err != nil {
+	if err := exports.checkImports(name, &facts); err != nil {
 		return facts, err
 	}
 	if facts.SharedMemory {
@@ -305,10 +328,17 @@ func (e *ABIError) remedy() string {
 }
 
 // checkImports compares the imports of a guest with what the host has, before anything is compiled.
-func (exports hostExports) checkImports(module string, imports []Import) error {
+func (exports hostExports) checkImports(module string, facts *wasm.Facts) error {
 	e := &ABIError{Module: module}
-	for _, each := range imports {
-		if why := exports.missing(each); why != "" {
+	optional := slices.ContainsFunc(facts.Exports, func(each Export) bool { return each.Name == optionalExport })
+	stubs := make(map[string]wasm.Signature)
+	for _, each := range facts.Imports {
+		why := exports.missing(each)
+		if _, known := exports[hostfuncs.ModuleName][each.Name]; why != "" && optional && !known &&
+			each.Module == hostfuncs.ModuleName && each.Kind == wasm.KindFunction {
+			why = stubProblem(stubs, each)
+		}
+		if why != "" {
 			e.Missing = append(e.Missing, MissingImport{each, why})
 		}
 	}
@@ -316,6 +346,28 @@ func (exports hostExports) checkImports(module string, imports []Import) error {
 		return nil
 	}
 	return e
+}
+
+// optionalExport is what a guest exports that asks has_function before it calls what an older host lacks.
+const optionalExport = "rdma_optional"
+
+// maxStubs bounds what a module makes its host make for it.
+const maxStubs = 1024
+
+// stubProblem says why an import of a function that this host lacks cannot become one that answers -ENOSYS.
+func stubProblem(stubs map[string]wasm.Signature, each Import) string {
+	before, known := stubs[each.Name]
+	_, plain := wasm.Types(each.Signature.Params)
+	switch {
+	case !plain || each.Signature.Results != signature(nil, []api.ValueType{api.ValueTypeI32}).Results:
+		return "no such function, and one with other than numbers and an i32 as its result cannot be optional"
+	case known && before != each.Signature:
+		return "it is imported twice, as two functions"
+	case !known && len(stubs) >= maxStubs:
+		return "no such function, and more than 1024 optional ones"
+	}
+	stubs[each.Name] = each.Signature
+	return ""
 }
 
 func (exports hostExports) missing(each Import) string {

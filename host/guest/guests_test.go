@@ -2,6 +2,7 @@ package guest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -134,6 +135,60 @@ func TestCGuest(t *testing.T) {
 	result := r.Run(testContext(t), m, guest.Config{Provider: p, Stdout: &printed, Stderr: &printed})
 	if !result.OK() || printed.String() != "hello from C, across a queue pair\n" {
 		t.Errorf("%v\n%s", result.Err, &printed)
+	}
+}
+
+// A guest that says that it asks first may import what this host lacks; one that does not say so is not started.
+func TestOptionalImports(t *testing.T) {
+	toolchain.Need(t, "c")
+	const source = `#include "rdma.h"
+__attribute__((import_module("wasi_snapshot_preview1"), import_name("proc_exit"))) _Noreturn void leave(int code);
+__attribute__((import_module("rdma"), import_name("teleport"))) int32_t teleport(int32_t, int64_t, double);
+__attribute__((import_module("rdma"), import_name("vanish"))) int32_t vanish(void);
+#ifdef ASKS
+__attribute__((export_name("rdma_optional"))) void asks(void) {}
+#endif
+__attribute__((export_name("_start"))) void start(void)
+{
+	if (teleport(1, 2, 3) != -RDMARUN_ENOSYS || vanish() != -RDMARUN_ENOSYS)
+		leave(1);
+	if (rdmarun_has_function("vanish", 6) || !rdmarun_has_function("abi_version", 11))
+		leave(2);
+	leave(rdmarun_abi_version() == RDMARUN_ABI_VERSION ? 42 : 3);
+}
+`
+	folder := t.TempDir()
+	file := filepath.Join(folder, "optional.c")
+	if err := os.WriteFile(file, []byte(source), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r, p := newRuntime(t, guest.InterruptMetered), newProvider(t)
+	for name, flag := range map[string]string{"asks": "-DASKS", "does_not": "-O1"} {
+		module := filepath.Join(folder, name+".wasm")
+		out, err := exec.Command("clang", "--target=wasm32", "-std=c11", "-O2", flag, "-nostdlib", "-I../../sdk/c", "-Wl,--no-entry", file,
+			"-o", module).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		m, err := r.Compile(testContext(t), module)
+		var abi *guest.ABIError
+		if name == "does_not" {
+			if !errors.As(err, &abi) || len(abi.Missing) != 2 {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := guest.Inspect(module); err != nil {
+			t.Error(err)
+		}
+		for range 2 {
+			if result := r.Run(testContext(t), m, guest.Config{Provider: p}); result.ExitCode != 42 {
+				t.Errorf("%v", result)
+			}
+		}
 	}
 }
 

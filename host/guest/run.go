@@ -62,6 +62,14 @@ func (g *Guest) instantiate(ctx context.Context, memory *linearMemory) (module a
 		}
 	}()
 	ctx = experimental.WithMemoryAllocator(g.instance.Context(ctx), allocator)
+	if host := g.module.host; host != nil {
+		ctx = experimental.WithImportResolver(ctx, func(name string) api.Module {
+			if name == hostfuncs.ModuleName {
+				return host
+			}
+			return nil
+		})
+	}
 	return g.module.engine.InstantiateModule(ctx, g.module.compiled, g.moduleConfig(ctx))
 }
 

@@ -256,6 +256,18 @@ func Letter(valueType byte) byte {
 	return '?'
 }
 
+// Types are the value types of the letters of a Signature; false where one has none.
+func Types(letters string) (types []byte, ok bool) {
+	for _, letter := range letters {
+		at := strings.IndexRune("iIfF", letter)
+		if at < 0 {
+			return nil, false
+		}
+		types = append(types, typeI32-byte(at))
+	}
+	return types, true
+}
+
 func parseImports(content []byte) ([]Import, error) {
 	return parse("import", content, func(r *reader) Import {
 		one := Import{Module: r.name(), Name: r.name(), Kind: Kind(r.byte())}
