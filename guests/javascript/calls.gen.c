@@ -725,6 +725,12 @@ static int32_t call_yield(const uint64_t *a)
 	return rdmarun_yield();
 }
 
+static int32_t call_sched_yield(const uint64_t *a)
+{
+	(void)a;
+	return rdmarun_sched_yield();
+}
+
 static const struct param params_log[] = {
 	{"level", NUMBER, PLAIN, -1, 0, 0, &names_log_level, 0},
 	{"text", IN, TEXT, 2, 0, 0, 0, 0},
@@ -1802,6 +1808,65 @@ static int32_t call_eventfd_read(const uint64_t *a)
 	return rdmarun_eventfd_read((uint32_t)a[0], (void *)(uintptr_t)a[1]);
 }
 
+static const struct param params_stream_listen[] = {
+	{"service", NUMBER, PLAIN, -1, 0, 0, 0, 0},
+	{"backlog", NUMBER, PLAIN, -1, 0, 0, 0, 0},
+};
+static int32_t call_stream_listen(const uint64_t *a)
+{
+	return rdmarun_stream_listen((uint32_t)a[0], (uint32_t)a[1]);
+}
+
+static const struct param params_stream_accept[] = {
+	{"stream", HANDLE, PLAIN, -1, 0, 0, 0, 0},
+	{"timeout_ns", NUMBER, WIDE, -1, 0, 0, 0, 0},
+};
+static int32_t call_stream_accept(const uint64_t *a)
+{
+	return rdmarun_stream_accept((uint32_t)a[0], (int64_t)a[1]);
+}
+
+static const struct param params_stream_connect[] = {
+	{"role", IN, TEXT, 1, 0, 0, 0, 0},
+	{"length", NUMBER, PLAIN, -1, 0, 0, 0, 0},
+	{"service", NUMBER, PLAIN, -1, 0, 0, 0, 0},
+	{"timeout_ns", NUMBER, WIDE, -1, 0, 0, 0, 0},
+};
+static int32_t call_stream_connect(const uint64_t *a)
+{
+	return rdmarun_stream_connect((void *)(uintptr_t)a[0], (uint32_t)a[1], (uint32_t)a[2], (int64_t)a[3]);
+}
+
+static const struct param params_stream_read[] = {
+	{"stream", HANDLE, PLAIN, -1, 0, 0, 0, 0},
+	{"data", OUT, BYTES, 2, 0, 0, 0, 0},
+	{"length", NUMBER, PLAIN, -1, 0, 0, 0, 0},
+	{"timeout_ns", NUMBER, WIDE, -1, 0, 0, 0, 0},
+};
+static int32_t call_stream_read(const uint64_t *a)
+{
+	return rdmarun_stream_read((uint32_t)a[0], (void *)(uintptr_t)a[1], (uint32_t)a[2], (int64_t)a[3]);
+}
+
+static const struct param params_stream_write[] = {
+	{"stream", HANDLE, PLAIN, -1, 0, 0, 0, 0},
+	{"data", IN, BYTES, 2, 0, 0, 0, 0},
+	{"length", NUMBER, PLAIN, -1, 0, 0, 0, 0},
+	{"timeout_ns", NUMBER, WIDE, -1, 0, 0, 0, 0},
+};
+static int32_t call_stream_write(const uint64_t *a)
+{
+	return rdmarun_stream_write((uint32_t)a[0], (void *)(uintptr_t)a[1], (uint32_t)a[2], (int64_t)a[3]);
+}
+
+static const struct param params_stream_close[] = {
+	{"stream", HANDLE, PLAIN, -1, 0, 0, 0, 0},
+};
+static int32_t call_stream_close(const uint64_t *a)
+{
+	return rdmarun_stream_close((uint32_t)a[0]);
+}
+
 const struct names *const all_names[] = {
 	&names_port_space,
 	&names_qp_type,
@@ -1839,6 +1904,7 @@ const struct function functions[] = {
 	{"error_text", params_error_text, 2, RESULT_NUMBER, 0, call_error_text},
 	{"clock_ns", params_clock_ns, 1, NO_RESULT, 0, call_clock_ns},
 	{"yield", 0, 0, NO_RESULT, 0, call_yield},
+	{"sched_yield", 0, 0, NO_RESULT, 0, call_sched_yield},
 	{"log", params_log, 3, NO_RESULT, 0, call_log},
 	{"barrier", params_barrier, 3, NO_RESULT, 0, call_barrier},
 	{"stop_requested", 0, 0, RESULT_NUMBER, 0, call_stop_requested},
@@ -1941,5 +2007,11 @@ const struct function functions[] = {
 	{"destroy_eventfd", params_destroy_eventfd, 1, NO_RESULT, 0, call_destroy_eventfd},
 	{"eventfd_write", params_eventfd_write, 2, NO_RESULT, 0, call_eventfd_write},
 	{"eventfd_read", params_eventfd_read, 2, NO_RESULT, 0, call_eventfd_read},
+	{"stream_listen", params_stream_listen, 2, RESULT_HANDLE, 0, call_stream_listen},
+	{"stream_accept", params_stream_accept, 2, RESULT_NUMBER, 0, call_stream_accept},
+	{"stream_connect", params_stream_connect, 4, RESULT_HANDLE, 0, call_stream_connect},
+	{"stream_read", params_stream_read, 4, RESULT_NUMBER, 0, call_stream_read},
+	{"stream_write", params_stream_write, 4, RESULT_NUMBER, 0, call_stream_write},
+	{"stream_close", params_stream_close, 1, NO_RESULT, 0, call_stream_close},
 };
-const int num_functions = 107;
+const int num_functions = 114;
