@@ -1812,6 +1812,7 @@ static const struct param params_stream_listen[] = {
 	{"service", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 	{"backlog", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_stream_listen) / sizeof(params_stream_listen[0]) <= max_params, "parameters of stream_listen");
 static int32_t call_stream_listen(const uint64_t *a)
 {
 	return rdmarun_stream_listen((uint32_t)a[0], (uint32_t)a[1]);
@@ -1821,6 +1822,7 @@ static const struct param params_stream_accept[] = {
 	{"stream", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"timeout_ns", NUMBER, WIDE, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_stream_accept) / sizeof(params_stream_accept[0]) <= max_params, "parameters of stream_accept");
 static int32_t call_stream_accept(const uint64_t *a)
 {
 	return rdmarun_stream_accept((uint32_t)a[0], (int64_t)a[1]);
@@ -1832,6 +1834,7 @@ static const struct param params_stream_connect[] = {
 	{"service", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 	{"timeout_ns", NUMBER, WIDE, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_stream_connect) / sizeof(params_stream_connect[0]) <= max_params, "parameters of stream_connect");
 static int32_t call_stream_connect(const uint64_t *a)
 {
 	return rdmarun_stream_connect((void *)(uintptr_t)a[0], (uint32_t)a[1], (uint32_t)a[2], (int64_t)a[3]);
@@ -1843,6 +1846,7 @@ static const struct param params_stream_read[] = {
 	{"length", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 	{"timeout_ns", NUMBER, WIDE, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_stream_read) / sizeof(params_stream_read[0]) <= max_params, "parameters of stream_read");
 static int32_t call_stream_read(const uint64_t *a)
 {
 	return rdmarun_stream_read((uint32_t)a[0], (void *)(uintptr_t)a[1], (uint32_t)a[2], (int64_t)a[3]);
@@ -1854,6 +1858,7 @@ static const struct param params_stream_write[] = {
 	{"length", NUMBER, PLAIN, -1, 0, 0, 0, 0},
 	{"timeout_ns", NUMBER, WIDE, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_stream_write) / sizeof(params_stream_write[0]) <= max_params, "parameters of stream_write");
 static int32_t call_stream_write(const uint64_t *a)
 {
 	return rdmarun_stream_write((uint32_t)a[0], (void *)(uintptr_t)a[1], (uint32_t)a[2], (int64_t)a[3]);
@@ -1862,6 +1867,7 @@ static int32_t call_stream_write(const uint64_t *a)
 static const struct param params_stream_close[] = {
 	{"stream", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 };
+_Static_assert(sizeof(params_stream_close) / sizeof(params_stream_close[0]) <= max_params, "parameters of stream_close");
 static int32_t call_stream_close(const uint64_t *a)
 {
 	return rdmarun_stream_close((uint32_t)a[0]);
