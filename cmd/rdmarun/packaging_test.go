@@ -67,10 +67,16 @@ func TestPackagedUnit(t *testing.T) {
 			t.Fatal(err)
 		}
 		said, err := exec.Command("systemd-analyze", "verify", "--man=no", path).CombinedOutput()
-		if err != nil && len(said) == 0 {
-			t.Fatal(err)
+		var ofUnit strings.Builder // in a container it may complain of other things
+		for line := range strings.Lines(string(said)) {
+			if strings.Contains(line, filepath.Base(unitFile)) {
+				ofUnit.WriteString(line)
+			}
 		}
-		return string(said)
+		if err != nil && ofUnit.Len() == 0 {
+			t.Skipf("systemd-analyze does not work here: %v: %s", err, said)
+		}
+		return ofUnit.String()
 	}
 	text := strings.Replace(readPackaged(t, unitFile), "/usr/bin/rdmarun", "/bin/sh", 1) // which is there
 	if said := verify(text); said != "" {
