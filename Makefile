@@ -19,6 +19,7 @@ SOURCES  := go.mod go.sum $(shell find cmd host hostfuncs rdmacore sdk -type f \
 
 include tools/guests.mk
 include tools/languages.mk
+include tools/rdma-core.mk
 include tools/javascript.mk
 include tools/core.mk
 include tools/preload.mk
@@ -77,7 +78,7 @@ check: | setup setup-check ## gofmt, go vet, staticcheck; shellcheck
 	@# The first run on a machine compiles staticcheck, which then looks at all that the module requires: two minutes.
 	$(Q)$(GO) tool staticcheck ./...
 	$(Q)$(FOR_GUESTS) "$$($(GO) tool -n staticcheck)" $(GUEST_PACKAGES)
-	$(Q)shellcheck -x $$({ find .ci tools -name '*.sh'; grep -rlE '^#!/.*sh$$' .ci tools; } | sort -u)
+	$(Q)shellcheck -x $$({ find .ci tools -name '*.sh'; grep -rlE '^#!/.*sh$$' .ci tools sdk; } | sort -u)
 
 .PHONY: setup-check
 setup-check:

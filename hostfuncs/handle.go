@@ -21,12 +21,11 @@ const (
 	KindMW
 	KindEventFD
 	KindStream
-	KindDevice
 )
 
 var kindNames = map[HandleKind]string{
 	KindChannel: "event_channel", KindEP: "ep", KindPD: "pd", KindMR: "mr", KindCQ: "cq", KindQP: "qp",
-	KindEvent: "event", KindSRQ: "srq", KindAH: "ah", KindMW: "mw", KindEventFD: "eventfd", KindStream: "stream", KindDevice: "device",
+	KindEvent: "event", KindSRQ: "srq", KindAH: "ah", KindMW: "mw", KindEventFD: "eventfd", KindStream: "stream",
 }
 
 func (k HandleKind) String() string { return kindNames[k] }

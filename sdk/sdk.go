@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,6 +22,7 @@ const GoModule = "rdmarun/sdk/rdma"
 const goMod = "module " + GoModule + "\n\ngo 1.25.0\n"
 
 //go:embed rdma/*.go c/*.h rust/*.rs assemblyscript/*.ts
+//go:embed librdmacm/*.c librdmacm/*.h librdmacm/*.s librdmacm/build librdmacm/include
 var sources embed.FS
 
 // kit is the kit of one language.
@@ -40,8 +40,18 @@ func kits() map[string]kit {
 		"go":             {folder: "rdma", extra: map[string]string{"go.mod": goMod}, mark: "go.mod", alone: true},
 		"c":              {folder: "c", mark: "rdma.h"},
 		"assemblyscript": {folder: "assemblyscript", mark: "sys.ts"},
+		"librdmacm":      {folder: "librdmacm", extra: map[string]string{"rdma.h": header()}, mark: "errors.c"},
 		"rust":           {folder: "rust", mark: "mod.rs"},
 	}
+}
+
+// header is what the library for programs of librdmacm is written with itself.
+func header() string {
+	text, err := sources.ReadFile("c/rdma.h")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return string(text)
 }
 
 // OccupiedError says that a folder has a file that an SDK must not be written over, or beside.
@@ -70,7 +80,15 @@ func Write(language, directory string) error {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if err := os.WriteFile(filepath.Join(directory, name), []byte(files[name]), 0o644); err != nil {
+		file := filepath.Join(directory, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
+		mode := fs.FileMode(0o644)
+		if strings.HasPrefix(files[name], "#!") {
+			mode = 0o755
+		}
+		if err := os.WriteFile(file, []byte(files[name]), mode); err != nil {
 			return err
 		}
 	}
@@ -79,25 +97,19 @@ func Write(language, directory string) error {
 
 // files are the kit's files by name, without its tests.
 func (k kit) files() (map[string]string, error) {
-	entries, err := sources.ReadDir(k.folder)
-	if err != nil {
-		return nil, err
-	}
 	files := maps.Clone(k.extra)
 	if files == nil {
 		files = map[string]string{}
 	}
-	for _, entry := range entries {
-		if strings.HasSuffix(entry.Name(), "_test.go") {
-			continue
+	err := fs.WalkDir(sources, k.folder, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.HasSuffix(name, "_test.go") {
+			return err
 		}
-		text, err := sources.ReadFile(path.Join(k.folder, entry.Name()))
-		if err != nil {
-			return nil, err
-		}
-		files[entry.Name()] = string(text)
-	}
-	return files, nil
+		text, err := sources.ReadFile(name)
+		files[strings.TrimPrefix(name, k.folder+"/")] = string(text)
+		return err
+	})
+	return files, err
 }
 
 // mayWrite looks whether all that is in the way was written by an earlier Write.
@@ -115,6 +127,9 @@ func (k kit) mayWrite(directory string, files map[string]string) error {
 	}
 	firstLine, _, _ := strings.Cut(files[k.mark], "\n")
 	ours := strings.HasPrefix(string(mark), firstLine+"\n")
+	if mark != nil && !ours {
+		return &OccupiedError{filepath.Join(directory, k.mark), "was not written by rdmarun"}
+	}
 	for _, entry := range entries {
 		_, known := files[entry.Name()]
 		switch {

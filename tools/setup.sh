@@ -57,9 +57,10 @@ needs_test() {
 	need openssh-client "goes there" has_program ssh
 	need clang "compiles guests in C" has_program clang
 	need lld "links them" has_program wasm-ld
-	need wasi-libc "their C library, for the engine of scripts" has_wasi_header stdio.h
+	need wasi-libc "their C library, for programs that were written for one" has_wasi_header stdio.h
 	need "$(wasm_runtime)" "what the compiler calls there" has_wasm_runtime
-	need curl "fetches that engine's source" has_program curl
+	need curl "fetches the source of guests that are others' programs" has_program curl
+	need binaryen "gives threads to programs that become guests" has_program wasm-opt
 	need rustc "compiles guests in Rust" test -x /usr/bin/rustc
 	need libstd-rust-dev-wasm32 "their library" has_rust_for_wasm
 	need nodejs "runs the compiler of guests in AssemblyScript" has_program node

@@ -230,6 +230,8 @@ or has an SDK that an earlier rdmarun wrote: that is brought up to date.
   c     rdma.h, for any compiler with WebAssembly as a target, and helpers.h, which posts one
         request, waits for one event, and the like
   assemblyscript  modules to import: sys (the ABI), rdma (classes), wasi
+  librdmacm  for programs that are there: librdmacm and libibverbs over those functions, and
+        "build", which makes a guest of a program's unchanged source
   rust  a module without crates, for "mod rdma;"; Rust 1.63 or newer
 
 "rdmarun new NAME --template guest-go" (or guest- and another language) writes a guest with its SDK.`
@@ -275,6 +277,8 @@ func (a *app) writeSDK(language, directory string) error {
 	case "assemblyscript":
 		_, err = fmt.Fprintf(a.stdout, "%s: import { Pd } from \"%s/rdma\"; build with\n  asc guest.ts -O2 --runtime incremental --use abort=%s/wasi/abort -o guest.wasm\n",
 			directory, relativeImport(directory), directory)
+	case "librdmacm":
+		_, err = fmt.Fprintf(a.stdout, "%s: build a guest of a program's source with\n  %s/build guest.wasm source.c\n", directory, relativeImport(directory))
 	case "rust":
 		_, err = fmt.Fprintf(a.stdout, "%s: #[path = %q] mod rdma; build with\n  rustc --edition 2021 --target wasm32-wasi -C linker=wasm-ld guest.rs -o guest.wasm\n",
 			directory, directory+"/mod.rs")

@@ -1,0 +1,16 @@
+/* The program's main, which the build renames, runs on a thread of its own if the program makes others. */
+#include <stdio.h>
+#include "internal.h"
+
+int rdmarun_program(int argc, char **argv);
+/* In threads.c, which is linked only for programs that make threads. */
+__attribute__((weak)) int run_with_threads(int (*program)(int, char **), int argc, char **argv);
+
+int main(int argc, char **argv)
+{
+	/* As on a terminal: who looks on sees a line when it is written. */
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (run_with_threads)
+		return run_with_threads(rdmarun_program, argc, argv);
+	return rdmarun_program(argc, argv);
+}

@@ -1,0 +1,153 @@
+/*
+ * Waiting.  A guest has one thread of the machine's: whoever waits here waits for all of the program's threads at once, in
+ * one call of the host's.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "internal.h"
+
+enum { MAX_ENTRIES = 1024 };
+
+const struct other_threads *other_threads;
+
+int64_t clock_now(void)
+{
+	uint64_t now = 0;
+
+	rdmarun_clock_ns(&now);
+	return (int64_t)now;
+}
+
+/* Waits for anybody's entry or deadline; tells the others, and whether one of wait's entries is there. */
+static int32_t wait_for_anybody(const struct wait *wait, bool look_only, bool *found)
+{
+	static struct rdmarun_poll_entry all[MAX_ENTRIES];
+	int64_t deadline = wait->deadline, timeout;
+	uint32_t own = wait->count < MAX_ENTRIES ? wait->count : MAX_ENTRIES, count = own;
+	int32_t result;
+
+	memcpy(all, wait->entries, own * sizeof(*all));
+	if (other_threads)
+		count = other_threads->gather(all, count, MAX_ENTRIES, &deadline);
+	timeout = deadline < 0 ? -1 : deadline - clock_now();
+	if (look_only || (deadline >= 0 && timeout < 0))
+		timeout = 0;
+	result = rdmarun_poll_set(all, count, timeout);
+	*found = false;
+	for (uint32_t i = 0; result > 0 && i < own; i++)
+		*found |= all[i].revents != 0;
+	if (result > 0 && count > own)
+		other_threads->scatter(all, own);
+	return result;
+}
+
+int wait_for(struct wait *wait, int64_t timeout_ns)
+{
+	bool found = true;
+
+	wait->deadline = timeout_ns > 0 ? clock_now() + timeout_ns : timeout_ns;
+	for (;;) {
+		int32_t result;
+
+		if ((found || !wait->count) && wait->ready(wait->object))
+			return 0;
+		if (wait->deadline == 0 || (wait->deadline > 0 && clock_now() >= wait->deadline))
+			return ETIMEDOUT;
+		if (other_threads && other_threads->runnable()) {
+			other_threads->run(wait);
+			found = true;
+			continue;
+		}
+		result = wait_for_anybody(wait, false, &found);
+		if (result < 0)
+			return errno_of(result);
+	}
+}
+
+int wait_for_handle(bool (*ready)(void *), void *object, rdmarun_handle handle, uint32_t events, int64_t timeout_ns)
+{
+	struct rdmarun_poll_entry entry = {.handle = handle, .events = events};
+	struct wait wait = {.ready = ready, .object = object, .entries = &entry, .count = 1};
+
+	return wait_for(&wait, timeout_ns);
+}
+
+static bool second_time(void *looked)
+{
+	bool before = *(bool *)looked;
+
+	*(bool *)looked = true;
+	return before;
+}
+
+void give_way(void)
+{
+	bool looked = true, found;
+	struct wait wait = {.ready = second_time, .object = &looked, .deadline = -1};
+
+	rdmarun_sched_yield();
+	if (!other_threads)
+		return;
+	if (!other_threads->runnable())
+		wait_for_anybody(&wait, true, &found);
+	if (other_threads->runnable())
+		other_threads->run(&wait);
+}
+
+int sched_yield(void)
+{
+	give_way();
+	return 0;
+}
+
+static bool never(void *unused)
+{
+	(void)unused;
+	return false;
+}
+
+int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, struct timespec *left)
+{
+	struct wait wait = {.ready = never};
+	int64_t length = time->tv_sec * 1000000000ll + time->tv_nsec;
+	int ended;
+
+	if (flags) { /* TIMER_ABSTIME */
+		struct timespec now;
+
+		clock_gettime(clock, &now);
+		length -= now.tv_sec * 1000000000ll + now.tv_nsec;
+	}
+	if (left)
+		memset(left, 0, sizeof(*left));
+	ended = wait_for(&wait, length < 0 ? 0 : length);
+	return ended == ETIMEDOUT ? 0 : ended;
+}
+
+int nanosleep(const struct timespec *time, struct timespec *left)
+{
+	int error = clock_nanosleep(CLOCK_MONOTONIC, 0, time, left);
+
+	if (!error)
+		return 0;
+	errno = error;
+	return -1;
+}
+
+unsigned sleep(unsigned seconds)
+{
+	struct timespec time = {.tv_sec = seconds};
+
+	nanosleep(&time, NULL);
+	return 0;
+}
+
+int usleep(unsigned microseconds)
+{
+	struct timespec time = {.tv_sec = microseconds / 1000000, .tv_nsec = microseconds % 1000000 * 1000};
+
+	return nanosleep(&time, NULL);
+}

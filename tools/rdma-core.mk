@@ -1,0 +1,29 @@
+# rdma-core's own programs as guests: unchanged, of the source that Debian has, with sdk/librdmacm.
+
+RDMA_CORE          := build/rdma-core/source
+RDMA_CORE_CM       := ucmatose rping udaddy mckey
+RDMA_CORE_PROGRAMS := rdma_server rdma_client $(RDMA_CORE_CM)
+RDMA_CORE_MODULES  := $(RDMA_CORE_PROGRAMS:%=build/rdma-core/%.wasm)
+# Of one name each, with few exceptions.
+ucmatose_SOURCE    := cmatose
+
+# What cannot be fetched is not built, and the tests of it say so; where continuous integration runs it has to be there.
+.PHONY: rdma-core
+rdma-core: | setup-test ## build rdma-core's own programs as guests
+	$(Q)if tools/fetch-rdma-core $(RDMA_CORE); then $(MAKE) --no-print-directory $(RDMA_CORE_MODULES); else test -z "$$CI"; fi
+
+build/rdma-core/librdmacm.a: $(wildcard sdk/librdmacm/*.[chs] sdk/librdmacm/include/*.h sdk/librdmacm/include/*/*.h) sdk/librdmacm/build sdk/c/rdma.h
+	@echo "building $@"
+	@mkdir -p $(@D)
+	$(Q)sdk/librdmacm/build $@
+
+$(RDMA_CORE_MODULES): export LIBRDMACM = build/rdma-core/librdmacm.a
+$(RDMA_CORE_MODULES): build/rdma-core/librdmacm.a tools/fetch-rdma-core
+
+build/rdma-core/rdma_%.wasm:
+	@echo "building $@"
+	$(Q)sdk/librdmacm/build $@ $(RDMA_CORE)/librdmacm/examples/rdma_$*.c
+
+$(RDMA_CORE_CM:%=build/rdma-core/%.wasm): build/rdma-core/%.wasm:
+	@echo "building $@"
+	$(Q)sdk/librdmacm/build $@ $(addprefix $(RDMA_CORE)/librdmacm/examples/,$(or $($*_SOURCE),$*).c common.c)
