@@ -45,6 +45,7 @@ func main() {
 // measure runs every measurement; what cannot be had is in skipped, with the reason.
 func measure(ctx context.Context, p paths, all figures, skipped map[string]string) error {
 	sleepers := func(ctx context.Context, p paths, all figures) error { return measureSleepers(ctx, p, all, skipped) }
+	starts := func(ctx context.Context, _ paths, all figures) error { return measureStarts(ctx, all, skipped) }
 	for _, step := range []struct {
 		what string
 		run  func(context.Context, paths, figures) error
@@ -56,6 +57,7 @@ func measure(ctx context.Context, p paths, all figures, skipped map[string]strin
 		{"rdmarun exec", sleepers},
 		{"labs", measureLab},
 		{"guests", measureGuests},
+		{"starts of guests", starts},
 		{"the scenario engine", measureEngine},
 	} {
 		fmt.Fprintln(os.Stderr, "measuring", step.what)
