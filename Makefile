@@ -96,9 +96,9 @@ go-test: export RDMARUN_CACHE = $(CURDIR)/build/guest-cache/$(shell awk '/wazero
 # line's tests start hundreds, which wait for their threads.
 go-test: export GORACE = atexit_sleep_ms=0
 go-test: export RDMARUN_JAVASCRIPT = $(CURDIR)/bin/javascript.wasm
-go-test: guests languages javascript bin/librdmarun-soft.so | setup setup-test ## Go tests, with the race detector
+go-test: guests languages javascript rdma-core bin/librdmarun-soft.so | setup setup-test ## Go tests, with the race detector
 	@# The race detector slows the compiler of guests down ten times: they are compiled once, without it.
-	$(Q)$(GO) test -run 'TestGuestsAreCompiledOnce|TestGuestOfTheReadme|TestPairsOfLanguages|TestScripts' ./host/guest
+	$(Q)$(GO) test -run 'TestGuestsAreCompiledOnce|TestGuestOfTheReadme|TestPairsOfLanguages|TestProgramsOfRdmaCore|TestScripts' ./host/guest
 	$(Q)$(GO) test -run 'TestScripts/(run|new)-guest' ./cmd/rdmarun
 	$(Q)$(GO) test -race -timeout 20m ./...
 

@@ -30,6 +30,7 @@ func (i *Instance) Close() (rdmacore.Live, error) {
 		}
 	}
 	clear(i.byID)
+	freeAll(&end, &i.devices, (*opened).close, always)
 	freeAll(&end, &i.streams, (*streamEnd).destroy, always)
 	freeAll(&end, &i.eventfds, (*eventfd).destroy, always)
 	i.closePoller()

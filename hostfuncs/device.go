@@ -32,6 +32,9 @@ func (i *Instance) deviceOf(handle Handle) (*rdmacore.Device, int32) {
 		}
 		return device, 0
 	}
+	if named, ok := i.devices.get(handle); ok {
+		return named.device, 0
+	}
 	ep, ok := i.endpoints.get(handle)
 	if !ok {
 		return nil, i.badHandle(KindEP)

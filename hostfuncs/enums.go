@@ -82,6 +82,11 @@ func Enums() []Enum {
 			Doc:    "How an eventfd is read (eventfd(2)).",
 			Values: []EnumValue{{"SEMAPHORE", efdSemaphore}},
 		},
+		{
+			Name: "gid_type", Prefix: "GID_TYPE", GoName: "GIDType", GoTo: "GIDType",
+			Doc:    "What a GID is of (enum ibv_gid_type).",
+			Values: []EnumValue{{"IB", gidTypeIB}, {"ROCE_V1", gidTypeRoCEv1}, {"ROCE_V2", gidTypeRoCEv2}},
+		},
 		errnos(),
 	}
 }

@@ -126,6 +126,8 @@ func (g *fuzzGuest) handles(kind HandleKind) []Handle {
 		return live(&g.eventfds)
 	case KindStream:
 		return live(&g.streams)
+	case KindDevice:
+		return live(&g.devices)
 	}
 	return nil
 }
@@ -214,14 +216,14 @@ func (g *fuzzGuest) remember(handle uint64) {
 // full tells whether the guest has enough of what a function makes.
 func (g *fuzzGuest) full(name string) bool {
 	const most = 24
-	if !strings.HasPrefix(name, "create_") && !strings.HasPrefix(name, "alloc_") && !strings.HasPrefix(name, "reg_") {
+	if !strings.HasPrefix(name, "create_") && !strings.HasPrefix(name, "alloc_") && !strings.HasPrefix(name, "reg_") && name != "open_device" {
 		return false
 	}
 	for kind := range kindNames {
 		if len(g.handles(kind)) > most {
 			g.call(map[HandleKind]string{KindChannel: "destroy_event_channel", KindEP: "destroy_ep", KindPD: "dealloc_pd",
 				KindMR: "dereg_mr", KindCQ: "destroy_cq", KindQP: "stop_requested", KindEvent: "ack_event", KindSRQ: "destroy_srq",
-				KindAH: "destroy_ah", KindMW: "dealloc_mw", KindEventFD: "destroy_eventfd", KindStream: "stream_close"}[kind], g.some(kind))
+				KindAH: "destroy_ah", KindMW: "dealloc_mw", KindEventFD: "destroy_eventfd", KindStream: "stream_close", KindDevice: "close_device"}[kind], g.some(kind))
 			return true
 		}
 	}
@@ -232,6 +234,9 @@ func (g *fuzzGuest) full(name string) bool {
 func (g *fuzzGuest) stale(f *Function, words []uint64) string {
 	for at, p := range f.Params {
 		handle := Handle(uint32(words[at]))
+		if strings.Contains(p.Doc, "whose device") && slices.Contains(g.handles(KindDevice), handle) {
+			continue // which says the same
+		}
 		if p.Type == HandleOf && handle != 0 && !slices.Contains(g.handles(kindOf(p.Of)), handle) {
 			return fmt.Sprintf("%s %#x, which is none", p.Name, uint32(handle))
 		}
@@ -343,7 +348,7 @@ func (g *fuzzGuest) argument(p Param) uint64 {
 func (g *fuzzGuest) handleFor(kind HandleKind) uint64 {
 	if !g.one(6) {
 		if kind == KindEP && g.one(4) {
-			return 0 // the default device
+			return uint64(chosen(g, append(g.handles(KindDevice), 0))) // 0: the default device
 		}
 		return g.some(kind)
 	}

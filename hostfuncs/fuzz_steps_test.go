@@ -367,7 +367,7 @@ func (g *fuzzGuest) hangUp() {
 // endings are the functions that end an object of a kind.
 var endings = map[HandleKind][]string{
 	KindEP: {"destroy_ep", "destroy_qp", "destroy_id"}, KindPD: {"dealloc_pd"}, KindMR: {"dereg_mr"}, KindCQ: {"destroy_cq"},
-	KindSRQ: {"destroy_srq"}, KindMW: {"dealloc_mw"}, KindAH: {"destroy_ah"}, KindChannel: {"destroy_event_channel"}, KindEventFD: {"destroy_eventfd"}, KindStream: {"stream_close"},
+	KindSRQ: {"destroy_srq"}, KindMW: {"dealloc_mw"}, KindAH: {"destroy_ah"}, KindChannel: {"destroy_event_channel"}, KindEventFD: {"destroy_eventfd"}, KindStream: {"stream_close"}, KindDevice: {"close_device"},
 }
 
 // names goes the ways to find an address, and looks at the device.
@@ -383,6 +383,10 @@ func (g *fuzzGuest) names() {
 	g.call("query_addrinfo", ep, uint64(sized[AddrResult](g)))
 	g.call("query_device", g.perhaps(KindEP), uint64(sized[DeviceAttr](g)))
 	g.call("query_port", g.perhaps(KindEP), 1, uint64(sized[PortAttr](g)))
+	if g.call("get_device_list") > 0 {
+		g.call("open_device", 0)
+	}
+	g.call("query_gid_ex", g.some(KindDevice), 1, 0, uint64(g.room(uint32(unsafe.Sizeof(GIDEntry{})))))
 	g.call("query_pkey", 0, 1, 0)
 	g.call("get_pkey_index", 0, 1, 0xffff)
 }

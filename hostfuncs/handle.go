@@ -21,11 +21,12 @@ const (
 	KindMW
 	KindEventFD
 	KindStream
+	KindDevice
 )
 
 var kindNames = map[HandleKind]string{
 	KindChannel: "event_channel", KindEP: "ep", KindPD: "pd", KindMR: "mr", KindCQ: "cq", KindQP: "qp",
-	KindEvent: "event", KindSRQ: "srq", KindAH: "ah", KindMW: "mw", KindEventFD: "eventfd", KindStream: "stream",
+	KindEvent: "event", KindSRQ: "srq", KindAH: "ah", KindMW: "mw", KindEventFD: "eventfd", KindStream: "stream", KindDevice: "device",
 }
 
 func (k HandleKind) String() string { return kindNames[k] }

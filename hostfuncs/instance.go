@@ -69,6 +69,7 @@ type Instance struct {
 	mws       handleTable[*rdmacore.MW]
 	eventfds  handleTable[*eventfd]
 	streams   handleTable[*streamEnd]
+	devices   handleTable[*opened]
 	poller    *rdmacore.Poller        // of poll_set; nil before its first wait
 	byID      map[*rdmacore.ID]Handle // endpoints by the id that events name
 }
@@ -111,6 +112,7 @@ func NewInstance(config Config) *Instance {
 	i.srqs = handleTable[*rdmacore.SRQ]{kind: KindSRQ, budget: budget, first: first}
 	i.ahs = handleTable[*rdmacore.AH]{kind: KindAH, budget: budget, first: first}
 	i.mws = handleTable[*rdmacore.MW]{kind: KindMW, budget: budget, first: first}
+	i.devices = handleTable[*opened]{kind: KindDevice, budget: budget, first: first}
 	i.streams = handleTable[*streamEnd]{kind: KindStream, budget: budget, first: first}
 	i.eventfds = handleTable[*eventfd]{kind: KindEventFD, budget: budget, first: first}
 	return i

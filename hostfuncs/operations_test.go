@@ -41,7 +41,7 @@ func operations() map[string]string {
 		"QP.Num": "query_qp", "QP.PostRecvAt": "post_recv", "QP.PostSendAt": "post_send", "QP.Query": "query_qp",
 		"EventChannel.Source": "poll_set", "CQ.Source": "poll_set", "CQ.EventSource": "poll_set", "Device.AsyncSource": "poll_set", "func.NewSource": "poll_set",
 		"Provider.NewPoller": "poll_set", "Poller.Look": "poll_set", "Poller.Wait": "poll_set", "Poller.Close": "poll_set",
-		"Work.SendSpin": "post_send_spin", "Work.RecvSpin": "post_recv_spin", "Work.Poll": "spin_cq",
+		"Provider.Devices": "get_device_list", "Work.SendSpin": "post_send_spin", "Work.RecvSpin": "post_recv_spin", "Work.Poll": "spin_cq",
 		"SRQ.Arm": "arm_srq", "SRQ.Destroy": "destroy_srq", "SRQ.PostRecvAt": "post_srq_recv", "SRQ.Query": "query_srq", "SRQ.Resize": "resize_srq",
 	}
 }
@@ -67,7 +67,7 @@ func withoutFunction() map[string]string {
 		goOnly: "AddrInfo.EP DeviceAttr.Can AsyncEvent.OfObject CQ.Destroyed ID.Destroyed Device.Provider Event.Err Event.Held Event.OfGroup EventChannel.Provider ID.Channel ID.SRQ Live.Total MR.Length PD.Device " +
 			"QP.InitAttr Provider.Name func.Providers func.RejectReason func.StatusString",
 		host: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.OnWall Clock.Outside Clock.Sleep Clock.Virtual Clock.WithTimeout " +
-			"Device.GetAsyncEvent Device.PendingAsyncEvents EventChannel.Pending ID.Await Provider.NewWork Work.Free Provider.CanFault Provider.Clock Provider.Close Provider.CreateEP Provider.Devices Provider.Live Provider.Link Provider.SendsPackets func.Links func.WithLink func.WithFabric func.CheckFabric func.NewNotices Notices.Close func.WithNotices func.Open " +
+			"Device.GetAsyncEvent Device.PendingAsyncEvents EventChannel.Pending ID.Await Provider.NewWork Work.Free Provider.CanFault Provider.Clock Provider.Close Provider.CreateEP Provider.Live Provider.Link Provider.SendsPackets func.Links func.WithLink func.WithFabric func.CheckFabric func.NewNotices Notices.Close func.WithNotices func.Open " +
 			"func.WithSeed func.WithVirtualClock func.NewMemory func.NewMemoryOn func.HugePages Memory.Base Memory.Bytes Memory.Release Memory.Retain Memory.Size",
 		given: "CQ.Fields Device.Index Device.IWARP ID.Device ID.Listening ID.PD ID.Pending ID.PortSpace ID.Synchronous",
 		wrapped: "ID.RegMsgs ID.RegRead ID.RegWrite ID.PostRecv ID.PostRecvv ID.PostSend ID.PostSendv ID.PostRead ID.PostReadv " +

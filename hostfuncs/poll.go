@@ -13,7 +13,7 @@ import (
 // PollEntry is struct pollfd for what a guest has.
 type PollEntry struct {
 	_        structs.HostLayout
-	Handle   Handle `abi:"handle" doc:"an event_channel, ep, cq, eventfd or stream; 0 with PRI the default device, else nothing"`
+	Handle   Handle `abi:"handle" doc:"an event_channel, ep, cq, eventfd, stream or device; 0 with PRI the default device, else nothing"`
 	Events   uint32 `abi:"events" enum:"poll_events" doc:"what to look for: IN, PRI, OUT"`
 	Revents  uint32 `abi:"revents" enum:"poll_events" doc:"what is there: of events, and ERR, HUP, NVAL unasked"`
 	Reserved uint32 `abi:"reserved" doc:"0"`
@@ -38,8 +38,8 @@ func pollFunctions() []Function {
 		Name: "poll_set", Since: v1_5, Capability: CapabilityBase, Blocking: true,
 		Doc: "Waits until one of several things is there, and takes none of them (poll(2)). IN of an event_channel: an " +
 			"event of any endpoint. IN of an ep: an event of it; of a synchronous one what get_request or complete " +
-			"takes. IN of a cq: a completion; PRI of a cq: the event that req_notify asked for. PRI of an ep, or of " +
-			"0: an asynchronous event of its device, or of the default device, for wait_async. IN of an eventfd: it is not 0; OUT: it can be " +
+			"takes. IN of a cq: a completion; PRI of a cq: the event that req_notify asked for. PRI of an ep, a device " +
+			"or 0: an asynchronous event of its device, of that, or of the default device, for wait_async. IN of an eventfd: it is not 0; OUT: it can be " +
 			"added to. What is there is there again at the next call, until it is taken. A guest that has to " +
 			"wait for something of its own as well, or whose threads end each other's waits, adds an eventfd.",
 		Params: []Param{
@@ -163,11 +163,14 @@ func (i *Instance) pollable(handle Handle) func(event uint32) (rdmacore.Source, 
 	if handle == 0 {
 		return i.asyncSource(nil)
 	}
+	if named, ok := i.devices.get(handle); ok {
+		return i.asyncSource(func() *rdmacore.Device { return named.device })
+	}
 	if channel, ok := i.channels.get(handle); ok {
 		return onIn(func() (rdmacore.Source, error) { return channel.Source(nil) })
 	}
 	if ep, ok := i.endpoints.get(handle); ok {
-		async := i.asyncSource(ep)
+		async := i.asyncSource(ep.id.Device)
 		return func(event uint32) (rdmacore.Source, error) {
 			if event == pollIn {
 				return ep.channel.Source(ep.id)
@@ -204,8 +207,8 @@ func onIn(source func() (rdmacore.Source, error)) func(uint32) (rdmacore.Source,
 	}
 }
 
-// asyncSource is that of the device of an endpoint, or of the default device.
-func (i *Instance) asyncSource(ep *endpoint) func(uint32) (rdmacore.Source, error) {
+// asyncSource is that of a device, or of the default device.
+func (i *Instance) asyncSource(of func() *rdmacore.Device) func(uint32) (rdmacore.Source, error) {
 	return func(event uint32) (source rdmacore.Source, err error) {
 		if event != pollPri {
 			return source, errNeverCame
@@ -214,8 +217,8 @@ func (i *Instance) asyncSource(ep *endpoint) func(uint32) (rdmacore.Source, erro
 			return source, syscall.EPERM
 		}
 		var device *rdmacore.Device
-		if ep != nil {
-			device = ep.id.Device()
+		if of != nil {
+			device = of()
 		} else if i.device != nil {
 			device = i.device
 		} else if device, err = i.provider.DefaultDevice(); err != nil {

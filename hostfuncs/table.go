@@ -10,7 +10,7 @@ import (
 
 // Functions are all functions of the ABI, in the order of the reference.
 func Functions() []Function {
-	return slices.Concat(baseFunctions(), syncFunctions(), deviceFunctions(), channelFunctions(),
+	return slices.Concat(baseFunctions(), syncFunctions(), deviceFunctions(), deviceListFunctions(), channelFunctions(),
 		epFunctions(), cmFunctions(), eventFunctions(), memoryFunctions(), qpFunctions(),
 		workFunctions(), cqFunctions(), idFunctions(), completeFunctions(), acknowledgeFunctions(),
 		eceFunctions(), qpExtraFunctions(), addrQueryFunctions(), multicastFunctions(),
@@ -45,6 +45,7 @@ func Structs() []Struct {
 		structOf[PortAttr]("port_attr", "A port of a device (ibv_port_attr)."),
 		structOf[WC]("wc", "A completion (ibv_wc, byte for byte)."),
 		structOf[Timestamp]("timestamp", "When a completion came; 0 in what the CQ was not made with, and of failures."),
+		structOf[GIDEntry]("gid_entry", "An address of a port (ibv_gid_entry)."),
 		structOf[PollEntry]("poll_entry", "One of the things that poll_set waits for (struct pollfd)."),
 		structOf[MRChange]("mr_change", "What a memory region shall be (the arguments of ibv_rereg_mr)."),
 	}

@@ -25,9 +25,7 @@ func startStanding(t *testing.T) *standing {
 	t.Helper()
 	s := &standing{server: bustest.Start(t, bustest.Config{User: "lab", Password: "geheim"})}
 	for _, name := range []string{"a", "b"} {
-		agent := startRdmarun(t, "agent", "--join", s.server.URL("lab:geheim"), "--name", name)
-		agent.await(t, "waits on")
-		s.agents = append(s.agents, agent)
+		s.agents = append(s.agents, s.join(t, name))
 	}
 	folder := t.TempDir()
 	write := func(name, steps string) string {
@@ -40,6 +38,14 @@ func startStanding(t *testing.T) *standing {
 	s.long = write("long.yaml", "  - {role: client, sleep: 10m}\n  - {role: server, log: never}\n")
 	s.short = write("short.yaml", "  - {role: client, sleep: 2s}\n  - {role: server, log: at last}\n")
 	return s
+}
+
+// join has an agent wait.
+func (s *standing) join(t *testing.T, name string) *overLab {
+	t.Helper()
+	agent := startRdmarun(t, "agent", "--join", s.server.URL("lab:geheim"), "--name", name)
+	agent.await(t, "waits on")
+	return agent
 }
 
 // await waits until it has said something.
@@ -173,4 +179,21 @@ func TestJoinedAgentStops(t *testing.T) {
 	}
 	s.agents[1].ends(t, exitOK)
 	awaitEnds(t, processes)
+}
+
+// TestJoinedAgentKilled: of an agent that is killed the run is told, nothing is left, and another of its name serves the next.
+func TestJoinedAgentKilled(t *testing.T) {
+	t.Parallel()
+	s := startStanding(t)
+	run, processes := s.serves(t)
+	if err := s.agents[0].Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if said := run.ends(t, exitEnvironment); !strings.Contains(said, "the process of a ") {
+		t.Errorf("%s", said)
+	}
+	awaitEnds(t, processes)
+	_ = s.agents[0].Wait()
+	s.agents[0] = s.join(t, "a")
+	s.run(t, s.short, "--wait", "1m").ends(t, exitOK)
 }

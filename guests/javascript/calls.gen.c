@@ -300,6 +300,13 @@ static const struct value values_eventfd_flags[] = {
 };
 static const struct names names_eventfd_flags = {"eventfd_flags", values_eventfd_flags, 1, 1};
 
+static const struct value values_gid_type[] = {
+	{"IB", "GID_TYPE_IB", 0},
+	{"ROCE_V1", "GID_TYPE_ROCE_V1", 1},
+	{"ROCE_V2", "GID_TYPE_ROCE_V2", 2},
+};
+static const struct names names_gid_type = {"gid_type", values_gid_type, 3, 0};
+
 static const struct value values_errno[] = {
 	{"EPERM", "EPERM", 1},
 	{"ENOENT", "ENOENT", 2},
@@ -666,6 +673,15 @@ static const struct field fields_timestamp[] = {
 };
 static const struct shape shape_timestamp = {"timestamp", fields_timestamp, 2, 16, 0};
 
+static const struct field fields_gid_entry[] = {
+	{"gid", U8, 0, 16, -1, 0, 0},
+	{"gid_index", U32, 16, 0, -1, 0, 0},
+	{"port_num", U32, 20, 0, -1, 0, 0},
+	{"gid_type", U32, 24, 0, -1, &names_gid_type, 0},
+	{"reserved", U32, 28, 0, -1, 0, 0},
+};
+static const struct shape shape_gid_entry = {"gid_entry", fields_gid_entry, 5, 32, 0};
+
 static const struct field fields_poll_entry[] = {
 	{"handle", U32, 0, 0, -1, 0, 0},
 	{"events", U32, 4, 0, -1, &names_poll_events, 0},
@@ -767,6 +783,42 @@ _Static_assert(sizeof(params_device_address) / sizeof(params_device_address[0]) 
 static int32_t call_device_address(const uint64_t *a)
 {
 	return rdmarun_device_address((uint32_t)a[0], (void *)(uintptr_t)a[1]);
+}
+
+static int32_t call_get_device_list(const uint64_t *a)
+{
+	(void)a;
+	return rdmarun_get_device_list();
+}
+
+static const struct param params_open_device[] = {
+	{"index", NUMBER, PLAIN, -1, 0, 0, 0, 0},
+};
+_Static_assert(sizeof(params_open_device) / sizeof(params_open_device[0]) <= max_params, "parameters of open_device");
+static int32_t call_open_device(const uint64_t *a)
+{
+	return rdmarun_open_device((uint32_t)a[0]);
+}
+
+static const struct param params_close_device[] = {
+	{"device", HANDLE, PLAIN, -1, 0, 0, 0, 0},
+};
+_Static_assert(sizeof(params_close_device) / sizeof(params_close_device[0]) <= max_params, "parameters of close_device");
+static int32_t call_close_device(const uint64_t *a)
+{
+	return rdmarun_close_device((uint32_t)a[0]);
+}
+
+static const struct param params_query_gid_ex[] = {
+	{"ep", HANDLE, PLAIN, -1, 0, 1, 0, 0},
+	{"port", NUMBER, PLAIN, -1, 0, 0, 0, 0},
+	{"index", NUMBER, PLAIN, -1, 0, 0, 0, 0},
+	{"entry", OUT, STRUCTS, -1, 0, 0, 0, &shape_gid_entry},
+};
+_Static_assert(sizeof(params_query_gid_ex) / sizeof(params_query_gid_ex[0]) <= max_params, "parameters of query_gid_ex");
+static int32_t call_query_gid_ex(const uint64_t *a)
+{
+	return rdmarun_query_gid_ex((uint32_t)a[0], (uint32_t)a[1], (uint32_t)a[2], (void *)(uintptr_t)a[3]);
 }
 
 static int32_t call_create_event_channel(const uint64_t *a)
@@ -1900,9 +1952,10 @@ const struct names *const all_names[] = {
 	&names_log_level,
 	&names_poll_events,
 	&names_eventfd_flags,
+	&names_gid_type,
 	&names_errno,
 };
-const int num_names = 27;
+const int num_names = 28;
 
 const struct function functions[] = {
 	{"abi_version", 0, 0, RESULT_NUMBER, 0, call_abi_version},
@@ -1915,6 +1968,10 @@ const struct function functions[] = {
 	{"barrier", params_barrier, 3, NO_RESULT, 0, call_barrier},
 	{"stop_requested", 0, 0, RESULT_NUMBER, 0, call_stop_requested},
 	{"device_address", params_device_address, 2, NO_RESULT, 0, call_device_address},
+	{"get_device_list", 0, 0, RESULT_NUMBER, 0, call_get_device_list},
+	{"open_device", params_open_device, 1, RESULT_HANDLE, 0, call_open_device},
+	{"close_device", params_close_device, 1, NO_RESULT, 0, call_close_device},
+	{"query_gid_ex", params_query_gid_ex, 4, NO_RESULT, 0, call_query_gid_ex},
 	{"create_event_channel", 0, 0, RESULT_HANDLE, 0, call_create_event_channel},
 	{"destroy_event_channel", params_destroy_event_channel, 1, NO_RESULT, 0, call_destroy_event_channel},
 	{"create_ep", params_create_ep, 4, RESULT_HANDLE, 0, call_create_ep},
@@ -2020,4 +2077,4 @@ const struct function functions[] = {
 	{"stream_write", params_stream_write, 4, RESULT_NUMBER, 0, call_stream_write},
 	{"stream_close", params_stream_close, 1, NO_RESULT, 0, call_stream_close},
 };
-const int num_functions = 114;
+const int num_functions = 118;

@@ -25,7 +25,7 @@ export abstract class Memory {
 
 /** major << 16 | minor */
 export const ABI_VERSION: u32 = 0x10005;
-export const ABI_HASH: u32 = 0x32dc5571;
+export const ABI_HASH: u32 = 0xd5d9c7b3;
 
 // port_space: Port spaces.
 export const PS_IPOIB: u32 = 2;
@@ -645,6 +645,21 @@ export const EFD_SEMAPHORE: u32 = 1;
 export function eventfd_flags_name(value: u32): string {
   switch (value) {
     case 1: return "SEMAPHORE";
+  }
+  return "";
+}
+
+// gid_type: What a GID is of (enum ibv_gid_type).
+export const GID_TYPE_IB: u32 = 0;
+export const GID_TYPE_ROCE_V1: u32 = 1;
+export const GID_TYPE_ROCE_V2: u32 = 2;
+
+/** The name of a value of gid_type, "" for one that has none. */
+export function gid_type_name(value: u32): string {
+  switch (value) {
+    case 0: return "IB";
+    case 1: return "ROCE_V1";
+    case 2: return "ROCE_V2";
   }
   return "";
 }
@@ -2238,6 +2253,39 @@ export class Timestamp extends Memory {
   set wallclock(value: u64) { store<u64>(this.pointer, value, 8); }
 }
 
+/** An address of a port (ibv_gid_entry). */
+export class GidEntry extends Memory {
+  static readonly SIZE: i32 = 32;
+
+  constructor(count: i32 = 1) {
+    super(new StaticArray<u8>(count * 32), 32);
+  }
+
+  at(index: i32): GidEntry {
+    this.move(index);
+    return this;
+  }
+
+  /** in network byte order */
+  get gid(): usize { return this.pointer + 0; }
+
+  /** in the table of the port */
+  get gid_index(): u32 { return load<u32>(this.pointer, 16); }
+  set gid_index(value: u32) { store<u32>(this.pointer, value, 16); }
+
+  /** of the device */
+  get port_num(): u32 { return load<u32>(this.pointer, 20); }
+  set port_num(value: u32) { store<u32>(this.pointer, value, 20); }
+
+  /** a value of gid_type */
+  get gid_type(): u32 { return load<u32>(this.pointer, 24); }
+  set gid_type(value: u32) { store<u32>(this.pointer, value, 24); }
+
+  /** 0 */
+  get reserved(): u32 { return load<u32>(this.pointer, 28); }
+  set reserved(value: u32) { store<u32>(this.pointer, value, 28); }
+}
+
 /** One of the things that poll_set waits for (struct pollfd). */
 export class PollEntry extends Memory {
   static readonly SIZE: i32 = 16;
@@ -2251,7 +2299,10 @@ export class PollEntry extends Memory {
     return this;
   }
 
-  /** an event_channel, ep, cq, eventfd or stream; 0 with PRI the default device, else nothing */
+  /**
+   * an event_channel, ep, cq, eventfd, stream or device; 0 with PRI the default device, else
+   * nothing
+   */
   get handle(): u32 { return load<u32>(this.pointer, 0); }
   set handle(value: u32) { store<u32>(this.pointer, value, 0); }
 
@@ -2373,6 +2424,32 @@ export declare function stop_requested(): i32;
  */
 @external("rdma", "device_address")
 export declare function device_address(ep: Handle, address: usize): i32;
+
+/**
+ * Counts the devices (ibv_get_device_list(3)), for open_device. Returns how many there are, which
+ * may be none.
+ */
+@external("rdma", "get_device_list")
+export declare function get_device_list(): i32;
+
+/**
+ * Names a device (ibv_open_device(3)). Whatever takes an endpoint to say which device is meant
+ * takes this as well. query_device has its name. Returns the device's handle. ENODEV: there is no
+ * such device.
+ */
+@external("rdma", "open_device")
+export declare function open_device(index: u32): i32;
+
+/** Forgets the name of a device (ibv_close_device(3)). What was made on it stays. */
+@external("rdma", "close_device")
+export declare function close_device(device: Handle): i32;
+
+/**
+ * Writes an entry of a port's table of GIDs (ibv_query_gid_ex(3)). EINVAL: the device has no such
+ * port. ENODATA: the entry is empty. ENODEV: there is no device, or the endpoint is not on one.
+ */
+@external("rdma", "query_gid_ex")
+export declare function query_gid_ex(ep: Handle, port: u32, index: u32, entry: usize): i32;
 
 /**
  * Makes an event channel, on which endpoints report (rdma_create_event_channel(3)). Returns the
@@ -3042,13 +3119,14 @@ export declare function query_port(ep: Handle, port: u32, attr: usize): i32;
  * Waits until one of several things is there, and takes none of them (poll(2)). IN of an
  * event_channel: an event of any endpoint. IN of an ep: an event of it; of a synchronous one what
  * get_request or complete takes. IN of a cq: a completion; PRI of a cq: the event that req_notify
- * asked for. PRI of an ep, or of 0: an asynchronous event of its device, or of the default device,
- * for wait_async. IN of an eventfd: it is not 0; OUT: it can be added to. What is there is there
- * again at the next call, until it is taken. A guest that has to wait for something of its own as
- * well, or whose threads end each other's waits, adds an eventfd. Returns the number of entries
- * whose revents is not 0; 0 when the time is over. EINVAL: too many entries, or events that there
- * are not. ECANCELED: the guest was asked to stop. EMFILE: no descriptor is left to wait with. A
- * handle that names nothing, or nothing that can be waited for, is no error: its revents is NVAL.
+ * asked for. PRI of an ep, a device or 0: an asynchronous event of its device, of that, or of the
+ * default device, for wait_async. IN of an eventfd: it is not 0; OUT: it can be added to. What is
+ * there is there again at the next call, until it is taken. A guest that has to wait for something
+ * of its own as well, or whose threads end each other's waits, adds an eventfd. Returns the number
+ * of entries whose revents is not 0; 0 when the time is over. EINVAL: too many entries, or events
+ * that there are not. ECANCELED: the guest was asked to stop. EMFILE: no descriptor is left to wait
+ * with. A handle that names nothing, or nothing that can be waited for, is no error: its revents is
+ * NVAL.
  */
 @external("rdma", "poll_set")
 export declare function poll_set(entries: usize, count: u32, timeout_ns: i64): i32;

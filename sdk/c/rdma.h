@@ -26,7 +26,7 @@ typedef uint32_t rdmarun_handle;
 #define RDMARUN_ADDRESS(pointer) ((uint64_t)(uintptr_t)(pointer))
 
 #define RDMARUN_ABI_VERSION 0x10005 /* major << 16 | minor */
-#define RDMARUN_ABI_HASH 0x32dc5571u
+#define RDMARUN_ABI_HASH 0xd5d9c7b3u
 
 /* Port spaces. */
 enum rdmarun_port_space {
@@ -324,6 +324,13 @@ enum rdmarun_poll_events {
 /* How an eventfd is read (eventfd(2)). */
 enum rdmarun_eventfd_flags {
 	RDMARUN_EFD_SEMAPHORE = 1,
+};
+
+/* What a GID is of (enum ibv_gid_type). */
+enum rdmarun_gid_type {
+	RDMARUN_GID_TYPE_IB = 0,
+	RDMARUN_GID_TYPE_ROCE_V1 = 1,
+	RDMARUN_GID_TYPE_ROCE_V2 = 2,
 };
 
 /* What a negative result means: Linux's numbers, negated. */
@@ -918,9 +925,25 @@ struct rdmarun_timestamp {
 	uint64_t wallclock;
 };
 
+/* An address of a port (ibv_gid_entry). */
+struct rdmarun_gid_entry {
+	/* in network byte order */
+	uint8_t gid[16];
+	/* in the table of the port */
+	uint32_t gid_index;
+	/* of the device */
+	uint32_t port_num;
+	/* enum rdmarun_gid_type */
+	uint32_t gid_type;
+	/* 0 */
+	uint32_t reserved;
+};
+
 /* One of the things that poll_set waits for (struct pollfd). */
 struct rdmarun_poll_entry {
-	/* an event_channel, ep, cq, eventfd or stream; 0 with PRI the default device, else nothing */
+	/*
+	 * an event_channel, ep, cq, eventfd, stream or device; 0 with PRI the default device, else nothing
+	 */
 	rdmarun_handle handle;
 	/* enum rdmarun_poll_events; what to look for: IN, PRI, OUT */
 	uint32_t events;
@@ -1231,6 +1254,13 @@ RDMARUN_ASSERT(sizeof(struct rdmarun_timestamp) == 16, "size of timestamp");
 RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_timestamp) == 8, "alignment of timestamp");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_timestamp, raw) == 0, "offset of timestamp.raw");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_timestamp, wallclock) == 8, "offset of timestamp.wallclock");
+RDMARUN_ASSERT(sizeof(struct rdmarun_gid_entry) == 32, "size of gid_entry");
+RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_gid_entry) == 4, "alignment of gid_entry");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_gid_entry, gid) == 0, "offset of gid_entry.gid");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_gid_entry, gid_index) == 16, "offset of gid_entry.gid_index");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_gid_entry, port_num) == 20, "offset of gid_entry.port_num");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_gid_entry, gid_type) == 24, "offset of gid_entry.gid_type");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_gid_entry, reserved) == 28, "offset of gid_entry.reserved");
 RDMARUN_ASSERT(sizeof(struct rdmarun_poll_entry) == 16, "size of poll_entry");
 RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_poll_entry) == 4, "alignment of poll_entry");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_poll_entry, handle) == 0, "offset of poll_entry.handle");
@@ -1314,6 +1344,32 @@ int32_t rdmarun_stop_requested(void);
  */
 RDMARUN_IMPORT(device_address)
 int32_t rdmarun_device_address(rdmarun_handle ep, struct rdmarun_address *address);
+
+/*
+ * Counts the devices (ibv_get_device_list(3)), for open_device. Returns how many there are, which
+ * may be none.
+ */
+RDMARUN_IMPORT(get_device_list)
+int32_t rdmarun_get_device_list(void);
+
+/*
+ * Names a device (ibv_open_device(3)). Whatever takes an endpoint to say which device is meant
+ * takes this as well. query_device has its name. Returns the device's handle. ENODEV: there is no
+ * such device.
+ */
+RDMARUN_IMPORT(open_device)
+int32_t rdmarun_open_device(uint32_t index);
+
+/* Forgets the name of a device (ibv_close_device(3)). What was made on it stays. */
+RDMARUN_IMPORT(close_device)
+int32_t rdmarun_close_device(rdmarun_handle device);
+
+/*
+ * Writes an entry of a port's table of GIDs (ibv_query_gid_ex(3)). EINVAL: the device has no such
+ * port. ENODATA: the entry is empty. ENODEV: there is no device, or the endpoint is not on one.
+ */
+RDMARUN_IMPORT(query_gid_ex)
+int32_t rdmarun_query_gid_ex(rdmarun_handle ep, uint32_t port, uint32_t index, struct rdmarun_gid_entry *entry);
 
 /*
  * Makes an event channel, on which endpoints report (rdma_create_event_channel(3)). Returns the
@@ -1981,13 +2037,14 @@ int32_t rdmarun_query_port(rdmarun_handle ep, uint32_t port, struct rdmarun_port
  * Waits until one of several things is there, and takes none of them (poll(2)). IN of an
  * event_channel: an event of any endpoint. IN of an ep: an event of it; of a synchronous one what
  * get_request or complete takes. IN of a cq: a completion; PRI of a cq: the event that req_notify
- * asked for. PRI of an ep, or of 0: an asynchronous event of its device, or of the default device,
- * for wait_async. IN of an eventfd: it is not 0; OUT: it can be added to. What is there is there
- * again at the next call, until it is taken. A guest that has to wait for something of its own as
- * well, or whose threads end each other's waits, adds an eventfd. Returns the number of entries
- * whose revents is not 0; 0 when the time is over. EINVAL: too many entries, or events that there
- * are not. ECANCELED: the guest was asked to stop. EMFILE: no descriptor is left to wait with. A
- * handle that names nothing, or nothing that can be waited for, is no error: its revents is NVAL.
+ * asked for. PRI of an ep, a device or 0: an asynchronous event of its device, of that, or of the
+ * default device, for wait_async. IN of an eventfd: it is not 0; OUT: it can be added to. What is
+ * there is there again at the next call, until it is taken. A guest that has to wait for something
+ * of its own as well, or whose threads end each other's waits, adds an eventfd. Returns the number
+ * of entries whose revents is not 0; 0 when the time is over. EINVAL: too many entries, or events
+ * that there are not. ECANCELED: the guest was asked to stop. EMFILE: no descriptor is left to wait
+ * with. A handle that names nothing, or nothing that can be waited for, is no error: its revents is
+ * NVAL.
  */
 RDMARUN_IMPORT(poll_set)
 int32_t rdmarun_poll_set(struct rdmarun_poll_entry *entries, uint32_t count, int64_t timeout_ns);

@@ -8,7 +8,7 @@ import "structs"
 const ABIVersion = 0x10005
 
 // ABIHash changes with every function, struct and constant of the ABI.
-const ABIHash = 0x32dc5571
+const ABIHash = 0xd5d9c7b3
 
 // Handle names an object of this guest's to the host.  0 is none.
 type Handle uint32
@@ -835,6 +835,27 @@ func (v EventFDFlags) String() string {
 	})
 }
 
+// GIDType: what a GID is of (enum ibv_gid_type).
+type GIDType uint32
+
+const (
+	GIDTypeIB     GIDType = 0
+	GIDTypeRoceV1 GIDType = 1
+	GIDTypeRoceV2 GIDType = 2
+)
+
+func (v GIDType) String() string {
+	switch v {
+	case 0:
+		return "IB"
+	case 1:
+		return "ROCE_V1"
+	case 2:
+		return "ROCE_V2"
+	}
+	return unnamed("gid_type", uint32(v))
+}
+
 // Errno: what a negative result means: Linux's numbers, negated.
 type Errno uint32
 
@@ -1310,10 +1331,20 @@ type Timestamp struct {
 	Wallclock uint64 // nanoseconds since 1970; with COMPLETION_TIMESTAMP_WALLCLOCK
 }
 
+// GIDEntry: An address of a port (ibv_gid_entry).
+type GIDEntry struct {
+	_     structs.HostLayout
+	GID   [16]uint8 // in network byte order
+	Index uint32    // in the table of the port
+	Port  uint32    // of the device
+	Type  GIDType
+	_     uint32
+}
+
 // PollEntry: One of the things that poll_set waits for (struct pollfd).
 type PollEntry struct {
 	_       structs.HostLayout
-	Handle  Handle     // an event_channel, ep, cq, eventfd or stream; 0 with PRI the default device, else nothing
+	Handle  Handle     // an event_channel, ep, cq, eventfd, stream or device; 0 with PRI the default device, else nothing
 	Events  PollEvents // what to look for: IN, PRI, OUT
 	Revents PollEvents // what is there: of events, and ERR, HUP, NVAL unasked
 	_       uint32

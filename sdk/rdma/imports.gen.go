@@ -75,6 +75,31 @@ func abiStopRequested() int32
 //go:noescape
 func abiDeviceAddress(ep Handle, address *Address) int32
 
+// abiGetDeviceList: Counts the devices (ibv_get_device_list(3)), for open_device.
+//
+//go:wasmimport rdma get_device_list
+//go:noescape
+func abiGetDeviceList() int32
+
+// abiOpenDevice: Names a device (ibv_open_device(3)). Whatever takes an endpoint to say which
+// device is meant takes this as well. query_device has its name.
+//
+//go:wasmimport rdma open_device
+//go:noescape
+func abiOpenDevice(index uint32) int32
+
+// abiCloseDevice: Forgets the name of a device (ibv_close_device(3)). What was made on it stays.
+//
+//go:wasmimport rdma close_device
+//go:noescape
+func abiCloseDevice(device Handle) int32
+
+// abiQueryGIDEx: Writes an entry of a port's table of GIDs (ibv_query_gid_ex(3)).
+//
+//go:wasmimport rdma query_gid_ex
+//go:noescape
+func abiQueryGIDEx(ep Handle, port uint32, index uint32, entry *GIDEntry) int32
+
 // abiCreateEventChannel: Makes an event channel, on which endpoints report
 // (rdma_create_event_channel(3)).
 //
@@ -702,10 +727,10 @@ func abiQueryPort(ep Handle, port uint32, attr *PortAttr) int32
 // abiPollSet: Waits until one of several things is there, and takes none of them (poll(2)). IN of
 // an event_channel: an event of any endpoint. IN of an ep: an event of it; of a synchronous one
 // what get_request or complete takes. IN of a cq: a completion; PRI of a cq: the event that
-// req_notify asked for. PRI of an ep, or of 0: an asynchronous event of its device, or of the
-// default device, for wait_async. IN of an eventfd: it is not 0; OUT: it can be added to. What is
-// there is there again at the next call, until it is taken. A guest that has to wait for something
-// of its own as well, or whose threads end each other's waits, adds an eventfd.
+// req_notify asked for. PRI of an ep, a device or 0: an asynchronous event of its device, of that,
+// or of the default device, for wait_async. IN of an eventfd: it is not 0; OUT: it can be added to.
+// What is there is there again at the next call, until it is taken. A guest that has to wait for
+// something of its own as well, or whose threads end each other's waits, adds an eventfd.
 //
 //go:wasmimport rdma poll_set
 //go:noescape

@@ -9,7 +9,7 @@ pub type Handle = u32;
 
 /// major << 16 | minor
 pub const ABI_VERSION: u32 = 0x10005;
-pub const ABI_HASH: u32 = 0x32dc5571;
+pub const ABI_HASH: u32 = 0xd5d9c7b3;
 
 // port_space: Port spaces.
 pub const PS_IPOIB: u32 = 2;
@@ -629,6 +629,21 @@ pub const EFD_SEMAPHORE: u32 = 1;
 pub fn eventfd_flags_name(value: u32) -> &'static str {
     match value {
         1 => "SEMAPHORE",
+        _ => "",
+    }
+}
+
+// gid_type: What a GID is of (enum ibv_gid_type).
+pub const GID_TYPE_IB: u32 = 0;
+pub const GID_TYPE_ROCE_V1: u32 = 1;
+pub const GID_TYPE_ROCE_V2: u32 = 2;
+
+/// The name of a value of gid_type, "" for one that has none.
+pub fn gid_type_name(value: u32) -> &'static str {
+    match value {
+        0 => "IB",
+        1 => "ROCE_V1",
+        2 => "ROCE_V2",
         _ => "",
     }
 }
@@ -1530,11 +1545,38 @@ impl Default for Timestamp {
     }
 }
 
+/// An address of a port (ibv_gid_entry).
+#[derive(Clone, Copy)]
+#[repr(C, align(4))]
+pub struct GidEntry {
+    /// in network byte order
+    pub gid: [u8; 16],
+    /// in the table of the port
+    pub gid_index: u32,
+    /// of the device
+    pub port_num: u32,
+    /// a value of gid_type
+    pub gid_type: u32,
+    /// 0
+    pub reserved: u32,
+}
+
+const _: () = assert!(core::mem::size_of::<GidEntry>() == 32);
+
+impl Default for GidEntry {
+    /// All of it 0.
+    fn default() -> Self {
+        // All fields are integers.
+        unsafe { core::mem::zeroed() }
+    }
+}
+
 /// One of the things that poll_set waits for (struct pollfd).
 #[derive(Clone, Copy)]
 #[repr(C, align(4))]
 pub struct PollEntry {
-    /// an event_channel, ep, cq, eventfd or stream; 0 with PRI the default device, else nothing
+    /// an event_channel, ep, cq, eventfd, stream or device; 0 with PRI the default device, else
+    /// nothing
     pub handle: Handle,
     /// a value of poll_events; what to look for: IN, PRI, OUT
     pub events: u32,
@@ -1627,6 +1669,23 @@ extern "C" {
     /// there is no device, or the endpoint is not on one. EADDRNOTAVAIL: the device has no IP
     /// address.
     pub fn device_address(ep: Handle, address: *mut Address) -> i32;
+
+    /// Counts the devices (ibv_get_device_list(3)), for open_device. Returns how many there are,
+    /// which may be none.
+    pub fn get_device_list() -> i32;
+
+    /// Names a device (ibv_open_device(3)). Whatever takes an endpoint to say which device is meant
+    /// takes this as well. query_device has its name. Returns the device's handle. ENODEV: there is
+    /// no such device.
+    pub fn open_device(index: u32) -> i32;
+
+    /// Forgets the name of a device (ibv_close_device(3)). What was made on it stays.
+    pub fn close_device(device: Handle) -> i32;
+
+    /// Writes an entry of a port's table of GIDs (ibv_query_gid_ex(3)). EINVAL: the device has no
+    /// such port. ENODATA: the entry is empty. ENODEV: there is no device, or the endpoint is not
+    /// on one.
+    pub fn query_gid_ex(ep: Handle, port: u32, index: u32, entry: *mut GidEntry) -> i32;
 
     /// Makes an event channel, on which endpoints report (rdma_create_event_channel(3)). Returns
     /// the event channel's handle. ENODEV: the provider has no device.
@@ -2054,14 +2113,14 @@ extern "C" {
     /// Waits until one of several things is there, and takes none of them (poll(2)). IN of an
     /// event_channel: an event of any endpoint. IN of an ep: an event of it; of a synchronous one
     /// what get_request or complete takes. IN of a cq: a completion; PRI of a cq: the event that
-    /// req_notify asked for. PRI of an ep, or of 0: an asynchronous event of its device, or of the
-    /// default device, for wait_async. IN of an eventfd: it is not 0; OUT: it can be added to. What
-    /// is there is there again at the next call, until it is taken. A guest that has to wait for
-    /// something of its own as well, or whose threads end each other's waits, adds an eventfd.
-    /// Returns the number of entries whose revents is not 0; 0 when the time is over. EINVAL: too
-    /// many entries, or events that there are not. ECANCELED: the guest was asked to stop. EMFILE:
-    /// no descriptor is left to wait with. A handle that names nothing, or nothing that can be
-    /// waited for, is no error: its revents is NVAL.
+    /// req_notify asked for. PRI of an ep, a device or 0: an asynchronous event of its device, of
+    /// that, or of the default device, for wait_async. IN of an eventfd: it is not 0; OUT: it can
+    /// be added to. What is there is there again at the next call, until it is taken. A guest that
+    /// has to wait for something of its own as well, or whose threads end each other's waits, adds
+    /// an eventfd. Returns the number of entries whose revents is not 0; 0 when the time is over.
+    /// EINVAL: too many entries, or events that there are not. ECANCELED: the guest was asked to
+    /// stop. EMFILE: no descriptor is left to wait with. A handle that names nothing, or nothing
+    /// that can be waited for, is no error: its revents is NVAL.
     pub fn poll_set(entries: *mut PollEntry, count: u32, timeout_ns: i64) -> i32;
 
     /// Makes a counter that poll_set looks at (eventfd(2)): how one thread of a guest that has
