@@ -73,6 +73,7 @@ func measureGuests(ctx context.Context, p paths, all figures) (err error) {
 		all[figure] = median(values)
 	}
 	all["guest-send-64B-more"] = 1e3 * (all["guest-send-64B-one-way"] - all["send-64B-one-way"])
+	all["guest-empty-poll-more"] = all["guest-empty-poll"] - all["guest-call"]
 	return nil
 }
 
