@@ -45,12 +45,6 @@ static int follows(const struct function *function, int at)
 	return 0;
 }
 
-static const char *describe(const struct call *c, const struct param *param, char *what, size_t size)
-{
-	snprintf(what, size, "%s: %s", c->function->name, param->name);
-	return what;
-}
-
 /* A timeout is no longer than the script may run, so that what waits ends in the script. */
 static uint64_t bounded(struct call *c, int64_t timeout)
 {
@@ -69,16 +63,16 @@ static int take_number(struct call *c, int at)
 {
 	const struct param *param = &c->function->params[at];
 	JSValueConst value = next(c);
-	int waits = !strcmp(param->name, "timeout_ns");
-	char what[96];
+	struct place place = {c->function->name, param->name};
+	int waits = param->type == WIDE && !strcmp(param->name, "timeout_ns");
 	uint64_t number;
 
-	if (number_from(c->ctx, value, describe(c, param, what, sizeof(what)), param->names, &number))
+	if (number_from(c->ctx, value, place, param->names, &number))
 		return -1;
 	if (waits)
 		number = bounded(c, is_none(value) ? -1 : (int64_t)number);
 	if (param->type == PLAIN && number > UINT32_MAX) {
-		JS_ThrowRangeError(c->ctx, "%s: the number does not fit", what);
+		JS_ThrowRangeError(c->ctx, "%s.%s: the number does not fit", place.of, place.name);
 		return -1;
 	}
 	c->arguments[at] = number;
@@ -91,17 +85,17 @@ static int take_handle(struct call *c, int at)
 	const struct param *param = &c->function->params[at];
 	JSValueConst value = next(c);
 	JSValue handle = JS_DupValue(c->ctx, value);
-	char what[96];
+	struct place place = {c->function->name, param->name};
 	int failed;
 
 	if (JS_IsObject(value)) {
 		JS_FreeValue(c->ctx, handle);
 		handle = JS_GetPropertyStr(c->ctx, value, "handle");
 	}
-	failed = JS_IsException(handle) || number_from(c->ctx, handle, describe(c, param, what, sizeof(what)), NULL, &c->arguments[at]);
+	failed = JS_IsException(handle) || number_from(c->ctx, handle, place, NULL, &c->arguments[at]);
 	JS_FreeValue(c->ctx, handle);
 	if (!failed && c->arguments[at] > UINT32_MAX) {
-		JS_ThrowRangeError(c->ctx, "%s: no handle is as great", what);
+		JS_ThrowRangeError(c->ctx, "%s.%s: no handle is as great", place.of, place.name);
 		return -1;
 	}
 	return failed ? -1 : 0;

@@ -17,7 +17,7 @@ static const struct value *constant(const struct names *names, const char *name)
 	return NULL;
 }
 
-static int named(JSContext *ctx, JSValueConst value, const char *what, const struct names *names, uint64_t *number)
+static int named(JSContext *ctx, JSValueConst value, struct place at, const struct names *names, uint64_t *number)
 {
 	const char *name = JS_ToCString(ctx, value);
 	const struct value *found = name ? constant(names, name) : NULL;
@@ -25,13 +25,13 @@ static int named(JSContext *ctx, JSValueConst value, const char *what, const str
 	if (found)
 		*number = found->number;
 	else if (name)
-		JS_ThrowTypeError(ctx, "%s: \"%s\" is no value of %s", what, name, names->name);
+		JS_ThrowTypeError(ctx, "%s.%s: \"%s\" is no value of %s", at.of, at.name, name, names->name);
 	JS_FreeCString(ctx, name);
 	return found ? 0 : -1;
 }
 
 /* The sum of a list of flags. */
-static int flags_from(JSContext *ctx, JSValueConst list, const char *what, const struct names *names, uint64_t *number)
+static int flags_from(JSContext *ctx, JSValueConst list, struct place at, const struct names *names, uint64_t *number)
 {
 	JSValue count = JS_GetPropertyStr(ctx, list, "length");
 	uint64_t sum = 0, each;
@@ -42,7 +42,7 @@ static int flags_from(JSContext *ctx, JSValueConst list, const char *what, const
 	for (int64_t i = 0; !failed && i < length; i++) {
 		JSValue item = JS_GetPropertyUint32(ctx, list, (uint32_t)i);
 
-		failed = JS_IsException(item) || number_from(ctx, item, what, names, &each);
+		failed = JS_IsException(item) || number_from(ctx, item, at, names, &each);
 		JS_FreeValue(ctx, item);
 		sum |= failed ? 0 : each;
 	}
@@ -50,7 +50,7 @@ static int flags_from(JSContext *ctx, JSValueConst list, const char *what, const
 	return failed ? -1 : 0;
 }
 
-int number_from(JSContext *ctx, JSValueConst value, const char *what, const struct names *names, uint64_t *number)
+int number_from(JSContext *ctx, JSValueConst value, struct place at, const struct names *names, uint64_t *number)
 {
 	double real;
 	int64_t whole;
@@ -60,9 +60,9 @@ int number_from(JSContext *ctx, JSValueConst value, const char *what, const stru
 		return 0;
 	}
 	if (JS_IsString(value) && names)
-		return named(ctx, value, what, names, number);
+		return named(ctx, value, at, names, number);
 	if (JS_IsArray(ctx, value) && names)
-		return flags_from(ctx, value, what, names, number);
+		return flags_from(ctx, value, at, names, number);
 	if (JS_IsBool(value)) {
 		*number = (uint64_t)JS_ToBool(ctx, value);
 		return 0;
@@ -71,7 +71,7 @@ int number_from(JSContext *ctx, JSValueConst value, const char *what, const stru
 		if (JS_ToFloat64(ctx, &real, value))
 			return -1;
 		if (!(fabs(real) <= 9007199254740991.0) || real != floor(real)) {
-			JS_ThrowTypeError(ctx, "%s: %g is no whole number; one beyond 2**53 is a BigInt", what, real);
+			JS_ThrowTypeError(ctx, "%s.%s: %g is no whole number; one beyond 2**53 is a BigInt", at.of, at.name, real);
 			return -1;
 		}
 		*number = (uint64_t)(int64_t)real;
@@ -83,7 +83,8 @@ int number_from(JSContext *ctx, JSValueConst value, const char *what, const stru
 		*number = (uint64_t)whole;
 		return 0;
 	}
-	JS_ThrowTypeError(ctx, names ? "%s is no number, and no name of %s" : "%s is no number", what, names ? names->name : "");
+	JS_ThrowTypeError(ctx, names ? "%s.%s is no number, and no name of %s" : "%s.%s is no number", at.of, at.name,
+			  names ? names->name : "");
 	return -1;
 }
 
@@ -216,18 +217,17 @@ static int array_from(JSContext *ctx, const struct shape *shape, const struct fi
 
 static int field_from(JSContext *ctx, const struct shape *shape, const struct field *field, JSValueConst value, uint8_t *to)
 {
-	char what[128];
+	struct place at = {shape->name, field->name};
 	uint64_t number;
 
 	if (field->type == STRUCT)
 		return struct_from(ctx, field->shape, value, to + field->offset);
 	if (field->count)
 		return array_from(ctx, shape, field, value, to);
-	snprintf(what, sizeof(what), "%s.%s", shape->name, field->name);
-	if (number_from(ctx, value, what, field->names, &number))
+	if (number_from(ctx, value, at, field->names, &number))
 		return -1;
 	if (!fits(field, number)) {
-		JS_ThrowRangeError(ctx, "%s: the number does not fit", what);
+		JS_ThrowRangeError(ctx, "%s.%s: the number does not fit", at.of, at.name);
 		return -1;
 	}
 	store(field, to, number);

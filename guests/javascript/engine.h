@@ -9,8 +9,13 @@
 extern uint64_t deadline;
 uint64_t now_ns(void);
 
+/* Whose number it is, for messages: a function and its parameter, or a struct and its field. */
+struct place {
+	const char *of, *name;
+};
+
 /* A value from a script: a number, the name of a constant, a list of flags.  -1 with an exception. */
-int number_from(JSContext *ctx, JSValueConst value, const char *what, const struct names *names, uint64_t *number);
+int number_from(JSContext *ctx, JSValueConst value, struct place at, const struct names *names, uint64_t *number);
 /* One for a script: small ones are Numbers, others BigInts. */
 JSValue number_to(JSContext *ctx, uint64_t number);
 

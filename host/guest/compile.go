@@ -321,10 +321,10 @@ func (e *ABIError) Error() string {
 func (e *ABIError) remedy() string {
 	for _, missing := range e.Missing {
 		if missing.Module == hostfuncs.ModuleName {
-			return "use a newer rdmarun, or build the guest with the SDK of this one (rdmarun sdk go|c DIR)"
+			return "use a newer rdmarun, or build the guest with the SDK of this one (rdmarun sdk LANGUAGE DIR)"
 		}
 	}
-	return "build the guest for WASI preview 1 (Go: GOOS=wasip1; C: --target=wasm32-wasi) with the SDK that \"rdmarun sdk go|c DIR\" writes"
+	return "build the guest for WASI preview 1 (Go: GOOS=wasip1; C: --target=wasm32-wasi) with the SDK that \"rdmarun sdk LANGUAGE DIR\" writes"
 }
 
 // checkImports compares the imports of a guest with what the host has, before anything is compiled.
