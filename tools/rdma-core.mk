@@ -2,7 +2,8 @@
 
 RDMA_CORE          := build/rdma-core/source
 RDMA_CORE_CM       := ucmatose rping udaddy mckey
-RDMA_CORE_PROGRAMS := rdma_server rdma_client $(RDMA_CORE_CM)
+RDMA_CORE_VERBS    := rc_pingpong ud_pingpong srq_pingpong
+RDMA_CORE_PROGRAMS := rdma_server rdma_client $(RDMA_CORE_CM) $(RDMA_CORE_VERBS)
 RDMA_CORE_MODULES  := $(RDMA_CORE_PROGRAMS:%=build/rdma-core/%.wasm)
 # Of one name each, with few exceptions.
 ucmatose_SOURCE    := cmatose
@@ -27,3 +28,10 @@ build/rdma-core/rdma_%.wasm:
 $(RDMA_CORE_CM:%=build/rdma-core/%.wasm): build/rdma-core/%.wasm:
 	@echo "building $@"
 	$(Q)sdk/librdmacm/build $@ $(addprefix $(RDMA_CORE)/librdmacm/examples/,$(or $($*_SOURCE),$*).c common.c)
+
+# What rdma-core's configuration finds of the compiler; the file itself it would write.
+$(RDMA_CORE_VERBS:%=build/rdma-core/%.wasm): build/rdma-core/%.wasm:
+	@echo "building $@"
+	$(Q)mkdir -p build/rdma-core/include && touch build/rdma-core/include/config.h
+	$(Q)sdk/librdmacm/build $@ $(RDMA_CORE)/libibverbs/examples/$*.c $(RDMA_CORE)/libibverbs/examples/pingpong.c -- \
+		-I$(RDMA_CORE) -Ibuild/rdma-core/include -DHAVE_TYPEOF=1 -DHAVE_STATEMENT_EXPR=1 -DHAVE_BUILTIN_TYPES_COMPATIBLE_P=1

@@ -50,6 +50,7 @@ func TestProgramsOfRdmaCore(t *testing.T) {
 	for _, want := range []string{
 		"rdma_client | rdma_client: end 0",
 		"ucmatose_client | migrating to new event channel",
+		"srq_client | 500 iters in",
 		"udaddy_client | data transfers complete",
 	} {
 		if !strings.Contains(text.String(), want) {

@@ -1,4 +1,5 @@
 /* Addresses, to and from the host, and the names of hosts and services. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 
 /* Linux's numbers, which the host has; WASI's are others. */
 enum { LINUX_INET = 2, LINUX_INET6 = 10 };
+enum { ROLES = 64, ROLE_NAME = 128 };
 static const int64_t patience = 10000000000; /* for name servers, in nanoseconds */
 
 void address_to_host(struct rdmarun_address *to, const struct sockaddr *from)
@@ -136,20 +138,66 @@ int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_ad
 
 void rdma_freeaddrinfo(struct rdma_addrinfo *res) { free(res); }
 
+/* Role n of this table has the address 0.0.0.n, which is nobody's. */
+static char roles[ROLES][ROLE_NAME];
+
+const char *role_of(const struct rdmarun_address *address)
+{
+	static const uint8_t nobody[3];
+	unsigned n = address->ip[3];
+
+	return address->family == LINUX_INET && !memcmp(address->ip, nobody, 3) && n && n < ROLES && roles[n][0] ? roles[n] : NULL;
+}
+
+static bool find_role(struct rdmarun_address *address, const char *name, const char *service)
+{
+	for (uint8_t i = 1; i < ROLES && strlen(name) < ROLE_NAME; i++) {
+		if (!roles[i][0])
+			strcpy(roles[i], name);
+		if (!strcmp(roles[i], name)) {
+			*address = (struct rdmarun_address){
+				.family = LINUX_INET, .port = service ? (uint16_t)atoi(service) : 0, .ip = {0, 0, 0, i}};
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool is_number(const char *node)
+{
+	struct in6_addr address;
+
+	return inet_pton(AF_INET, node, &address) == 1 || inet_pton(AF_INET6, node, &address) == 1;
+}
+
 struct found {
 	struct addrinfo base;
 	struct sockaddr_storage address;
 };
 
-/* A socket's address is one that the connection manager knows. */
+/* For a socket a name is a role's; else an address is one that the connection manager knows. */
 int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **res)
 {
 	struct rdma_addrinfo asked = {.ai_port_space = RDMA_PS_TCP, .ai_flags = RAI_NOROUTE}, *answer;
 	bool passive = !node || (hints && hints->ai_flags & AI_PASSIVE);
 	const struct sockaddr *address;
+	struct rdmarun_address role;
 	struct found *found;
 	int error;
 
+	if (!passive && hints && hints->ai_socktype == SOCK_STREAM && !is_number(node)) {
+		found = calloc(1, sizeof(*found));
+		if (!found || !find_role(&role, node, service)) {
+			free(found);
+			return EAI_NONAME;
+		}
+		found->base.ai_family = AF_INET;
+		found->base.ai_socktype = SOCK_STREAM;
+		found->base.ai_addrlen = address_from_host((void *)&found->address, &role);
+		found->base.ai_addr = (void *)&found->address;
+		*res = &found->base;
+		return 0;
+	}
 	if (passive)
 		asked.ai_flags |= RAI_PASSIVE;
 	if (hints && hints->ai_flags & AI_NUMERICHOST)

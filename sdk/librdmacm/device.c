@@ -1,6 +1,5 @@
 /* The device: the role's, the one that a guest has.  Its functions are found where rdma-core's inline functions look. */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include "internal.h"
@@ -184,23 +183,17 @@ struct ibv_context **rdma_get_devices(int *count)
 
 void rdma_free_devices(struct ibv_context **list) { free(list); }
 
-/* Of RoCE: the address of the device, an IPv4 one mapped into IPv6. */
 int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
 {
-	struct rdmarun_address address;
-	int32_t result = rdmarun_device_address(0, &address);
+	struct rdmarun_gid_entry entry;
+	int32_t result = rdmarun_query_gid_ex(0, port, (uint32_t)index, &entry);
 
-	(void)context, (void)port, (void)index;
-	if (result < 0)
-		return cm_result(result);
-	if (address.family == 2) {
+	(void)context;
+	if (result >= 0)
+		memcpy(gid->raw, entry.gid, sizeof(gid->raw));
+	else if (result == -RDMARUN_ENODATA) /* an empty entry is no error of this function's */
 		memset(gid, 0, sizeof(*gid));
-		gid->raw[10] = gid->raw[11] = 0xff;
-		memcpy(gid->raw + 12, address.ip, 4);
-	} else {
-		memcpy(gid->raw, address.ip, 16);
-	}
-	return 0;
+	return result == -RDMARUN_ENODATA ? 0 : cm_result(result);
 }
 
 int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)

@@ -78,6 +78,8 @@ void free_descriptor(int fd);
 void address_to_host(struct rdmarun_address *to, const struct sockaddr *from);
 /* Returns its length, 0 for none. */
 socklen_t address_from_host(struct sockaddr *to, const struct rdmarun_address *from);
+/* Whose the address is that getaddrinfo gave to a role's name; NULL: no role's. */
+const char *role_of(const struct rdmarun_address *address);
 
 /* ---- cm: channels.c, ids.c, connections.c ---- */
 

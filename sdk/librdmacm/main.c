@@ -1,5 +1,7 @@
 /* The program's main, which the build renames, runs on a thread of its own if the program makes others. */
+#include <malloc.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include "internal.h"
 
 int rdmarun_program(int argc, char **argv);
@@ -14,3 +16,6 @@ int main(int argc, char **argv)
 		return run_with_threads(rdmarun_program, argc, argv);
 	return rdmarun_program(argc, argv);
 }
+
+/* wasi-libc declares it, and has it not. */
+void *memalign(size_t alignment, size_t size) { return aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment); }
