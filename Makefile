@@ -130,7 +130,7 @@ sanitize-guests: $(if $(filter fuzz-abi,$(MAKECMDGOALS)),fuzz-abi)
 	$(Q)$(GO) test -asan -timeout 10m -run '^TestRandomGuests$$' ./host/guest -random.time 20s
 
 .PHONY: bench
-bench: bin/rdmarun $(CORE_BENCHES) guests javascript ## speed: every row in one run, with ratios
+bench: bin/rdmarun $(CORE_BENCHES) guests javascript rdma-core ## speed: every row in one run, with ratios
 	$(Q)$(GO) run ./internal/bench
 
 .PHONY: bench-peers

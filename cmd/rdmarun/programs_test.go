@@ -314,3 +314,36 @@ func TestRsocketPrograms(t *testing.T) {
 		}
 	}
 }
+
+// A program whose source was compiled to a guest and the distribution's own, under "rdmarun exec", are each other's peers.
+func TestGuestOfAProgramAndTheProgram(t *testing.T) {
+	var fabrics fabrics
+	for _, c := range []struct {
+		native, guest string
+	}{
+		{native: "rdma_server", guest: "rdma_client"},
+		{native: "ucmatose", guest: "ucmatose"},
+	} {
+		t.Run(c.guest, func(t *testing.T) {
+			module := "../../build/rdma-core/" + c.guest + ".wasm"
+			if _, err := os.Stat(module); err != nil {
+				t.Skipf("%v (make rdma-core)", err)
+			}
+			fabric := fabrics.name()
+			server := startProgram(t, fabric, c.native)
+			// Who comes before it listens is refused, and comes again.
+			var said []byte
+			for end := time.Now().Add(programPatience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+				command := exec.Command(os.Args[0], "run", "--link", "udp", "--fabric", fabric, "../../guests/librdmacm/native.yaml",
+					"-p", "program="+c.guest)
+				command.Env = append(os.Environ(), runAsRdmarun+"=1")
+				var err error
+				if said, err = command.CombinedOutput(); err == nil {
+					server.succeed(t)
+					return
+				}
+			}
+			t.Fatalf("the guest never ended well:\n%s\n%s", said, server.output.String())
+		})
+	}
+}

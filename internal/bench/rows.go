@@ -47,6 +47,7 @@ var rows = []row{
 	{title: "cached start to end of a guest in C", figure: "start-c", unit: "ms", mark: 5},
 	{title: "the same in Go", figure: "start-go", unit: "ms", mark: 60},
 	{title: "the same, a script", figure: "start-script", unit: "ms", mark: 60},
+	{title: "rping -C 1000 -S 1000 as guests, beside the same under exec", figure: "rping-as-guests", unit: "s", beside: "rping-native", mark: 2},
 	{title: "rdmarun run rping.yaml, wall", figure: "run-wall", unit: "ms", mark: 50},
 	{title: "rdmarun run rping.yaml, peak memory", figure: "run-peak", unit: "MiB", mark: 64},
 	{title: "validate 1,000 files of 60 lines", figure: "validate-1000", unit: "s", mark: 2},
