@@ -11,6 +11,7 @@ ucmatose_SOURCE    := cmatose
 # What cannot be fetched is not built, and the tests of it say so; where continuous integration runs it has to be there.
 .PHONY: rdma-core
 rdma-core: | setup-test ## build rdma-core's own programs as guests
+	$(Q)$(MAKE) --no-print-directory build/rdma-core/threads.wasm
 	$(Q)if tools/fetch-rdma-core $(RDMA_CORE); then $(MAKE) --no-print-directory $(RDMA_CORE_MODULES); else test -z "$$CI"; fi
 
 build/rdma-core/librdmacm.a: $(wildcard sdk/librdmacm/*.[chs] sdk/librdmacm/include/*.h sdk/librdmacm/include/*/*.h) sdk/librdmacm/build sdk/c/rdma.h
@@ -18,8 +19,12 @@ build/rdma-core/librdmacm.a: $(wildcard sdk/librdmacm/*.[chs] sdk/librdmacm/incl
 	@mkdir -p $(@D)
 	$(Q)sdk/librdmacm/build $@
 
-$(RDMA_CORE_MODULES): export LIBRDMACM = build/rdma-core/librdmacm.a
+$(RDMA_CORE_MODULES) build/rdma-core/threads.wasm: export LIBRDMACM = build/rdma-core/librdmacm.a
 $(RDMA_CORE_MODULES): build/rdma-core/librdmacm.a tools/fetch-rdma-core
+
+build/rdma-core/threads.wasm: guests/librdmacm/threads.c build/rdma-core/librdmacm.a
+	@echo "building $@"
+	$(Q)sdk/librdmacm/build $@ $<
 
 build/rdma-core/rdma_%.wasm:
 	@echo "building $@"

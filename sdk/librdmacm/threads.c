@@ -36,11 +36,21 @@ struct thread {
 	struct thread *next;
 };
 static struct thread *threads, *current;
+static uint32_t home; /* the scheduler's own stack */
 
 __attribute__((noreturn)) static void die(const char *why)
 {
 	fprintf(stderr, "librdmacm: %s\n", why);
 	abort();
+}
+
+/* Looked at whenever a thread waits, and when it ends. */
+static void check_stack(const struct thread *thread)
+{
+	if (*thread->mark == MARK && (thread->done || stack_pointer() > (uint32_t)(uintptr_t)thread->mark))
+		return;
+	set_stack_pointer(home); /* what lies beyond the stack is not to be written to further */
+	die("a thread's stack has overflowed");
 }
 
 static struct thread *new_thread(void *(*run)(void *), void *argument, size_t stack)
@@ -99,8 +109,7 @@ __attribute__((noinline)) static void enter(struct thread *thread)
 /* Asyncify leaves alone what calls these functions of its: the bottom of every thread. */
 __attribute__((noinline)) static void resume(struct thread *thread)
 {
-	uint32_t home = stack_pointer();
-
+	home = stack_pointer();
 	current = thread;
 	set_stack_pointer(thread->sp);
 	if (thread->started) {
@@ -111,10 +120,9 @@ __attribute__((noinline)) static void resume(struct thread *thread)
 	enter(thread);
 	if (thread->wait)
 		asyncify_stop_unwind();
+	check_stack(thread);
 	set_stack_pointer(home);
 	current = NULL;
-	if (*thread->mark != MARK)
-		die("a thread's stack has overflowed");
 }
 
 static bool can_run(const struct thread *thread)
@@ -129,6 +137,8 @@ static bool can_run(const struct thread *thread)
 
 static bool any_can_run(void)
 {
+	if (current)
+		check_stack(current);
 	for (const struct thread *thread = threads; thread; thread = thread->next)
 		if (can_run(thread))
 			return true;

@@ -1,0 +1,161 @@
+/*
+ * What threads of sdk/librdmacm promise: they wait for each other, for time and for descriptors, end each other, and one
+ * whose stack overflows ends the guest ("overflow").
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CHECK(what)                                                                \
+	do {                                                                       \
+		if (!(what)) {                                                     \
+			printf("line %d: %s does not hold\n", __LINE__, #what);    \
+			exit(1);                                                   \
+		}                                                                  \
+	} while (0)
+
+enum { ROUNDS = 100, MANY = 50 };
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static sem_t ping, pong;
+static int turns, waiting, released, counter_fd;
+
+static void *answer(void *argument)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		sem_wait(&ping);
+		turns++;
+		sem_post(&pong);
+	}
+	return argument;
+}
+
+static void *wait_to_be_released(void *unused)
+{
+	pthread_mutex_lock(&mutex);
+	waiting++;
+	while (!released)
+		pthread_cond_wait(&changed, &mutex);
+	waiting--;
+	pthread_mutex_unlock(&mutex);
+	return unused;
+}
+
+static void *count_up(void *unused)
+{
+	uint64_t one = 1;
+
+	usleep(1000);
+	CHECK(write(counter_fd, &one, sizeof(one)) == sizeof(one));
+	pthread_exit(unused);
+}
+
+static void *wait_for_ever(void *unused)
+{
+	poll(NULL, 0, -1);
+	printf("a cancelled thread went on\n");
+	return unused;
+}
+
+static int deeper(volatile char *above)
+{
+	volatile char here[4096];
+
+	here[0] = above[0];
+	usleep(1);
+	return deeper(here) + here[0];
+}
+
+static void *overflow(void *unused)
+{
+	char first = 1;
+
+	printf("%d\n", deeper(&first));
+	return unused;
+}
+
+static void take_turns(void)
+{
+	pthread_t thread;
+	void *result;
+
+	sem_init(&ping, 0, 0);
+	sem_init(&pong, 0, 0);
+	CHECK(!pthread_create(&thread, NULL, answer, &turns));
+	for (int i = 0; i < ROUNDS; i++) {
+		sem_post(&ping);
+		sem_wait(&pong);
+		CHECK(turns == i + 1);
+	}
+	CHECK(!pthread_join(thread, &result) && result == &turns);
+	CHECK(sem_trywait(&pong) < 0 && errno == EAGAIN);
+}
+
+static void release_all(void)
+{
+	pthread_t threads[MANY];
+	struct timespec soon;
+
+	for (int i = 0; i < MANY; i++)
+		CHECK(!pthread_create(&threads[i], NULL, wait_to_be_released, NULL));
+	while (waiting < MANY)
+		sched_yield();
+	clock_gettime(CLOCK_REALTIME, &soon);
+	soon.tv_nsec += 1000000;
+	pthread_mutex_lock(&mutex);
+	CHECK(pthread_cond_timedwait(&changed, &mutex, &soon) == ETIMEDOUT);
+	released = 1;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&mutex);
+	for (int i = 0; i < MANY; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+	CHECK(!waiting);
+}
+
+static void poll_descriptors(void)
+{
+	struct pollfd fd = {.events = POLLIN};
+	pthread_t thread;
+	uint64_t value;
+
+	counter_fd = fd.fd = eventfd(0, EFD_NONBLOCK);
+	CHECK(counter_fd >= 0);
+	CHECK(poll(&fd, 1, 0) == 0 && poll(&fd, 1, 1) == 0);
+	CHECK(read(counter_fd, &value, sizeof(value)) < 0 && errno == EAGAIN);
+	CHECK(!pthread_create(&thread, NULL, count_up, NULL));
+	CHECK(poll(&fd, 1, -1) == 1 && fd.revents == POLLIN);
+	CHECK(read(counter_fd, &value, sizeof(value)) == sizeof(value) && value == 1);
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(!close(counter_fd));
+	CHECK(poll(&fd, 1, -1) == 1 && fd.revents == POLLNVAL);
+	CHECK(read(counter_fd, &value, sizeof(value)) < 0 && errno == EBADF);
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+	void *result;
+
+	if (argc > 1 && !strcmp(argv[1], "overflow")) {
+		CHECK(!pthread_create(&thread, NULL, overflow, NULL));
+		pthread_join(thread, NULL);
+		return 0;
+	}
+	take_turns();
+	release_all();
+	poll_descriptors();
+	CHECK(!pthread_create(&thread, NULL, wait_for_ever, NULL));
+	usleep(1000);
+	CHECK(!pthread_cancel(thread) && !pthread_join(thread, &result) && result == PTHREAD_CANCELED);
+	printf("threads: all that was promised holds\n");
+	return 0;
+}
