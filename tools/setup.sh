@@ -223,6 +223,10 @@ test)
 	check=needs_test
 	what="for tests"
 	;;
+lab)
+	check=needs_lab
+	what="to test labs"
+	;;
 peers)
 	check=needs_peers
 	what="to measure beside other implementations"
