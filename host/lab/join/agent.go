@@ -75,11 +75,18 @@ func Serve(ctx context.Context, conn *tunnel.Conn, config Config) error {
 	case <-conn.Closed():
 	}
 	cancel()
+	a.endGrants()
 	a.runs.Wait()
 	if err := conn.Err(); ctx.Err() == nil {
 		return fmt.Errorf("%s does not take this agent any more: %w", conn.Where(), err)
 	}
 	return nil
+}
+
+// endGrants waits for a run that is being granted: once the context has ended none is, and all there are can be waited for.
+func (a *agent) endGrants() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 }
 
 // present says who this is.
