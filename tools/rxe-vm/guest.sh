@@ -4,7 +4,7 @@
 #
 #   veth0   192.0.2.1/24     2001:db8::1/64     under rxe0; its other end, veth1, is up and silent
 #   dummy0  198.51.100.1/24  2001:db8:1::1/64   under siw0, which is there when /run/job/siw.ko is
-#   eth0    203.0.113.1/24, or .2 on the other machine   under rxe1, which is there when /run/job/wire is
+#   eth0    198.18.0.1/24, or .2 on the other machine   under rxe1, which is there when /run/job/wire is
 # shellcheck shell=bash
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export HOME=/tmp LANG=C.UTF-8
@@ -49,7 +49,7 @@ iwarp_device() {
 # The wire to another machine: its end is in the file.
 wire_device() {
 	ip link set eth0 up
-	ip address add "203.0.113.$(cat /run/job/wire)/24" dev eth0
+	ip address add "198.18.0.$(cat /run/job/wire)/24" dev eth0
 	rdma link add rxe1 type rxe netdev eth0 || return
 	for _ in $(seq 100); do
 		rdma link show rxe1/1 | grep -q 'state ACTIVE' && return

@@ -5,7 +5,7 @@ limit=600
 mkdir -p /run/sshd
 install -m 600 build/lab/host build/lab/user.pub /run
 cat >/run/sshd.conf <<-END
-	ListenAddress 203.0.113.2
+	ListenAddress 198.18.0.2
 	HostKey /run/host
 	AuthorizedKeysFile /run/user.pub
 	PidFile /run/sshd.pid

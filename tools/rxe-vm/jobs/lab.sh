@@ -2,8 +2,8 @@
 # controller is here, with host a; host b is the other VM (lab-host.sh), by ssh, which has to bring the program first.
 # shellcheck shell=bash
 set -u
-here=203.0.113.1
-there=203.0.113.2
+here=198.18.0.1
+there=198.18.0.2
 # shellcheck source=tools/rxe-vm/jobs/check.sh
 . tools/rxe-vm/jobs/check.sh
 : "${limit:?}"
@@ -34,7 +34,7 @@ answers() {
 
 # held HOST: what the kernel of a host holds for the programs there.
 held() {
-	local show='rdma resource show qp link rxe1/1 | grep -v "type GSI"; rdma resource show cm_id; pgrep -af "rdmarun agent" || true'
+	local show='rdma resource show qp link rxe1/1 | grep -v "type GSI"; rdma resource show cm_id; pgrep -af "[r]dmarun agent" || true'
 	case $1 in a) bash -c "$show" ;; b) on_b "$show" ;; esac
 }
 
@@ -113,13 +113,20 @@ for file in rping negotiate connections guest-pingpong guest-faults guest-crowd;
 done
 check "run scenarios/sweep.yaml" run scenarios/sweep.yaml --no-thresholds -p iterations=100
 check "run scenarios/mesh.yaml: each host with each other" run scenarios/mesh.yaml --no-thresholds
-check "conformance, server on a, client on b" run scenarios/conformance
+# A quarter of the cases, but not those in which the kernel holds an id for minutes: a case takes a third of a second here.
+conformance() {
+	local output status=0
+	output=$(run --place server=a --place client=b -t '!slow' --shard 1/4 scenarios/conformance) || status=$?
+	echo "$output"
+	[ $status -le 1 ] && grep -q ' passed, ' <<<"$output" && only_known "$output"
+}
+check "conformance, server on a, client on b" conformance
 limit=60
 check "nothing is left on either host" nothing_left
-check "the agent of b is killed" breaks 4 'host b' on_b 'pkill -KILL -f "rdmarun agent"'
-check "the agent of b is stopped" breaks 4 'says nothing' on_b 'pkill -STOP -f "rdmarun agent"'
+check "the agent of b is killed" breaks 4 'the process of b has ended unexpectedly' on_b 'pkill -KILL -f "[r]dmarun agent"'
+check "the agent of b is stopped" breaks 4 'says nothing' on_b 'pkill -STOP -f "[r]dmarun agent"'
 check "nothing is left after that" nothing_left
-check "the wire is cut" breaks 4 'host b' cut
+check "the wire is cut" breaks 4 'the process of b' cut
 check "the wire is back, and b has ended what it ran" mend
 check "nothing is left after that, either" nothing_left
 # shellcheck disable=SC2016 # the file is there

@@ -188,15 +188,10 @@ parts() {
 # conformance SOFT KERNEL ARGUMENTS...: cases of conformance; those alone fail in which rdma_rxe is known to differ, whichever
 # role it has.
 conformance() {
-	local output result=0 case worst=1
+	local output result=0 worst=1
 	output=$(parts "$@") || result=1
 	echo "$output"
-	while read -r case; do
-		[ -z "$case" ] || grep -qxF -- "- case: \"$case\"" scenarios/conformance/known.yaml && continue
-		echo "--- not known: $case"
-		result=1
-	done <<<"$(grep -oP '^FAIL +\K.*' <<<"$output" | sort -u)"
-	return $result
+	only_known "$output" && return $result
 }
 check "a device and a peer that misbehaves" parts tester dut scenarios/interop/disturbed-device.yaml
 # What goes over the wire, and not what one side does alone: another third of the cases in either direction, for a case takes
