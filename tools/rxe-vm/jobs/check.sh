@@ -41,7 +41,7 @@ only_known() {
 		[ -z "$case" ] || grep -qxF -- "- case: \"$case\"" scenarios/conformance/known.yaml && continue
 		echo "--- not known: $case"
 		result=1
-	done <<<"$(grep -oP '^FAIL +\K.*' <<<"$1" | sort -u)"
+	done <<<"$(grep -oP '^FAIL +\Kscenarios/conformance/\S+\.yaml(::.*)?$' <<<"$1" | sort -u)"
 	return $result
 }
 
