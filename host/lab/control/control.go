@@ -57,6 +57,7 @@ func Start(ctx context.Context, hosts []lab.Host, config launch.Config) (*Contro
 	var starting sync.WaitGroup
 	for i, host := range hosts {
 		if failures[i] != nil {
+			awaited.come(i) // nobody waits for it
 			continue
 		}
 		starting.Go(func() {
