@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"rdmarun/internal/address"
+	"rdmarun/internal/toolchain"
 )
 
 // slurm is a cluster of two nodes on this machine, for this test alone: its daemons, ports of loopback, keys and logs are
@@ -32,10 +33,7 @@ func startSlurm(t *testing.T) *slurm {
 			continue
 		}
 		if _, err := os.Stat("/usr/sbin/" + needed); err != nil {
-			if os.Getenv("CI") != "" {
-				t.Fatalf("%v: \"tools/setup.sh lab\" installs it", err)
-			}
-			t.Skipf("%v: it is in one of the packages of \"tools/setup.sh lab\"", err)
+			toolchain.Lacks(t, err.Error()+": \"tools/setup.sh lab\" installs it")
 		}
 	}
 	if os.Getuid() != 0 {
