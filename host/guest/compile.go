@@ -27,6 +27,7 @@ type Module struct {
 	compiled wazero.CompiledModule
 	engine   wazero.Runtime
 	metered  bool
+	lines    *wasm.Lines // nil without a line table
 	// host is the ABI with what the module imports and this host lacks; nil when that is nothing.
 	host api.Module
 }
@@ -142,10 +143,12 @@ func (r *Runtime) compile(ctx context.Context, name string, module []byte) (*Mod
 		rewrite = wasm.Meter
 	}
 	// What cannot be rewritten cannot be bounded, and is not run.
-	if module, err = rewrite(module); err != nil {
+	rewritten, err := rewrite(module)
+	if err != nil {
 		return nil, formatError(name, err)
 	}
-	if err := r.generate(ctx, m, module, r.mode == InterruptContext); err != nil {
+	m.lines = rewritten.Lines
+	if err := r.generate(ctx, m, rewritten.Module, r.mode == InterruptContext); err != nil {
 		return nil, err
 	}
 	if err := r.stub(ctx, m); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
@@ -219,7 +218,7 @@ func (g *Guest) serve(r *request) {
 		r.answer <- answer{results: results}
 		return
 	}
-	r.answer <- answer{err: trapError(err)}
+	r.answer <- answer{err: g.module.trapError(err)}
 	panic(err) // through the guest's own code, which ends with it
 }
 
@@ -262,33 +261,6 @@ type Result struct {
 
 // OK says that the guest exited with 0 and nothing went wrong.
 func (r Result) OK() bool { return r.Outcome == Exited && r.ExitCode == 0 && r.Err == nil }
-
-// TrapError is a trap: what WebAssembly forbids, and where the guest did it.
-type TrapError struct {
-	Reason string   // "out of bounds memory access"
-	Stack  []string // the guest's functions, innermost first
-}
-
-func (e *TrapError) Error() string {
-	text := "the guest trapped: " + e.Reason
-	if len(e.Stack) > 0 {
-		text += "\n  in " + strings.Join(e.Stack, "\n  by ")
-	}
-	return text
-}
-
-// trapError reads wazero's account of a trap.
-func trapError(err error) *TrapError {
-	const stackTitle = "wasm stack trace:"
-	reason, stack, _ := strings.Cut(err.Error(), "\n"+stackTitle)
-	e := &TrapError{Reason: strings.TrimPrefix(reason, "wasm error: ")}
-	for _, line := range strings.Split(stack, "\n") {
-		if line = strings.TrimSpace(line); line != "" {
-			e.Stack = append(e.Stack, line)
-		}
-	}
-	return e
-}
 
 var (
 	errTimeLimit = errors.New("the guest exceeded its time limit")

@@ -134,7 +134,7 @@ func (g *Guest) outcome(ctx context.Context, err error) Result {
 		return Result{Outcome: Failed, ExitCode: codeFailed,
 			Err: fmt.Errorf("a bug in rdmarun, not in the guest: %w", err)}
 	}
-	return Result{Outcome: Trapped, ExitCode: codeTrapped, Err: trapError(err)}
+	return Result{Outcome: Trapped, ExitCode: codeTrapped, Err: g.module.trapError(err)}
 }
 
 // pageSize is that of WebAssembly.

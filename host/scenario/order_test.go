@@ -148,3 +148,10 @@ func TestGuestCall(t *testing.T) {
 		}
 	}
 }
+
+// A guest that traps says where, in its own functions.
+func TestGuestTrap(t *testing.T) {
+	var text strings.Builder
+	onOwn(t, "testdata/run/guest_trap.yaml", terminal.NewHuman(&text, terminal.HumanOptions{}))
+	golden(t, "testdata/run/guest_trap.golden", normal(text.String()))
+}

@@ -41,24 +41,33 @@ const Period = 1 << 16
 // for each 256 of its bytes or elements, paid for before it.
 //
 // The tables of the result grow as far as the host allows (Bound).  DWARF sections are left out, because the offsets in
-// them are wrong afterwards.
-func Meter(module []byte) ([]byte, error) { return rewrite(module, true) }
+// them are wrong afterwards; Lines has what they said of source lines.
+func Meter(module []byte) (Rewritten, error) { return rewrite(module, true) }
 
-func rewrite(module []byte, metered bool) ([]byte, error) {
+// Rewritten is a module that was rewritten.
+type Rewritten struct {
+	Module []byte
+	Lines  *Lines // nil when the module has no line table
+}
+
+func rewrite(module []byte, metered bool) (Rewritten, error) {
 	sections, err := split(module)
 	if err != nil {
-		return nil, err
+		return Rewritten{}, err
 	}
 	m, err := newRewriting(sections, metered)
 	if err != nil {
-		return nil, err
+		return Rewritten{}, err
 	}
 	for _, step := range []func() error{m.addMemory, m.addTypes, m.addFunctions, m.addGlobals, m.addExports, m.rewriteCode} {
 		if err := step(); err != nil {
-			return nil, err
+			return Rewritten{}, err
 		}
 	}
-	return join(m.sections), nil
+	if m.lines != nil {
+		m.sections = append(m.sections, placeholders()...)
+	}
+	return Rewritten{join(m.sections), m.lines}, nil
 }
 
 // rewriting is the state of rewriting a module.
@@ -73,6 +82,7 @@ type rewriting struct {
 	start    uint32 // index of the function of the start section, if there is one
 	hasStart bool
 	check    []byte // the instructions put at each loop and function
+	lines    *Lines // nil when the module has no line table
 }
 
 func (m *rewriting) room() uint32  { return m.added }
@@ -98,7 +108,7 @@ var addedTypes = []byte{
 }
 
 func newRewriting(sections []section, metered bool) (*rewriting, error) {
-	m := &rewriting{metered: metered}
+	m := &rewriting{metered: metered, lines: linesOf(sections)}
 	for _, one := range sections {
 		count := (&reader{data: one.content}).index()
 		switch {
@@ -315,11 +325,20 @@ func (m *rewriting) rewriteCode() error {
 	var body []byte
 	for i := uint32(0); i < count && r.err == nil; i++ {
 		size := r.unsigned()
+		was, marks := r.pos, 0
+		if m.lines != nil {
+			m.lines.bodies = append(m.lines.bodies, uint32(was))
+			marks = len(m.lines.marks)
+		}
 		var err error
 		if body, err = m.rewriteBody(body[:0], r.bytes(size)); err != nil {
 			return fmt.Errorf("function body %d: %w", i, err)
 		}
-		out = append(appendUnsigned(out, uint64(len(body))), body...)
+		out = appendUnsigned(out, uint64(len(body)))
+		if m.lines != nil {
+			m.lines.place(marks, len(out), was)
+		}
+		out = append(out, body...)
 	}
 	if r.err == nil && r.more() {
 		r.fail(errors.New("the code section is longer than its bodies"))
@@ -337,13 +356,21 @@ func (m *rewriting) rewriteBody(out, body []byte) ([]byte, error) {
 	r.vector(func() { r.index(); r.leb() }) // locals: so many of that type
 	entry := r.pos
 	out = append(out, body[:entry]...)
-	copied, calls := entry, false
+	copied, calls, marks := entry, false, m.lines.count()
+	m.lines.note(entry, entry)
+	// insert puts instructions between what was copied and what follows, from next on.
+	insert := func(upTo, next int, instructions []byte) {
+		out = append(out, body[copied:upTo]...)
+		m.lines.note(len(out), upTo)
+		out = append(out, instructions...)
+		m.lines.note(len(out), next)
+		copied = next
+	}
 	for r.more() {
 		at := r.pos
 		switch r.instruction() {
 		case opLoop:
-			out = append(append(out, body[copied:r.pos]...), m.check...)
-			copied = r.pos
+			insert(r.pos, r.pos, m.check)
 		case opGlobalGet, opGlobalSet:
 			// The module is validated with the added globals, but its own code must not use them.
 			if index := (&reader{data: body, pos: at + 1}).index(); index >= m.added {
@@ -352,21 +379,18 @@ func (m *rewriting) rewriteBody(out, body []byte) ([]byte, error) {
 		case opCall, opCallIndirect, opReturnCall, opReturnCallIndirect:
 			calls = true
 		case opBulk:
-			out = append(out, body[copied:at]...)
-			copied = at
 			operation := &reader{data: body, pos: at + 1}
 			switch operation.index() {
 			case bulkMemoryInit, bulkMemoryCopy, bulkMemoryFill, bulkTableInit, bulkTableCopy, bulkTableFill:
 				if m.metered {
-					out = code(out).with(opCall, m.pay())
+					insert(at, at, code(nil).with(opCall, m.pay()))
 				}
 			case bulkTableGrow:
 				index := operation.index()
 				if index >= uint32(len(m.tables)) {
 					return nil, fmt.Errorf("%w: table %d does not exist", ErrFormat, index)
 				}
-				out = code(out).with(opCall, m.function+index)
-				copied = r.pos
+				insert(at, r.pos, code(nil).with(opCall, m.function+index))
 			}
 		}
 	}
@@ -377,6 +401,7 @@ func (m *rewriting) rewriteBody(out, body []byte) ([]byte, error) {
 	// A loop that comes first (Go's compiler begins most functions so) checks for the entry too.
 	if m.metered && calls && body[entry] != opLoop {
 		out = slices.Insert(out, entry, m.check...)
+		m.lines.shift(marks, entry, len(m.check))
 	}
 	return out, nil
 }
@@ -399,7 +424,7 @@ const ElementSize = 32
 //
 //	if n > room { return -1 }
 //	if table.grow succeeds { room = room - n; grown = grown + n }
-func Bound(module []byte) ([]byte, error) { return rewrite(module, false) }
+func Bound(module []byte) (Rewritten, error) { return rewrite(module, false) }
 
 // table is one table of a module.
 type table struct {

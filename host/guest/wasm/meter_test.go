@@ -37,13 +37,13 @@ func TestMeteredModulesAreValid(t *testing.T) {
 	for _, path := range []string{"testdata/instructions.wasm", "../../../guests/hello/hello.wasm", "../testdata/spin_at_start.wasm"} {
 		metered, err := Meter(read(t, path))
 		if err == nil {
-			err = valid(t, metered)
+			err = valid(t, metered.Module)
 		}
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
 			continue
 		}
-		facts, err := Inspect(metered)
+		facts, err := Inspect(metered.Module)
 		if err != nil || !slices.ContainsFunc(facts.Exports, func(e Export) bool { return e.Name == StopGlobal && e.Kind == KindGlobal }) {
 			t.Errorf("%s: exports are %v, %v", path, facts.Exports, err)
 		}
@@ -60,7 +60,7 @@ func TestMeteringKeepsImportsAndExports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := Inspect(metered)
+	after, err := Inspect(metered.Module)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func FuzzMeter(f *testing.F) {
 		if err != nil || valid(t, module) != nil {
 			return
 		}
-		if err := valid(t, metered); err != nil {
+		if err := valid(t, metered.Module); err != nil {
 			t.Errorf("valid before metering, not after: %v", err)
 		}
 	})
@@ -156,7 +156,7 @@ func BenchmarkMetering(b *testing.B) {
 		steps    float64
 	}{{"lcg", 1e6, 1e6}, {"load", 1e6, 1e6}, {"fib", 25, 242785}} {
 		b.Run(c.function+"/plain", func(b *testing.B) { benchmarkFunction(b, plain, c.function, c.argument, c.steps) })
-		b.Run(c.function+"/metered", func(b *testing.B) { benchmarkFunction(b, metered, c.function, c.argument, c.steps) })
+		b.Run(c.function+"/metered", func(b *testing.B) { benchmarkFunction(b, metered.Module, c.function, c.argument, c.steps) })
 	}
 }
 

@@ -56,6 +56,8 @@ type GuestResult struct {
 	Exit int
 	// Reason says why, for every end but exit code 0.
 	Reason string
+	// Trace is the stack of a guest that trapped, a line for each function.
+	Trace string
 }
 
 // Guest is the guest of a role.
@@ -178,7 +180,11 @@ func (g *Guest) ended() GuestResult {
 		output.flush()
 	}
 	result := g.running.Result()
-	return GuestResult{Outcome: strings.ReplaceAll(result.Outcome.String(), " ", "_"), Exit: result.ExitCode, Reason: reasonOf(result.Err)}
+	end := GuestResult{Outcome: strings.ReplaceAll(result.Outcome.String(), " ", "_"), Exit: result.ExitCode, Reason: reasonOf(result.Err)}
+	if trap := (*guest.TrapError)(nil); errors.As(result.Err, &trap) {
+		end.Trace = trap.Trace()
+	}
+	return end
 }
 
 // reasonOf is an end in a sentence, that of a trap without the guest's stack.

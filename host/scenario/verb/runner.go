@@ -147,7 +147,7 @@ func (w *guestWait) end(ctx context.Context, call *Call, wait func(context.Conte
 	if err != nil {
 		return guestEnd{}, err
 	}
-	call.Outcome.Hint = result.Reason
+	call.Outcome.Hint = result.Reason + result.Trace
 	end := guestEnd{Exit: result.Exit, Outcome: result.Outcome}
 	if result.Outcome == "trapped" {
 		end.Trap = result.Reason

@@ -1,0 +1,4 @@
+package guest
+
+// RustNames are those of a stack.
+var RustNames = rustNames

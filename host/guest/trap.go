@@ -1,0 +1,119 @@
+package guest
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"rdmarun/host/guest/wasm"
+)
+
+// TrapError is a trap: what WebAssembly forbids, and where the guest did it.
+type TrapError struct {
+	Reason string // "out of bounds memory access"
+	// Stack are the guest's functions, innermost first: "copy(i32,i32) i32 at list.c:12:5".  The names are the guest's own.
+	Stack []string
+}
+
+func (e *TrapError) Error() string { return "the guest trapped: " + e.Reason + e.Trace() }
+
+// Trace is the stack, each function in a line that begins with a line end.
+func (e *TrapError) Trace() string {
+	if len(e.Stack) == 0 {
+		return ""
+	}
+	return "\n  in " + strings.Join(e.Stack, "\n  by ")
+}
+
+// maxFrame is where a frame is cut, in bytes; wazero gives some thirty of them.
+const maxFrame = 512
+
+// trapError reads wazero's account of a trap, where beneath a function its place in the code may stand.
+func (m *Module) trapError(err error) *TrapError {
+	const stackTitle = "wasm stack trace:"
+	reason, stack, _ := strings.Cut(err.Error(), "\n"+stackTitle)
+	e := &TrapError{Reason: strings.TrimPrefix(reason, "wasm error: ")}
+	var offsets []uint64
+	var frames []int // of the offsets
+	for _, line := range strings.Split(stack, "\n") {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		if offset, ok := wasm.FrameOffset(line); ok && m.lines != nil && len(e.Stack) > 0 {
+			offsets, frames = append(offsets, offset), append(frames, len(e.Stack)-1)
+			continue
+		}
+		// A guest's functions stand behind the name of its module, which is empty.
+		e.Stack = append(e.Stack, clipped(rustNames(strings.TrimPrefix(line, "."))))
+	}
+	if m.lines == nil {
+		return e
+	}
+	for i, source := range m.lines.Find(offsets) {
+		if source != "" {
+			e.Stack[frames[i]] += " at " + source
+		}
+	}
+	return e
+}
+
+func clipped(text string) string {
+	if len(text) > maxFrame {
+		return text[:maxFrame] + "..."
+	}
+	return text
+}
+
+// rustNames are the names that Rust's compiler has mangled, as their source has them: the parts of a path, each behind its
+// length, of which the last is a hash.
+func rustNames(text string) string {
+	return rustName.ReplaceAllStringFunc(text, func(mangled string) string {
+		var path []string
+		rest := strings.TrimPrefix(mangled, "_ZN")
+		for !strings.HasPrefix(rest, "17h") {
+			digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+			length, err := strconv.Atoi(rest[:digits])
+			if err != nil || length > len(rest)-digits {
+				return mangled
+			}
+			part := rest[digits:][:length]
+			if strings.HasPrefix(part, "_$") {
+				part = part[1:] // so that it begins as an identifier
+			}
+			path = append(path, rustEscape.ReplaceAllStringFunc(strings.ReplaceAll(part, "..", "::"), rustCharacter))
+			rest = rest[digits+length:]
+		}
+		return strings.Join(path, "::")
+	})
+}
+
+var (
+	rustName   = regexp.MustCompile(`_ZN[0-9][A-Za-z0-9_.$]*17h[0-9a-f]{16}E(\.llvm\.[0-9]+)?`)
+	rustEscape = regexp.MustCompile(`\$[A-Za-z0-9]{1,6}\$`)
+)
+
+// rustCharacter is what an escape stands for.
+func rustCharacter(escape string) string {
+	inside := strings.Trim(escape, "$")
+	switch inside {
+	case "LT":
+		return "<"
+	case "GT":
+		return ">"
+	case "RF":
+		return "&"
+	case "BP":
+		return "*"
+	case "C":
+		return ","
+	case "LP":
+		return "("
+	case "RP":
+		return ")"
+	}
+	if code, err := strconv.ParseUint(strings.TrimPrefix(inside, "u"), 16, 32); err == nil && utf8.ValidRune(rune(code)) {
+		return string(rune(code))
+	}
+	return escape
+}

@@ -1,0 +1,81 @@
+package guest_test
+
+import (
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"rdmarun/host/guest"
+	"rdmarun/internal/toolchain"
+)
+
+// compileC compiles a program of testdata; in two commands, as clang gives what it compiles and links in one to wasm-opt.
+func compileC(t *testing.T, name string, flags ...string) string {
+	t.Helper()
+	toolchain.Need(t, "c")
+	object, module := filepath.Join(t.TempDir(), name+".o"), filepath.Join(t.TempDir(), name+".wasm")
+	compile := append([]string{"--target=wasm32-wasi", "-c", "-o", object, name + ".c"}, flags...)
+	for _, arguments := range [][]string{compile, {"--target=wasm32-wasi", "-o", module, object}} {
+		command := exec.Command("clang", arguments...)
+		command.Dir = "testdata"
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	return module
+}
+
+// trapOf is how a guest trapped.
+func trapOf(t *testing.T, mode guest.InterruptMode, module string) *guest.TrapError {
+	t.Helper()
+	r := newRuntime(t, mode)
+	m, err := r.Compile(testContext(t), module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := r.Run(testContext(t), m, guest.Config{Provider: newProvider(t)})
+	var trap *guest.TrapError
+	if !errors.As(result.Err, &trap) {
+		t.Fatalf("%+v", result)
+	}
+	return trap
+}
+
+// However the module was rewritten, and whichever version its tables have, a trap is where the source has it.
+func TestTrapsShowSourceLines(t *testing.T) {
+	for _, flags := range []string{"-g -O0", "-g -O2", "-gdwarf-5 -O1"} {
+		module := compileC(t, "trap", strings.Fields(flags)...)
+		for _, mode := range []guest.InterruptMode{guest.InterruptMetered, guest.InterruptContext, guest.InterruptOff} {
+			trap := trapOf(t, mode, module)
+			for at, want := range []struct{ function, place string }{{"last(i32) i32", "trap.c:11:"}, {"__original_main() i32", "trap.c:27:"}} {
+				if len(trap.Stack) <= at || !strings.HasPrefix(trap.Stack[at], want.function+" at "+want.place) {
+					t.Errorf("%s, mode %d: frame %d is not %s at %s: %q", flags, mode, at, want.function, want.place, trap.Stack)
+				}
+			}
+		}
+	}
+}
+
+// A module without tables has the names of its functions.
+func TestTrapsWithoutSource(t *testing.T) {
+	trap := trapOf(t, guest.InterruptMetered, compileC(t, "trap", "-O0"))
+	if !strings.HasPrefix(trap.Error(), "the guest trapped: unreachable\n  in last(i32) i32\n  by __original_main() i32\n") {
+		t.Errorf("%s", trap)
+	}
+}
+
+func TestRustNames(t *testing.T) {
+	for mangled, want := range map[string]string{
+		"_ZN3std7process5abort17h7684f52b170e25fcE()":                              "std::process::abort()",
+		"_ZN4main28_$u7b$$u7b$closure$u7d$$u7d$17hfb21f9ac2d56ff4dE.llvm.123(i32)": "main::{{closure}}(i32)",
+		"_ZN29_$LT$a..B$u20$as$u20$c..D$GT$1e17h0123456789abcdefE":                 "<a::B as c::D>::e",
+		"_ZN99far17h0123456789abcdefE":                                             "_ZN99far17h0123456789abcdefE",
+		"main(i32) i32":                                                            "main(i32) i32",
+	} {
+		if got := guest.RustNames(mangled); got != want {
+			t.Errorf("%s: %s, not %s", mangled, got, want)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package wasm
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// Lines finds where in its source an instruction of a rewritten module is from: by the line tables of the module as it was
+// (DWARF's .debug_line), and by how far the rewriting has moved each instruction.
+//
+// wazero says where in the code a frame of a stack is only together with a source line that it finds in DWARF itself.  So the
+// rewritten module gets DWARF that names no source at all (placeholders), and the offset is looked up here: within bounds
+// that a hostile table cannot exceed, and in tables of any version.
+type Lines struct {
+	tables lineTables
+	marks  []mark
+	bodies []uint32 // where the functions of the module as it was begin, ascending
+}
+
+// mark says that the code from one place on was at another before, up to where the next mark says so.  What was inserted
+// stands between two marks for one place.  Places are offsets in the content of the code section.
+type mark struct{ now, was uint32 }
+
+// linesOf are those of a module, without the marks; nil when it has no line table.
+func linesOf(sections []section) *Lines {
+	l := &Lines{}
+	for _, one := range sections {
+		if one.id != sectionCustom {
+			continue
+		}
+		r := &reader{data: one.content}
+		r.name()
+		content := one.content[min(r.pos, len(one.content)):]
+		switch one.name {
+		case ".debug_line":
+			l.tables.program = slices.Clone(content)
+		case ".debug_line_str":
+			l.tables.lineStrings = slices.Clone(content)
+		case ".debug_str":
+			l.tables.strings = slices.Clone(content)
+		}
+	}
+	if len(l.tables.program) == 0 || len(l.tables.program) > maxLineTables {
+		return nil
+	}
+	return l
+}
+
+// maxLineTables is how long a module's line tables may be, in bytes; those of longer ones are not looked at.
+const maxLineTables = 16 << 20
+
+// was is where an instruction of the rewritten module was before.
+func (l *Lines) was(now uint64) uint64 {
+	at := sort.Search(len(l.marks), func(i int) bool { return uint64(l.marks[i].now) > now })
+	if at == 0 {
+		return now
+	}
+	from := l.marks[at-1]
+	was := uint64(from.was) + now - uint64(from.now)
+	if at < len(l.marks) {
+		was = min(was, uint64(l.marks[at].was))
+	}
+	return was
+}
+
+// Find gives the source of instructions, by their offsets in the code section of the rewritten module: "file:line:column", or
+// "" for one without.
+func (l *Lines) Find(offsets []uint64) []string {
+	was := make([]uint64, len(offsets))
+	for i, now := range offsets {
+		was[i] = l.was(now)
+	}
+	return l.tables.find(was, func(first uint64) bool {
+		_, found := slices.BinarySearch(l.bodies, uint32(min(first, 1<<32-1)))
+		return found
+	})
+}
+
+// note adds a mark for a body that is being rewritten, whose places are as yet offsets in that body.
+func (l *Lines) note(now, was int) {
+	if l != nil {
+		l.marks = append(l.marks, mark{uint32(now), uint32(was)})
+	}
+}
+
+func (l *Lines) count() int {
+	if l == nil {
+		return 0
+	}
+	return len(l.marks)
+}
+
+// shift makes room for instructions that are put at the entry of the body whose marks begin there.
+func (l *Lines) shift(from, entry, size int) {
+	if l == nil {
+		return
+	}
+	for i := range l.marks[from:] {
+		l.marks[from+i].now += uint32(size)
+	}
+	l.marks = slices.Insert(l.marks, from, mark{uint32(entry), uint32(entry)})
+}
+
+// place tells where the body begins whose marks begin there.
+func (l *Lines) place(from, now, was int) {
+	for i := range l.marks[from:] {
+		l.marks[from+i].now += uint32(now)
+		l.marks[from+i].was += uint32(was)
+	}
+}
+
+// placeholders are custom sections of DWARF: one compilation unit with all offsets, whose only line is of no file.
+func placeholders() []section {
+	const first, last = "\x01\x00\x00\x00", "\xff\xff\xff\x7f"
+	sized := func(content string) string {
+		n := len(content)
+		return string([]byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)}) + content
+	}
+	abbreviations := "\x01\x11\x00" + "\x10\x17" + "\x11\x01" + "\x12\x01" + "\x00\x00" + "\x00"
+	// Of version 4: abbreviations at 0, addresses of 4 bytes; the unit's table at 0, and its first and last address.
+	info := sized("\x04\x00" + "\x00\x00\x00\x00" + "\x04" + "\x01" + "\x00\x00\x00\x00" + first + last)
+	header := "\x01\x01\x01\x00\x01\x0a" + "\x00\x01\x01\x01\x01\x00\x00\x00\x01" + "\x00" + lineMark + "\x00\x00\x00\x00" + "\x00"
+	program := "\x00\x05\x02" + first + "\x01" + "\x00\x05\x02" + last + "\x00\x01\x01"
+	line := sized("\x04\x00" + sized(header) + program)
+	var sections []section
+	for _, each := range [][2]string{{".debug_abbrev", abbreviations}, {".debug_info", info}, {".debug_line", line}} {
+		sections = append(sections, section{id: sectionCustom, name: each[0], content: append(appendName(nil, each[0]), each[1]...)})
+	}
+	return sections
+}
+
+// lineMark stands where wazero shows the source of a frame: "0x2c: code:1".
+const lineMark = "code"
+
+// FrameOffset reads the offset of a frame off the line that wazero shows beneath it.
+func FrameOffset(line string) (offset uint64, ok bool) {
+	var file string
+	n, _ := fmt.Sscanf(line, "0x%x: %s", &offset, &file)
+	return offset, n == 2 && strings.HasPrefix(file, lineMark+":")
+}
