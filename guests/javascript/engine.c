@@ -1,7 +1,7 @@
 /*
  * A guest that runs a script in JavaScript, whose heap is this guest's memory: NAME SOURCE ARGUMENT...  It has what guests
- * have and nothing else: no files, no sockets, no timers.  RDMARUN_TIME_NS and RDMARUN_MEMORY in its environment are what the
- * script may take; what ends a script says where it was.
+ * have and nothing else: no sockets, no timers, no files but those it is given.  RDMARUN_TIME_NS and RDMARUN_MEMORY in its
+ * environment are what the script may take; what ends a script says where it was.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,6 +83,58 @@ static JSValue end(JSContext *ctx, JSValueConst this, int given, JSValueConst *v
 	exit(code);
 }
 
+/* read_file(PATH), or of the standard input: all of it, as an ArrayBuffer. */
+static JSValue read_file(JSContext *ctx, JSValueConst this, int given, JSValueConst *values)
+{
+	const char *path = given > 0 ? JS_ToCString(ctx, values[0]) : NULL;
+	FILE *from = path ? fopen(path, "rb") : stdin;
+	char *text = NULL;
+	size_t length = 0, room = 0, got = 1;
+	JSValue result;
+
+	(void)this;
+	if (given > 0 && !path)
+		return JS_EXCEPTION;
+	while (from && got) {
+		if (length == room) {
+			char *more = js_realloc(ctx, text, room = room ? 2 * room : 4096);
+
+			if (!more)
+				break;
+			text = more;
+		}
+		length += got = fread(text + length, 1, room - length, from);
+	}
+	if (!from || ferror(from))
+		result = JS_ThrowReferenceError(ctx, "%s: %s", path ? path : "the standard input", from ? "it cannot be read" : "there is no such file");
+	else
+		result = got ? JS_EXCEPTION : JS_NewArrayBufferCopy(ctx, (uint8_t *)text, length);
+	js_free(ctx, text);
+	if (path && from)
+		fclose(from);
+	JS_FreeCString(ctx, path);
+	return result;
+}
+
+/* The environment, less what is for this program. */
+static JSValue make_env(JSContext *ctx)
+{
+	extern char **environ;
+	JSValue env = JS_NewObject(ctx);
+
+	for (char **each = environ; *each; each++) {
+		const char *value = strchr(*each, '=');
+		JSAtom name;
+
+		if (!value || strncmp(*each, "RDMARUN_", strlen("RDMARUN_")) == 0)
+			continue;
+		name = JS_NewAtomLen(ctx, *each, (size_t)(value - *each));
+		JS_SetProperty(ctx, env, name, JS_NewString(ctx, value + 1));
+		JS_FreeAtom(ctx, name);
+	}
+	return env;
+}
+
 static void add(JSContext *ctx, JSValueConst to, const char *name, JSCFunction *function)
 {
 	JS_SetPropertyStr(ctx, to, name, JS_NewCFunction(ctx, function, name, 1));
@@ -95,7 +147,9 @@ static void make_globals(JSContext *ctx, int count, char **args)
 	for (int i = 0; i < count; i++)
 		JS_SetPropertyUint32(ctx, list, (uint32_t)i, JS_NewString(ctx, args[i]));
 	JS_SetPropertyStr(ctx, global, "args", list);
+	JS_SetPropertyStr(ctx, global, "env", make_env(ctx));
 	JS_SetPropertyStr(ctx, global, "rdma", make_rdma(ctx));
+	add(ctx, global, "read_file", read_file);
 	add(ctx, global, "print", print);
 	add(ctx, global, "assert", assert_that);
 	add(ctx, global, "exit", end);

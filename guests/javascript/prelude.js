@@ -31,7 +31,7 @@ rdma.complete = function (cq, timeout = 10 * rdma.SECOND) {
   return wc;
 };
 
-// Bytes as a text, up to the first zero.
+// Bytes as a text, up to the first zero: rdma.text(read_file("/etc/peer.conf")).
 rdma.text = function (bytes) {
   let encoded = "";
   for (const byte of new Uint8Array(bytes.buffer ?? bytes, bytes.byteOffset ?? 0, bytes.byteLength)) {

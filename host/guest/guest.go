@@ -18,6 +18,7 @@ type Guest struct {
 	module   *Module
 	config   Config
 	budget   *hostfuncs.Budget
+	files    *files
 	outputs  *outputs
 	instance *hostfuncs.Instance
 	cancel   context.CancelCauseFunc
@@ -53,7 +54,7 @@ func (r *Runtime) Start(ctx context.Context, m *Module, config Config) (*Guest, 
 		return nil, fmt.Errorf("start guest %s: it begins with %s of memory and may have %s; raise its memory limit",
 			config.Name, mebibytes(m.MinMemory()), mebibytes(config.Limits.Memory))
 	}
-	g := &Guest{name: config.Name, module: m, config: config, budget: budget, calls: make(chan *request), done: make(chan struct{})}
+	g := &Guest{name: config.Name, module: m, config: config, budget: budget, files: newFiles(config.Files, budget), calls: make(chan *request), done: make(chan struct{})}
 	barrier := g.wait
 	if config.Barrier == nil {
 		barrier = nil // a guest alone does not wait

@@ -209,6 +209,8 @@ type Config struct {
 	Args     []string         // without argv[0]
 	Env      map[string]string
 	Stdin    io.Reader // nil is empty
+	// Files are what it may read of a file system, and all that is there: texts by path, which begins with no slash.
+	Files map[string]string
 	// Stdout and Stderr are written by a goroutine each, since a write may hang; nil discards.
 	Stdout, Stderr io.Writer
 	Limits         Limits

@@ -39,7 +39,11 @@ func TestScripts(t *testing.T) {
 		code   int
 		prints string
 	}{
-		"arguments":         {`print(args.length, args[0], typeof rdma.post_send)`, guest.Limits{}, 0, "1 word function\n"},
+		"arguments": {`print(args.length, args[0], typeof rdma.post_send)`, guest.Limits{}, 0, "1 word function\n"},
+		"what it is given": {`print(JSON.stringify(env), rdma.text(read_file()), rdma.text(read_file("/etc/peer.conf")), read_file("data/big").byteLength)`,
+			guest.Limits{}, 0, "{\"LEVEL\":\"debug\"} input port 7471 100000\n"},
+		"no such file":      {"\nread_file('/etc/passwd')", guest.Limits{}, 1, "odd.js:2:10: ReferenceError: /etc/passwd: there is no such file\n"},
+		"a folder":          {"read_file('/etc')", guest.Limits{}, 1, "odd.js:1:10: ReferenceError: /etc: it cannot be read\n"},
 		"an end":            {`exit(7)`, guest.Limits{}, 7, ""},
 		"an error":          {"\nfunction f() {\n  throw new TypeError('no') }\nf()", guest.Limits{}, 1, "odd.js:3:22: TypeError: no\n    at f (odd.js:3:22)\n    at <eval> (odd.js:4:2)\n"},
 		"anything":          {`throw 42`, guest.Limits{}, 1, "odd.js: 42\n"},
@@ -72,6 +76,8 @@ func TestScripts(t *testing.T) {
 			script := guest.Script{File: "odd.js", Text: c.script}
 			result := r.Run(testContext(t), m, script.Configure(guest.Config{
 				Provider: p, Args: []string{"word"}, Limits: c.limits, Stdout: &out, Stderr: &out,
+				Env: map[string]string{"LEVEL": "debug"}, Stdin: strings.NewReader("input"),
+				Files: map[string]string{"etc/peer.conf": "port 7471", "data/big": strings.Repeat("x", 100000)},
 			}))
 			if result.ExitCode != c.code && c.code >= 0 {
 				t.Errorf("%s %d: %v\n%.2000s", result.Outcome, result.ExitCode, result.Err, out.String())

@@ -19,7 +19,7 @@ import (
 )
 
 // moduleConfig is what a guest gets of WASI: arguments, environment, standard streams, clocks, random
-// numbers.  No files and no sockets.
+// numbers, and the files that it was given.  No sockets.
 func (g *Guest) moduleConfig(ctx context.Context) wazero.ModuleConfig {
 	clock := g.config.Provider.Clock()
 	config := withClock(wazero.NewModuleConfig(), clock).
@@ -34,6 +34,9 @@ func (g *Guest) moduleConfig(ctx context.Context) wazero.ModuleConfig {
 		WithRandSource(&randomReader{ctx})
 	for _, name := range slices.Sorted(maps.Keys(g.config.Env)) {
 		config = config.WithEnv(name, g.config.Env[name])
+	}
+	if g.files != nil {
+		config = config.WithFSConfig(wazero.NewFSConfig().WithFSMount(g.files, "/"))
 	}
 	if g.config.Stdin != nil {
 		config = config.WithStdin(&interruptibleReader{ctx: ctx, clock: clock, from: g.config.Stdin})
@@ -142,11 +145,14 @@ func (r *interruptibleReader) readAll() {
 
 // Errnos of WASI preview 1.
 const (
-	wasiSuccess = 0
-	wasiEBADF   = 8
-	wasiEFAULT  = 21
-	wasiEINVAL  = 28
-	wasiENOTSUP = 58
+	wasiSuccess      = 0
+	wasiEBADF        = 8
+	wasiEFAULT       = 21
+	wasiEINVAL       = 28
+	wasiEMFILE       = 33
+	wasiENAMETOOLONG = 37
+	wasiENOTSUP      = 58
+	wasiEROFS        = 69
 )
 
 // wasiFunction is one of WASI that is the host's own.
@@ -160,18 +166,18 @@ type wasiFunction struct {
 // path of any length before they find that there is no folder, go through any number of buffers for a file that has no
 // position, and keep something for each of any number of subscriptions.
 var wasiFunctions = []wasiFunction{
-	{"fd_pread", "iiiIi", noFile},
-	{"fd_pwrite", "iiiIi", noFile},
-	{"path_create_directory", "iii", noFile},
-	{"path_filestat_get", "iiiii", noFile},
-	{"path_filestat_set_times", "iiiiIIi", noFile},
-	{"path_link", "iiiiiii", noFile},
-	{"path_open", "iiiiiIIii", noFile},
-	{"path_readlink", "iiiiii", noFile},
-	{"path_remove_directory", "iii", noFile},
-	{"path_rename", "iiiiii", noFile},
-	{"path_symlink", "iiiii", noFile},
-	{"path_unlink_file", "iii", noFile},
+	{"fd_pread", "iiiIi", onBuffers("fd_pread")},
+	{"fd_pwrite", "iiiIi", onlyRead},
+	{"path_create_directory", "iii", onlyRead},
+	{"path_filestat_get", "iiiii", onPath("path_filestat_get", 3)},
+	{"path_filestat_set_times", "iiiiIIi", onlyRead},
+	{"path_link", "iiiiiii", onlyRead},
+	{"path_open", "iiiiiIIii", onPath("path_open", 3)},
+	{"path_readlink", "iiiiii", onPath("path_readlink", 2)},
+	{"path_remove_directory", "iii", onlyRead},
+	{"path_rename", "iiiiii", onlyRead},
+	{"path_symlink", "iiiii", onlyRead},
+	{"path_unlink_file", "iii", onlyRead},
 	{"poll_oneoff", "iiii", pollOneoff},
 }
 
@@ -190,9 +196,6 @@ func newWASI(engine wazero.Runtime) wazero.HostModuleBuilder {
 	}
 	return builder
 }
-
-// noFile is a function on files, of which a guest has none but its standard streams.
-func noFile(_ context.Context, _ api.Module, stack []uint64) { stack[0] = wasiEBADF }
 
 // guestKey finds a guest in the context of its calls.
 type guestKey struct{}

@@ -62,6 +62,8 @@ func roles() object {
 	role["not"] = jsonschema.Require("guest", "buffers") // a guest has its own memory
 	guest := mapping("A WebAssembly program, or a script.", ast.Keys("guest"), object{
 		"module": jsonschema.Scalar(), "script": object{"type": "string"}, "args": list(), "limits": jsonschema.Ref("limits"),
+		"env":   object{"type": "object", "additionalProperties": jsonschema.Scalar()},
+		"stdin": jsonschema.Ref("input"), "files": object{"type": "object", "additionalProperties": jsonschema.Ref("input")},
 	})
 	guest["oneOf"] = []any{jsonschema.Require("module"), jsonschema.Require("script")}
 	return object{
@@ -70,6 +72,9 @@ func roles() object {
 			"size": jsonschema.Ref("size"), "access": jsonschema.Words(verb.AccessNames()), "backing": jsonschema.Word(verb.BackingNames()), "fill": jsonschema.Ref("data"),
 		}), "size"),
 		"guest": guest,
+		"input": object{"anyOf": []any{jsonschema.Scalar(), mapping("What a guest reads.", ast.Keys("input"), object{
+			"file": jsonschema.Scalar(), "text": jsonschema.Scalar(),
+		})}},
 		"limits": mapping("What a guest may take.", ast.Keys("limits"), object{
 			"time": jsonschema.Ref("duration"), "memory": jsonschema.Ref("size"), "registered": jsonschema.Ref("size"), "handles": jsonschema.Ref("integer"), "files": jsonschema.Ref("integer"), "output": jsonschema.Ref("size"),
 		}),

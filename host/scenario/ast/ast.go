@@ -114,8 +114,12 @@ type Buffer struct {
 type Guest struct {
 	Module *syntax.Node   `key:"module" doc:"the file, relative to the scenario: a module (.wasm), or a script in JavaScript (.js)"`
 	Script *syntax.Node   `key:"script" doc:"in place of a file, a script in JavaScript, mostly as a block: script: |"`
-	Args   []*syntax.Node `key:"args" doc:"its arguments"`
-	Limits Limits         `key:"limits" doc:"what it may take"`
+	Args   []*syntax.Node `key:"args,empty" doc:"its arguments"`
+	// Env and Files are mappings; their values and Stdin are texts, or mappings with the keys of inputKeys.
+	Env    []syntax.Pair `key:"env,later" doc:"its environment, which has nothing else: {LEVEL: debug}"`
+	Stdin  *syntax.Node  `key:"stdin,any" doc:"its standard input: a text, or a file beside the scenario, {file: ..}; without it, empty"`
+	Files  []syntax.Pair `key:"files,later" doc:"files that it may read, and no other: {/etc/peer.conf: text, /data/keys: {file: keys.txt}}"`
+	Limits Limits        `key:"limits" doc:"what it may take"`
 }
 
 // Limits are what a guest may take.
@@ -192,6 +196,10 @@ var (
 	}
 	matrixKeys = []Key{
 		{excludeKey, "combinations, also partial ones, that are left out: [{depth: 0, grant: 1}]; each other key is a name with the list of its values"},
+	}
+	inputKeys = []Key{
+		{"file", "a file in the folder of the scenario or below, which packs and labs bring along; 16MiB at most"},
+		{"text", "a text, as one that stands there alone"},
 	}
 	raisesKeys = []Key{
 		{"action", "the verb or action that fails, as reports have it before the colon"},

@@ -280,5 +280,42 @@ func (r *reader) guest(node *syntax.Node) *Guest {
 		r.errors.Report(diag.Conflict, node.Key("script").Span(), "a guest has a module or a script, not both")
 		return nil
 	}
+	if env := node.Get("env"); env != nil && r.mapping(env, "env") {
+		for _, pair := range env.Pairs {
+			if r.text(pair.Value) != nil {
+				guest.Env = append(guest.Env, pair)
+			}
+		}
+	}
+	if guest.Stdin != nil && !r.input(guest.Stdin) {
+		guest.Stdin = nil
+	}
+	if files := node.Get("files"); files != nil && r.mapping(files, "files") {
+		for _, pair := range files.Pairs {
+			if r.input(pair.Value) {
+				guest.Files = append(guest.Files, pair)
+			}
+		}
+	}
 	return guest
+}
+
+// input checks the form of what a guest reads: a text, or one key of inputKeys.
+func (r *reader) input(node *syntax.Node) bool {
+	if node.Kind == syntax.Scalar && !node.IsNull() {
+		return true
+	}
+	if !r.mapping(node, "what a guest reads") {
+		return false
+	}
+	r.keys(node, inputKeys)
+	switch {
+	case len(node.Pairs) == 0:
+		r.errors.Report(diag.MissingKey, node.Span(), "this says nothing").WithHint("%s", diag.ThereAre(Names(inputKeys)))
+	case len(node.Pairs) > 1:
+		r.errors.Report(diag.Conflict, node.Pairs[1].Key.Span(), "a guest reads a file or a text, not both")
+	default:
+		return hasKey(inputKeys, node.Pairs[0].Key.Value) && r.text(node.Pairs[0].Value) != nil
+	}
+	return false
 }

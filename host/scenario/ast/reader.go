@@ -254,6 +254,7 @@ func Mappings() []Mapping {
 		{"path", "path", pathKeys},
 		{"place", "place", placeKeys},
 		{"guest", "a guest", guestSection.keys},
+		{"input", "what a guest reads", inputKeys},
 		{"limits", "a guest's limits", limitSection.keys},
 		{"cases", "a case", caseSection.keys},
 		{"xfail", "xfail", xfailSection.keys},

@@ -65,7 +65,8 @@ type decoder struct {
 	types            *typeTable
 	options          Options
 	defaultQueuePair *Value
-	missing          []string // parameters without a value
+	missing          []string                // parameters without a value
+	inputs           map[*syntax.Node]string // files that guests read, by where they are named
 }
 
 // expander makes cases of a file: combinations of matrices, fragments, rounds and instances of counted roles are written
@@ -101,7 +102,7 @@ func newDecoder(file *ast.File, options Options, errors *diag.List) *decoder {
 		file: file, global: newScope(), timeline: newTimeline(),
 		roles: make(map[string]*role),
 	}
-	return &decoder{resolver: names, errors: errors, types: newTypeTable(), options: options}
+	return &decoder{resolver: names, errors: errors, types: newTypeTable(), options: options, inputs: make(map[*syntax.Node]string)}
 }
 
 // maxSteps bounds how far fragments expand; ten thousand steps are a long scenario.

@@ -56,6 +56,7 @@ func (x *expander) guest(written *ast.Guest, optional bool) (*testbed.GuestConfi
 			*limit.to = int64(value.(int))
 		}
 	}
+	config.Inputs = x.inputFiles(written)
 	at, err := x.program(written, config)
 	if at == nil {
 		return config, nil
@@ -132,8 +133,9 @@ func oneLine(text string) string {
 	return strings.Join(lines, " ")
 }
 
-// roleArguments are the arguments of the guest of a role, compiled where a step starts it.
-func (x *expander) roleArguments(step *ast.Step, at place) *Value {
+// ofRole finds what the file says of the guest of a role, and where that is to be compiled for a step that starts it; nil where
+// no guest is known.
+func (x *expander) ofRole(step *ast.Step, at place) (*ast.Guest, place) {
 	name, s := at.role, x.global
 	if r := x.roles[at.role]; r != nil && r.group != nil {
 		name, s = r.group.name, s.inner()
@@ -144,22 +146,19 @@ func (x *expander) roleArguments(step *ast.Step, at place) *Value {
 	}
 	for _, written := range x.file.Roles {
 		if written.Name.Value == name && written.Guest != nil {
-			return x.texts(written.Guest.Args, place{scope: s, role: at.role, anyRole: at.anyRole})
+			return written.Guest, place{scope: s, role: at.role, anyRole: at.anyRole}
 		}
 	}
-	return nil
+	return nil, at
 }
 
-// texts compiles words that a program is given; nil for none.
+// texts compiles words that a program is given.
 func (d *decoder) texts(nodes []*syntax.Node, at place) *Value {
 	values := make([]*Value, 0, len(nodes))
 	for _, node := range nodes {
 		if value := d.text("args", node, at); value != nil {
 			values = append(values, value)
 		}
-	}
-	if len(values) == 0 {
-		return nil
 	}
 	return d.combined(diag.Span{}, values, func(values []any) (any, error) {
 		words := make([]string, len(values))
@@ -201,19 +200,31 @@ func (x *expander) guestStep(step *ast.Step, at place) Action {
 	if step.AnyResult || step.Expect != nil && step.Expect.Get("exit") == nil {
 		call.Expect = slices.DeleteFunc(call.Expect, func(e Expectation) bool { return e.Default })
 	}
-	switch {
-	case operation == "call":
+	switch operation {
+	case "call":
 		call.give("function", x.invocation(step, at))
-	case operation != "start" && operation != "run":
+	case "start", "run":
+		x.begin(step, call, at)
+	}
+	x.asOf(step, call, nil, at)
+	return call
+}
+
+// begin gives a step that starts a guest what the program gets: the role's, but for arguments of the step's own.
+func (x *expander) begin(step *ast.Step, call *Call, at place) {
+	written, there := x.ofRole(step, at)
+	if written != nil {
+		call.give("input", x.input(written, there))
+	}
+	switch {
+	case step.Args == nil && written != nil && len(written.Args) > 0:
+		call.give("args", x.texts(written.Args, there))
 	case step.Args == nil:
-		call.give("args", x.roleArguments(step, at))
 	case step.Args.Kind != syntax.Sequence:
 		x.errors.Report(diag.WrongShape, step.Args.Span(), "args is a list of words")
 	default:
 		call.give("args", x.texts(step.Args.Items, at))
 	}
-	x.asOf(step, call, nil, at)
-	return call
 }
 
 // invocation compiles the call of a guest's function, and holds it against the module.

@@ -17,7 +17,7 @@ import (
 	"rdmarun/host/scenario/syntax"
 )
 
-//go:embed *.yaml *.wat *.wasm
+//go:embed *.yaml *.wat *.wasm *.conf
 var files embed.FS
 
 // Example is a scenario that shows some words.
@@ -70,7 +70,7 @@ func cut(source *diag.Source) []Example {
 	root := syntax.Parse(source, &diag.List{})
 	name := strings.TrimSuffix(source.Name, path.Ext(source.Name))
 	beside := imported(root)
-	addModules(beside, source.Text)
+	addNamed(beside, source.Text)
 	cases := root.Get("cases")
 	if cases == nil || root.Get("tags") != nil && len(cases.Items) > 1 {
 		return []Example{{File: name, Title: title(root, name), Words: words(root.Get("tags")), Text: source.Text, Beside: beside}}
@@ -134,9 +134,16 @@ func imported(root *syntax.Node) map[string]string {
 	return texts
 }
 
-// addModules adds the guests of this folder that a text names, each with what it is assembled of.
-func addModules(texts map[string]string, text string) {
-	modules, _ := fs.Glob(files, "*.wasm") // the pattern is good
+// addNamed adds what is in this folder that a text names: guests, each with what it is assembled of, and files that they read.
+func addNamed(texts map[string]string, text string) {
+	read, _ := fs.Glob(files, "*.conf") // the pattern is good
+	for _, name := range read {
+		content, err := files.ReadFile(name)
+		if err == nil && strings.Contains(text, "file: "+name) {
+			texts[name] = string(content)
+		}
+	}
+	modules, _ := fs.Glob(files, "*.wasm") // likewise
 	for _, module := range modules {
 		if !strings.Contains(text, "module: "+module) {
 			continue
@@ -228,6 +235,6 @@ func textsOf(lines []string) map[string]string {
 		}
 		texts[name] += line + "\n"
 	}
-	addModules(texts, strings.Join(lines, "\n"))
+	addNamed(texts, strings.Join(lines, "\n"))
 	return texts
 }

@@ -19,6 +19,8 @@ type GuestConfig struct {
 	// File is the script's own file, "" where it has none.
 	File   string
 	Limits guest.Limits
+	// Inputs are files that the guest reads.
+	Inputs []string
 	// Missing says why an optional guest cannot run; "" when it can.
 	Missing string
 }
@@ -27,11 +29,23 @@ type GuestConfig struct {
 func (c *GuestConfig) Files() []string {
 	switch {
 	case c.Script == nil:
-		return []string{c.Module}
+		return append([]string{c.Module}, c.Inputs...)
 	case c.File != "":
-		return []string{c.File}
+		return append([]string{c.File}, c.Inputs...)
 	}
-	return nil
+	return c.Inputs
+}
+
+// GuestInput is what a guest finds when it starts, beside its arguments.
+type GuestInput struct {
+	Env   map[string]string
+	Stdin string
+	Files map[string]string // by path, which begins with no slash
+}
+
+// String counts what it has.
+func (i GuestInput) String() string {
+	return fmt.Sprintf("env=%d files=%d stdin=%d", len(i.Env), len(i.Files), len(i.Stdin))
 }
 
 // GuestStarter compiles and starts guests.
@@ -72,7 +86,7 @@ type Guest struct {
 }
 
 // Start starts the guest with the given arguments, nil for those of the role.
-func (g *Guest) Start(ctx context.Context, args []string) error {
+func (g *Guest) Start(ctx context.Context, args []string, input GuestInput) error {
 	if g.Running() {
 		return &Failure{What: fmt.Sprintf("the guest of role %s runs already", g.role.Name)}
 	}
@@ -90,6 +104,7 @@ func (g *Guest) Start(ctx context.Context, args []string) error {
 	defer started()
 	config := guest.Config{
 		Name: name, Provider: g.role.provider, Device: g.role.device, Args: args, Stdout: g.output[0], Stderr: g.output[1],
+		Env: input.Env, Stdin: strings.NewReader(input.Stdin), Files: input.Files,
 		Limits: g.config.Limits, CPUs: g.role.cpus,
 		Barrier:   func(ctx context.Context, barrier string) error { return t.barriers.arrive(ctx, barrier, name) },
 		Party:     t.streams.Party(name),

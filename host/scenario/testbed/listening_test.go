@@ -47,7 +47,7 @@ func TestGuestsListen(t *testing.T) {
 		"absent": nil,
 	})
 	for _, name := range []string{"late", "moves", "refused", "meets"} {
-		if err := guestOf(t, l, name).Start(t.Context(), nil); err != nil {
+		if err := guestOf(t, l, name).Start(t.Context(), nil, GuestInput{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -128,7 +128,7 @@ func TestGuestLife(t *testing.T) {
 	if _, err := short.Wait(t.Context()); err == nil {
 		t.Error("waited for a guest that was not started")
 	}
-	if err := short.Start(t.Context(), []string{"a", "b"}); err != nil {
+	if err := short.Start(t.Context(), []string{"a", "b"}, GuestInput{}); err != nil {
 		t.Fatal(err)
 	}
 	if result, err := short.Wait(t.Context()); err != nil || result.Exit != 3 {
@@ -137,10 +137,10 @@ func TestGuestLife(t *testing.T) {
 	if out.String() != "short|args a,b short|no line end" {
 		t.Error(out)
 	}
-	if err := long.Start(t.Context(), nil); err != nil {
+	if err := long.Start(t.Context(), nil, GuestInput{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := long.Start(t.Context(), nil); err == nil {
+	if err := long.Start(t.Context(), nil, GuestInput{}); err == nil {
 		t.Error("started twice")
 	}
 	if found := l.Leftovers(); len(found) != 1 || !strings.Contains(found[0], "still runs") {
@@ -167,7 +167,7 @@ func TestUnaskedGuest(t *testing.T) {
 		},
 	})
 	bad := guestOf(t, l, "bad")
-	if err := bad.Start(t.Context(), nil); err != nil {
+	if err := bad.Start(t.Context(), nil, GuestInput{}); err != nil {
 		t.Fatal(err)
 	}
 	<-bad.running.Done()
@@ -192,7 +192,7 @@ func TestStuckGuestsAreStoppedAtOnce(t *testing.T) {
 	}
 	l := newTestbed(t, &lines{}, programs)
 	for name := range programs {
-		if err := guestOf(t, l, name).Start(t.Context(), nil); err != nil {
+		if err := guestOf(t, l, name).Start(t.Context(), nil, GuestInput{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -226,7 +226,7 @@ func TestBarrier(t *testing.T) {
 		},
 	})
 	for _, name := range []string{"a", "b", "absent", "gone"} {
-		if err := guestOf(t, l, name).Start(t.Context(), nil); err != nil {
+		if err := guestOf(t, l, name).Start(t.Context(), nil, GuestInput{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -269,7 +269,7 @@ func TestBarrierLosesGuest(t *testing.T) {
 			return guest.Result{Outcome: guest.Exited, ExitCode: 1, Err: errors.New("port in use")}
 		},
 	})
-	if err := guestOf(t, l, "server").Start(t.Context(), nil); err != nil {
+	if err := guestOf(t, l, "server").Start(t.Context(), nil, GuestInput{}); err != nil {
 		t.Fatal(err)
 	}
 	time.AfterFunc(5*time.Millisecond, func() { close(release) })

@@ -96,6 +96,7 @@ var kinds = sync.OnceValue(func() map[reflect.Type]kind {
 		written[ConditionValue](Condition),
 		written[CounterChecks](Counters),
 		written[Invocation](Word),
+		written[testbed.GuestInput](Word),
 		written[testbed.Gathering](Word),
 		{field: reflect.TypeFor[*testbed.Buffer](), argument: Buffer, find: func(call *Call, name any) (any, error) { return call.named(name.(BufferName)) }},
 		{field: reflect.TypeFor[*testbed.Role](), argument: Role, find: func(call *Call, name any) (any, error) { return call.Testbed.Role(name.(string)) }},

@@ -84,13 +84,13 @@ var stepVerbs = sync.OnceValue(func() map[string]*Verb {
 	byName := make(map[string]*Verb)
 	for _, row := range []Verb{
 		act("guest start", "", "Start the guest of a role.", func(ctx context.Context, call *Call, args *guestArguments) error {
-			return call.Role.Guest().Start(ctx, args.Args)
+			return call.Role.Guest().Start(ctx, args.Args, args.Input)
 		}),
 		ask("guest run", "", "Start the guest of a role and wait for its end.", func(ctx context.Context, call *Call, args *struct {
 			guestArguments
 			guestWait
 		}) (guestEnd, error) {
-			if err := call.Role.Guest().Start(ctx, args.Args); err != nil {
+			if err := call.Role.Guest().Start(ctx, args.Args, args.Input); err != nil {
 				return guestEnd{}, err
 			}
 			return args.end(ctx, call, call.Role.Guest().Wait)
@@ -120,7 +120,8 @@ var stepVerbs = sync.OnceValue(func() map[string]*Verb {
 })
 
 type guestArguments struct {
-	Args []string `arg:"args" doc:"what the program is given"`
+	Args  []string           `arg:"args" doc:"what the program is given"`
+	Input testbed.GuestInput `arg:"input" doc:"what it reads"`
 }
 
 // guestWait bounds a step that waits for a guest's end.  The guest's own limit of time is shorter unless that was raised.

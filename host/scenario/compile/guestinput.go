@@ -1,0 +1,218 @@
+package compile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"rdmarun/host/bounded"
+	"rdmarun/host/scenario/ast"
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/syntax"
+	"rdmarun/host/scenario/testbed"
+	"rdmarun/host/scenario/verb"
+)
+
+// Bounds of what a guest of a scenario reads.
+const (
+	maxInput  = 16 << 20 // bytes of a file
+	maxInputs = 64 << 20 // of all those of a guest
+	maxFiles  = 1000     // that a guest has
+)
+
+// inputFiles reads the files of the host that a guest is given, and lists them.  It also looks whether the names go together
+// that the guest knows things by.
+func (x *expander) inputFiles(written *ast.Guest) []string {
+	for _, pair := range written.Env {
+		if name := pair.Key.Value; name == "" || strings.ContainsAny(name, "=\x00") {
+			x.errors.Report(diag.BadName, pair.Key.Span(), "%q cannot be the name of a variable", name)
+		}
+	}
+	x.guestPaths(written.Files)
+	var found []string
+	size := 0
+	for _, node := range append([]*syntax.Node{written.Stdin}, values(written.Files)...) {
+		file := fileOf(node)
+		if file == nil {
+			continue
+		}
+		name, known := x.known(&verb.Argument{Name: "file", Type: verb.Text}, file, x.global).(string)
+		if !known || x.options.InspectModule == nil {
+			continue
+		}
+		located, text, err := x.readInput(name)
+		if size += len(text); err == nil && size > maxInputs {
+			err = fmt.Errorf("with it the files of this guest have more than %d MiB", maxInputs>>20)
+		}
+		if err != nil {
+			x.unreadableInput(file, err)
+			continue
+		}
+		if !slices.Contains(found, located) {
+			found = append(found, located)
+		}
+		x.inputs[file] = text
+	}
+	return found
+}
+
+var (
+	errLeads   = errors.New("it is not in the folder of the scenario")
+	errNoFile  = errors.New("it is no file")
+	errTooLong = fmt.Errorf("it has more than %d MiB", maxInput>>20)
+)
+
+func (x *expander) unreadableInput(file *syntax.Node, err error) {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	if strings.Contains(err.Error(), "escapes") { // package os has no value for that
+		err = errLeads
+	}
+	wrong := x.errors.Report(diag.Unreadable, file.Span(), "the file cannot be read: %s", err)
+	if errors.Is(err, errLeads) {
+		wrong.WithHint("a guest reads nothing else of the host; copy it there, or move the scenario to a folder above")
+	}
+}
+
+// readInput reads a file of the scenario's folder.  Neither its path nor a link leads out of that.
+func (x *expander) readInput(name string) (located, text string, err error) {
+	if !filepath.IsLocal(name) {
+		return "", "", errLeads
+	}
+	scenario := x.file.Root.Source.Name
+	located = x.options.locate(filepath.Join(filepath.Dir(scenario), name))
+	folder := filepath.Dir(x.options.locate(scenario))
+	var read []byte
+	if located == filepath.Join(folder, name) {
+		read, err = readIn(folder, name)
+	} else { // a pack's, which the host has put elsewhere
+		read, err = bounded.Read(located, maxInput+1)
+	}
+	if err == nil && len(read) > maxInput {
+		err = errTooLong
+	}
+	return located, string(read), err
+}
+
+func readIn(folder, name string) ([]byte, error) {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe without a writer would block
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, errNoFile)
+	}
+	return io.ReadAll(io.LimitReader(file, maxInput+1))
+}
+
+// guestPaths checks the paths by which a guest finds its files.
+func (x *expander) guestPaths(files []syntax.Pair) {
+	if len(files) > maxFiles {
+		x.errors.Report(diag.OutOfRange, files[maxFiles].Key.Span(), "a guest has %d files at most", maxFiles)
+	}
+	seen := make(map[string]*syntax.Node)
+	for _, pair := range files {
+		name := guestPath(pair.Key)
+		if !fs.ValidPath(name) || name == "." || strings.ContainsRune(name, 0) {
+			x.errors.Report(diag.BadName, pair.Key.Span(), "%q cannot be the path of a file", pair.Key.Value).
+				WithHint("as the guest opens it, whole: /etc/peer.conf")
+			continue
+		}
+		seen[name] = pair.Key
+	}
+	for _, pair := range files {
+		name := guestPath(pair.Key)
+		for folder := path.Dir(name); folder != "." && folder != "/"; folder = path.Dir(folder) {
+			if seen[folder] != nil {
+				x.errors.Report(diag.Conflict, pair.Key.Span(), "%q is a file, so it is no folder", seen[folder].Value)
+				break
+			}
+		}
+		if first := seen[name]; first != nil && first != pair.Key {
+			x.errors.Report(diag.Conflict, first.Span(), "%q is the same file", pair.Key.Value)
+		}
+	}
+}
+
+// guestPath is a path of a guest as package io/fs has paths.
+func guestPath(key *syntax.Node) string { return strings.TrimPrefix(key.Value, "/") }
+
+// fileOf is the name of a file of the host; nil for what is a text.
+func fileOf(node *syntax.Node) *syntax.Node {
+	if node == nil {
+		return nil
+	}
+	return node.Get("file")
+}
+
+func values(pairs []syntax.Pair) []*syntax.Node {
+	nodes := make([]*syntax.Node, len(pairs))
+	for i, pair := range pairs {
+		nodes[i] = pair.Value
+	}
+	return nodes
+}
+
+// input compiles what a guest finds when it starts.
+func (x *expander) input(written *ast.Guest, at place) *Value {
+	names, parts := make([]string, 0, len(written.Env)), []*Value(nil)
+	add := func(name string, node *syntax.Node) {
+		var value *Value
+		switch {
+		case fileOf(node) != nil:
+			value = constant(x.inputs[fileOf(node)], node.Span())
+		case node.Kind == syntax.Mapping:
+			value = x.text("text", node.Get("text"), at)
+		default:
+			value = x.text("text", node, at)
+		}
+		if value != nil {
+			names, parts = append(names, name), append(parts, value)
+		}
+	}
+	for _, pair := range written.Env {
+		add(pair.Key.Value, pair.Value)
+	}
+	variables := len(parts)
+	for _, pair := range written.Files {
+		add(guestPath(pair.Key), pair.Value)
+	}
+	files := len(parts)
+	if written.Stdin != nil {
+		add("", written.Stdin)
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return x.combined(diag.Span{}, parts, func(values []any) (any, error) {
+		input := testbed.GuestInput{Env: make(map[string]string), Files: make(map[string]string)}
+		for i, value := range values {
+			switch text := value.(string); {
+			case i < variables && strings.ContainsRune(text, 0):
+				return nil, fmt.Errorf("the variable %s of the guest has a zero byte", names[i])
+			case i < variables:
+				input.Env[names[i]] = text
+			case i < files:
+				input.Files[names[i]] = text
+			default:
+				input.Stdin = text
+			}
+		}
+		return input, nil
+	})
+}
