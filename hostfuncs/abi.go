@@ -13,7 +13,7 @@ const ModuleName = "rdma"
 type Version struct{ Major, Minor uint16 }
 
 // Current is the version this host implements.
-var Current = v1_5
+var Current = v1_6
 
 var (
 	v1   = Version{1, 0}
@@ -22,6 +22,7 @@ var (
 	v1_3 = Version{1, 3} // the rest of what the verbs do to queues, groups and devices
 	v1_4 = Version{1, 4} // the extended verbs: builders, time stamps, changing regions; asynchronous events and ports
 	v1_5 = Version{1, 5} // what event loops and runtimes of languages need
+	v1_6 = Version{1, 6} // QPs without an endpoint, and completion channels of several CQs
 )
 
 // Number is the version as abi_version returns it.

@@ -60,6 +60,10 @@ func (e *ending) pass() {
 		i.forgetQP(ep)
 		return true
 	})
+	i.qps.all(func(handle Handle, qp *rdmacore.QP) bool {
+		e.note("QP", i.freeQP(handle, qp), false)
+		return true
+	})
 	freeAll(e, &i.srqs, (*rdmacore.SRQ).Destroy, unless)
 	freeAll(e, &i.ahs, (*rdmacore.AH).Destroy, unless)
 	freeAll(e, &i.mws, (*rdmacore.MW).Dealloc, unless)
@@ -76,6 +80,7 @@ func (e *ending) pass() {
 		})
 	}
 	freeAll(e, &i.cqs, destroyCQ, unless)
+	freeAll(e, &i.compChannels, (*rdmacore.CompChannel).Destroy, unless)
 	freeAll(e, &i.pds, (*rdmacore.PD).Dealloc, unless)
 	freeAll(e, &i.channels, (*rdmacore.EventChannel).Close, unless)
 }
@@ -119,7 +124,7 @@ func freeAll[T comparable](e *ending, table *handleTable[T], free func(T) error,
 // count is how many handles the guest has.
 func (i *Instance) count() int {
 	return i.channels.count() + i.endpoints.count() + i.pds.count() + i.mrs.count() + i.cqs.count() + i.qps.count() +
-		i.events.count() + i.srqs.count() + i.ahs.count() + i.mws.count()
+		i.events.count() + i.srqs.count() + i.ahs.count() + i.mws.count() + i.compChannels.count()
 }
 
 // live counts what the guest has.

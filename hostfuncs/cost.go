@@ -46,7 +46,7 @@ func ring(entries uint32, bytes int64) int64 {
 
 var (
 	plainCost   = Cost{Memory: plainBytes, Handles: 1}
-	channelCost = Cost{Memory: plainBytes, Handles: 1, Files: 1}
+	channelCost = Cost{Memory: plainBytes, Handles: 1, Files: 1} // of events or completions
 	eventCost   = Cost{Memory: eventBytes}
 	streamCost  = Cost{Memory: plainBytes + stream.Room, Handles: 1} // with what the peer has written
 	pollerCost  = Cost{Memory: plainBytes, Files: 1}
@@ -68,11 +68,14 @@ func cqCost(entries uint32) Cost {
 	return Cost{Memory: cqBytes + ring(entries, cqeBytes), Handles: 1, Files: 1}
 }
 
+// sharingCQCost is that of a CQ whose events come by a channel that others share.
+func sharingCQCost(entries uint32) Cost { return cqCost(entries).minus(Cost{Files: 1}) }
+
 // resizedCQCost is that of a CQ that had other rings, which it keeps for when it has such a size again: all of
 // them together are less than twice the largest.
 func resizedCQCost(before Cost, entries uint32) Cost {
 	cost := cqCost(entries)
-	cost.Memory = max(before.Memory, cqBytes+2*(cost.Memory-cqBytes))
+	cost.Memory, cost.Files = max(before.Memory, cqBytes+2*(cost.Memory-cqBytes)), before.Files
 	return cost
 }
 

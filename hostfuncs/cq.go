@@ -22,7 +22,7 @@ func cqFunctions() []Function {
 			Name: "create_cq", Since: v1, Capability: CapabilityWork,
 			Doc: "Makes a completion queue (ibv_create_cq(3)), for QPs that share one.",
 			Params: []Param{
-				{"ep", HandleOf, "ep", "on whose device; 0 for the default device"},
+				cqPlace(),
 				{"entries", U32, "", "completions it must hold; one more is lost and ends the QP"}},
 			Result:  "the CQ's handle",
 			Errors:  "EINVAL: no entries, or more than the device can hold.",
@@ -82,15 +82,36 @@ func cqFunctions() []Function {
 }
 
 func (i *Instance) createCQ(epHandle Handle, entries uint32) int32 {
-	device, failed := i.deviceOf(epHandle)
-	if failed != 0 {
-		return failed
+	return i.newCQ(epHandle, entries, func(on cqMaker) (*rdmacore.CQ, error) { return on.CreateCQ(int(entries)) })
+}
+
+// cqPlace is the parameter that says where a CQ is made.
+func cqPlace() Param {
+	return Param{"ep", HandleOf, "ep", "on whose device; 0 for the default device; a comp_channel (since 1.6): its events come there"}
+}
+
+// cqMaker is a device, whose CQs have a channel each, or a channel that they share.
+type cqMaker interface {
+	CreateCQ(entries int) (*rdmacore.CQ, error)
+	CreateCQEx(entries int, fields rdmacore.WCFields) (*rdmacore.CQ, error)
+}
+
+func (i *Instance) newCQ(place Handle, entries uint32, make func(cqMaker) (*rdmacore.CQ, error)) int32 {
+	var on cqMaker
+	cost := sharingCQCost(entries)
+	if channel, ok := i.compChannels.get(place); ok {
+		on = channel
+	} else {
+		device, failed := i.deviceOf(place)
+		if failed != 0 {
+			return failed
+		}
+		on, cost = device, cqCost(entries)
 	}
 	if entries > 1<<31-1 {
 		return i.refuse(syscall.EINVAL, "entries is more than any device can hold")
 	}
-	return create(i, &i.cqs, cqCost(entries), func() (*rdmacore.CQ, error) { return device.CreateCQ(int(entries)) },
-		(*rdmacore.CQ).Destroy)
+	return create(i, &i.cqs, cost, func() (*rdmacore.CQ, error) { return make(on) }, (*rdmacore.CQ).Destroy)
 }
 
 func (i *Instance) moderateCQ(handle Handle, count, period uint32) int32 {

@@ -3,7 +3,6 @@ package hostfuncs
 import (
 	"context"
 	"structs"
-	"syscall"
 
 	"rdmarun/rdmacore"
 )
@@ -26,7 +25,7 @@ func extendedCQFunctions() []Function {
 			Doc: "Makes a completion queue whose completions have these fields and time stamps (ibv_create_cq_ex(3)). It is " +
 				"polled and destroyed as any other; a field of wc that it was not made with is 0.",
 			Params: []Param{
-				{"ep", HandleOf, "ep", "on whose device; 0 for the default device"},
+				cqPlace(),
 				{"entries", U32, "", "completions it must hold; one more is lost and ends the QP"},
 				{"fields", U32, "wc_fields", ""}},
 			Result:  "the CQ's handle",
@@ -52,16 +51,9 @@ func extendedCQFunctions() []Function {
 }
 
 func (i *Instance) createCQEx(epHandle Handle, entries, fields uint32) int32 {
-	device, failed := i.deviceOf(epHandle)
-	if failed != 0 {
-		return failed
-	}
-	if entries > 1<<31-1 {
-		return i.refuse(syscall.EINVAL, "entries is more than any device can hold")
-	}
-	return create(i, &i.cqs, cqCost(entries), func() (*rdmacore.CQ, error) {
-		return device.CreateCQEx(int(entries), rdmacore.WCFields(fields))
-	}, (*rdmacore.CQ).Destroy)
+	return i.newCQ(epHandle, entries, func(on cqMaker) (*rdmacore.CQ, error) {
+		return on.CreateCQEx(int(entries), rdmacore.WCFields(fields))
+	})
 }
 
 // stamped finds the arrays of a call that takes completions with their time stamps.

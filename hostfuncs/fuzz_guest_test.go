@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unicode"
 	"unsafe"
 
 	"rdmarun/rdmacore"
@@ -128,6 +129,8 @@ func (g *fuzzGuest) handles(kind HandleKind) []Handle {
 		return live(&g.streams)
 	case KindDevice:
 		return live(&g.devices)
+	case KindCompChannel:
+		return live(&g.compChannels)
 	}
 	return nil
 }
@@ -222,8 +225,18 @@ func (g *fuzzGuest) full(name string) bool {
 	for kind := range kindNames {
 		if len(g.handles(kind)) > most {
 			g.call(map[HandleKind]string{KindChannel: "destroy_event_channel", KindEP: "destroy_ep", KindPD: "dealloc_pd",
-				KindMR: "dereg_mr", KindCQ: "destroy_cq", KindQP: "stop_requested", KindEvent: "ack_event", KindSRQ: "destroy_srq",
-				KindAH: "destroy_ah", KindMW: "dealloc_mw", KindEventFD: "destroy_eventfd", KindStream: "stream_close", KindDevice: "close_device"}[kind], g.some(kind))
+				KindMR: "dereg_mr", KindCQ: "destroy_cq", KindQP: "destroy_qp", KindEvent: "ack_event", KindSRQ: "destroy_srq",
+				KindAH: "destroy_ah", KindMW: "dealloc_mw", KindEventFD: "destroy_eventfd", KindStream: "stream_close", KindDevice: "close_device", KindCompChannel: "destroy_comp_channel"}[kind], g.some(kind))
+			return true
+		}
+	}
+	return false
+}
+
+// alternative tells whether a handle is of another kind that the parameter takes, which its text names.
+func (g *fuzzGuest) alternative(p Param, handle Handle) bool {
+	for kind, name := range kindNames {
+		if slices.Contains(strings.FieldsFunc(p.Doc, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) }), name) && slices.Contains(g.handles(kind), handle) {
 			return true
 		}
 	}
@@ -234,8 +247,8 @@ func (g *fuzzGuest) full(name string) bool {
 func (g *fuzzGuest) stale(f *Function, words []uint64) string {
 	for at, p := range f.Params {
 		handle := Handle(uint32(words[at]))
-		if strings.Contains(p.Doc, "whose device") && slices.Contains(g.handles(KindDevice), handle) {
-			continue // which says the same
+		if g.alternative(p, handle) {
+			continue
 		}
 		if p.Type == HandleOf && handle != 0 && !slices.Contains(g.handles(kindOf(p.Of)), handle) {
 			return fmt.Sprintf("%s %#x, which is none", p.Name, uint32(handle))

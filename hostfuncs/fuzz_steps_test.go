@@ -24,6 +24,7 @@ func fuzzSteps() []fuzzStep {
 		{12, "traffic", (*fuzzGuest).traffic},
 		{5, "completions", (*fuzzGuest).completions},
 		{5, "window", (*fuzzGuest).window},
+		{5, "alone", (*fuzzGuest).alone},
 		{5, "shared queue", (*fuzzGuest).sharedQueue},
 		{8, "datagrams", (*fuzzGuest).datagrams},
 		{5, "intrude", (*fuzzGuest).intrude},
@@ -368,6 +369,7 @@ func (g *fuzzGuest) hangUp() {
 var endings = map[HandleKind][]string{
 	KindEP: {"destroy_ep", "destroy_qp", "destroy_id"}, KindPD: {"dealloc_pd"}, KindMR: {"dereg_mr"}, KindCQ: {"destroy_cq"},
 	KindSRQ: {"destroy_srq"}, KindMW: {"dealloc_mw"}, KindAH: {"destroy_ah"}, KindChannel: {"destroy_event_channel"}, KindEventFD: {"destroy_eventfd"}, KindStream: {"stream_close"}, KindDevice: {"close_device"},
+	KindQP: {"destroy_qp"}, KindCompChannel: {"destroy_comp_channel"},
 }
 
 // names goes the ways to find an address, and looks at the device.

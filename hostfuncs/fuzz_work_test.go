@@ -253,6 +253,66 @@ func (g *fuzzGuest) intrude() {
 		victim := chosen(g, known.targets)
 		target, psn = victim.qpn, victim.psn
 	}
+	attr := g.bringUp(qp, target, psn)
+	for range 3 {
+		g.call("post_send", qp, g.sends(1, false), 1, g.buffers(3), 3, 0)
+	}
+	if g.one(3) { // and back again
+		attr.State = uint32(chosen(g, []rdmacore.QPState{rdmacore.QPStateReset, rdmacore.QPStateErr, rdmacore.QPStateSQD}))
+		g.call("modify_qp", qp, give(g, attr), 1)
+	}
+}
+
+// alone has queue pairs without an endpoint, whose CQ is one of several on a channel: each to another one of them, to
+// itself, or to anybody.
+func (g *fuzzGuest) alone() {
+	channel := g.some(KindCompChannel)
+	if channel == 0 {
+		channel = uint64(max(g.call("create_comp_channel", g.some(KindDevice)), 0))
+	}
+	cq := uint64(max(g.call("create_cq", channel, 64), 0))
+	if g.one(4) {
+		cq = uint64(max(g.call("create_cq_ex", channel, 64, uint64(g.enumerated("wc_fields"))), 0))
+	}
+	pd := g.some(KindPD)
+	attr := QPInitAttr{StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), Type: uint32(chosen(g, []rdmacore.QPType{rdmacore.QPTypeRC, rdmacore.QPTypeRC, rdmacore.QPTypeUC, rdmacore.QPTypeUD})),
+		MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 3, MaxRecvSGE: 3, SendCQ: Handle(cq), RecvCQ: Handle(cq)}
+	var made [2]uint64
+	for n := range made {
+		made[n] = uint64(max(g.call("create_qp", 0, pd, give(g, attr)), 0))
+	}
+	if g.one(6) {
+		extra := QPExtra{StructSize: uint32(unsafe.Sizeof(QPExtra{})), CompMask: uint32(rdmacore.QPInitSendOpsFlags), SendOpsFlags: uint64(rdmacore.SendOpSend)}
+		made[1] = uint64(max(g.call("create_qp_ex", 0, pd, give(g, attr), give(g, extra)), 0))
+	}
+	numbers := g.world.heard().qpns
+	for _, qp := range made {
+		if at := sized[QPAttr](g); g.call("query_qp", qp, uint64(at)) == 0 {
+			numbers = append(numbers, take[QPAttr](g.Instance, at).QPNum)
+		}
+	}
+	psn := g.random.Uint32N(1 << 24)
+	for _, qp := range made {
+		g.bringUp(qp, latest(g, numbers), psn)
+		g.call("post_recv", qp, g.receives(2), 2, g.buffers(2), 2, 0)
+	}
+	g.call("req_notify", cq, 0)
+	g.call("post_send", made[0], g.sends(1, false), 1, g.buffers(3), 3, 0)
+	g.call("wait_cq_event", chosen(g, []uint64{channel, channel, cq}), 1000)
+	g.call("poll_cq", cq, uint64(g.room(4*uint32(unsafe.Sizeof(WC{})))), 4)
+	if g.one(2) {
+		g.call("destroy_qp", made[0])
+	}
+	if g.one(2) {
+		g.call("destroy_qp", made[1])
+	}
+	g.call("destroy_cq", cq)
+	g.call("destroy_comp_channel", channel)
+}
+
+// bringUp brings a queue pair to RTS as an application does by itself, with any other as its peer.
+func (g *fuzzGuest) bringUp(qp uint64, target, psn uint32) QPAttr {
+	known := g.world.heard()
 	way := AHAttr{IsGlobal: 1, PortNum: 1, HopLimit: 1, DGID: [16]byte{10: 0xff, 11: 0xff}}
 	copy(way.DGID[12:], known.device.IP[:4])
 	attr := QPAttr{StructSize: uint32(unsafe.Sizeof(QPAttr{})), State: uint32(rdmacore.QPStateInit), PortNum: 1, AccessFlags: fuzzRights}
@@ -268,13 +328,7 @@ func (g *fuzzGuest) intrude() {
 	if g.call("modify_qp", qp, give(g, attr), state|psnOut|timeout|retry|rnr|reads) < 0 {
 		g.call("modify_qp", qp, give(g, attr), state|psnOut)
 	}
-	for range 3 {
-		g.call("post_send", qp, g.sends(1, false), 1, g.buffers(3), 3, 0)
-	}
-	if g.one(3) { // and back again
-		attr.State = uint32(chosen(g, []rdmacore.QPState{rdmacore.QPStateReset, rdmacore.QPStateErr, rdmacore.QPStateSQD}))
-		g.call("modify_qp", qp, give(g, attr), state)
-	}
+	return attr
 }
 
 // pollAll waits for things of every kind at once, makes an event of the guest's own, and takes it.

@@ -22,11 +22,13 @@ const (
 	KindEventFD
 	KindStream
 	KindDevice
+	KindCompChannel
 )
 
 var kindNames = map[HandleKind]string{
 	KindChannel: "event_channel", KindEP: "ep", KindPD: "pd", KindMR: "mr", KindCQ: "cq", KindQP: "qp",
 	KindEvent: "event", KindSRQ: "srq", KindAH: "ah", KindMW: "mw", KindEventFD: "eventfd", KindStream: "stream", KindDevice: "device",
+	KindCompChannel: "comp_channel",
 }
 
 func (k HandleKind) String() string { return kindNames[k] }

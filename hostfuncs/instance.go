@@ -57,21 +57,22 @@ type Instance struct {
 	requestStop   context.CancelFunc
 	stopDelivered bool
 
-	channels  handleTable[*rdmacore.EventChannel]
-	endpoints handleTable[*endpoint]
-	pds       handleTable[*rdmacore.PD]
-	mrs       handleTable[*rdmacore.MR]
-	cqs       handleTable[*rdmacore.CQ]
-	qps       handleTable[*rdmacore.QP]
-	events    handleTable[*rdmacore.Event] // not acknowledged
-	srqs      handleTable[*rdmacore.SRQ]
-	ahs       handleTable[*rdmacore.AH]
-	mws       handleTable[*rdmacore.MW]
-	eventfds  handleTable[*eventfd]
-	streams   handleTable[*streamEnd]
-	devices   handleTable[*opened]
-	poller    *rdmacore.Poller        // of poll_set; nil before its first wait
-	byID      map[*rdmacore.ID]Handle // endpoints by the id that events name
+	channels     handleTable[*rdmacore.EventChannel]
+	endpoints    handleTable[*endpoint]
+	pds          handleTable[*rdmacore.PD]
+	mrs          handleTable[*rdmacore.MR]
+	cqs          handleTable[*rdmacore.CQ]
+	qps          handleTable[*rdmacore.QP]
+	events       handleTable[*rdmacore.Event] // not acknowledged
+	srqs         handleTable[*rdmacore.SRQ]
+	ahs          handleTable[*rdmacore.AH]
+	mws          handleTable[*rdmacore.MW]
+	eventfds     handleTable[*eventfd]
+	streams      handleTable[*streamEnd]
+	devices      handleTable[*opened]
+	compChannels handleTable[*rdmacore.CompChannel]
+	poller       *rdmacore.Poller        // of poll_set; nil before its first wait
+	byID         map[*rdmacore.ID]Handle // endpoints by the id that events name
 }
 
 // NewInstance makes the instance of a guest that is about to start.
@@ -112,6 +113,7 @@ func NewInstance(config Config) *Instance {
 	i.srqs = handleTable[*rdmacore.SRQ]{kind: KindSRQ, budget: budget, first: first}
 	i.ahs = handleTable[*rdmacore.AH]{kind: KindAH, budget: budget, first: first}
 	i.mws = handleTable[*rdmacore.MW]{kind: KindMW, budget: budget, first: first}
+	i.compChannels = handleTable[*rdmacore.CompChannel]{kind: KindCompChannel, budget: budget, first: first}
 	i.devices = handleTable[*opened]{kind: KindDevice, budget: budget, first: first}
 	i.streams = handleTable[*streamEnd]{kind: KindStream, budget: budget, first: first}
 	i.eventfds = handleTable[*eventfd]{kind: KindEventFD, budget: budget, first: first}

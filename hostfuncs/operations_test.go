@@ -11,6 +11,9 @@ import (
 func operations() map[string]string {
 	return map[string]string{
 		"AH.Destroy": "destroy_ah", "AH.Number": "create_ah",
+		"CompChannel.Destroy": "destroy_comp_channel", "CompChannel.GetCQEvent": "wait_cq_event", "CompChannel.Source": "poll_set",
+		"CompChannel.CreateCQ": "create_cq", "CompChannel.CreateCQEx": "create_cq_ex", "Device.CreateCompChannel": "create_comp_channel",
+		"PD.CreateQP": "create_qp", "PD.CreateQPEx": "create_qp_ex", "QP.Destroy": "destroy_qp",
 		"CQ.Destroy": "destroy_cq", "CQ.Poll": "poll_cq", "CQ.PollN": "spin_cq", "CQ.RequestNotify": "req_notify",
 		"CQ.Resize": "resize_cq", "CQ.Moderate": "moderate_cq", "CQ.Wait": "wait_cq", "CQ.WaitEvent": "wait_cq_event",
 		"Device.AllocPD": "alloc_pd", "Device.WaitAsyncEvent": "wait_async", "Device.Ports": "query_port", "Device.Attr": "query_device", "Device.Address": "device_address", "Device.CreateCQ": "create_cq",
@@ -69,7 +72,7 @@ func withoutFunction() map[string]string {
 		host: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.OnWall Clock.Outside Clock.Sleep Clock.Virtual Clock.WithTimeout " +
 			"Device.GetAsyncEvent Device.PendingAsyncEvents EventChannel.Pending ID.Await Provider.NewWork Work.Free Provider.CanFault Provider.Clock Provider.Close Provider.CreateEP Provider.Live Provider.Link Provider.SendsPackets func.Links func.WithLink func.WithFabric func.CheckFabric func.NewNotices Notices.Close func.WithNotices func.Open " +
 			"func.WithSeed func.WithVirtualClock func.NewMemory func.NewMemoryOn func.HugePages Memory.Base Memory.Bytes Memory.Release Memory.Retain Memory.Size",
-		given: "CQ.Fields Device.Index Device.IWARP ID.Device ID.Listening ID.PD ID.Pending ID.PortSpace ID.Synchronous",
+		given: "CompChannel.Device CQ.Fields Device.Index Device.IWARP ID.Device ID.Listening ID.PD ID.Pending ID.PortSpace ID.Synchronous",
 		wrapped: "ID.RegMsgs ID.RegRead ID.RegWrite ID.PostRecv ID.PostRecvv ID.PostSend ID.PostSendv ID.PostRead ID.PostReadv " +
 			"ID.PostUDSend ID.PostWrite ID.PostWritev ID.GetSendComp ID.GetRecvComp",
 		atGuest:  "MR.Rereg PD.RegMR QP.PostRecv QP.PostSend SRQ.PostRecv",

@@ -13,7 +13,7 @@ import (
 // PollEntry is struct pollfd for what a guest has.
 type PollEntry struct {
 	_        structs.HostLayout
-	Handle   Handle `abi:"handle" doc:"an event_channel, ep, cq, eventfd, stream or device; 0 with PRI the default device, else nothing"`
+	Handle   Handle `abi:"handle" doc:"an event_channel, ep, cq, comp_channel, eventfd, stream or device; 0 with PRI the default device, else nothing"`
 	Events   uint32 `abi:"events" enum:"poll_events" doc:"what to look for: IN, PRI, OUT"`
 	Revents  uint32 `abi:"revents" enum:"poll_events" doc:"what is there: of events, and ERR, HUP, NVAL unasked"`
 	Reserved uint32 `abi:"reserved" doc:"0"`
@@ -38,7 +38,7 @@ func pollFunctions() []Function {
 		Name: "poll_set", Since: v1_5, Capability: CapabilityBase, Blocking: true,
 		Doc: "Waits until one of several things is there, and takes none of them (poll(2)). IN of an event_channel: an " +
 			"event of any endpoint. IN of an ep: an event of it; of a synchronous one what get_request or complete " +
-			"takes. IN of a cq: a completion; PRI of a cq: the event that req_notify asked for. PRI of an ep, a device " +
+			"takes. IN of a cq: a completion; PRI of a cq: the event that req_notify asked for; IN of a comp_channel: that of any of its CQs. PRI of an ep, a device " +
 			"or 0: an asynchronous event of its device, of that, or of the default device, for wait_async. IN of an eventfd: it is not 0; OUT: it can be " +
 			"added to. What is there is there again at the next call, until it is taken. A guest that has to " +
 			"wait for something of its own as well, or whose threads end each other's waits, adds an eventfd.",
@@ -188,6 +188,9 @@ func (i *Instance) pollable(handle Handle) func(event uint32) (rdmacore.Source, 
 			}
 			return rdmacore.Source{}, errNeverCame
 		}
+	}
+	if channel, ok := i.compChannels.get(handle); ok {
+		return onIn(channel.Source)
 	}
 	if fd, ok := i.eventfds.get(handle); ok {
 		return fd.source

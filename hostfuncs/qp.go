@@ -52,19 +52,20 @@ func qpFunctions() []Function {
 	return []Function{
 		{
 			Name: "create_qp", Since: v1, Capability: CapabilityCM,
-			Doc: "Gives an endpoint its QP (rdma_create_qp(3)), when create_ep did not.",
-			Params: []Param{ep,
+			Doc: "Gives an endpoint its QP (rdma_create_qp(3)), when create_ep did not. Without an endpoint, since 1.6, it makes one of the PD " +
+				"alone, in RESET (ibv_create_qp(3)), whose qp_type and CQs have to be given and which modify_qp brings to RTS.",
+			Params: []Param{owner(),
 				{"pd", HandleOf, "pd", "of the endpoint's device"},
 				{"qp_init_attr", In, "qp_init_attr", ""}},
 			Result:  "the QP's handle",
-			Errors:  "EINVAL: it has one, or is not on a device yet. ENOMEM: more than the device can do.",
+			Errors:  "EINVAL: it has one, or is not on a device yet; without an endpoint, what has to be given is not, or is of another device. ENOMEM: more than the device can do.",
 			binding: bind3((*Instance).createQP),
 		},
 		{
 			Name: "destroy_qp", Since: v1, Capability: CapabilityCM,
-			Doc:     "Destroys an endpoint's QP and the CQs made with it (rdma_destroy_qp(3)).",
-			Params:  []Param{ep},
-			Errors:  "EINVAL: it has none.",
+			Doc:     "Destroys an endpoint's QP and the CQs made with it (rdma_destroy_qp(3)), or a QP without an endpoint (ibv_destroy_qp(3)).",
+			Params:  []Param{{"ep", HandleOf, "ep", "or a qp (since 1.6) that was made without one"}},
+			Errors:  "EINVAL: it has none, or the QP is an endpoint's.",
 			binding: bind1((*Instance).destroyQP),
 		},
 		{
@@ -97,13 +98,20 @@ func qpFunctions() []Function {
 	}
 }
 
-func (i *Instance) createQP(epHandle, pdHandle Handle, attrAt Pointer) int32 {
-	return i.makeQP(epHandle, pdHandle, attrAt, (*rdmacore.ID).CreateQP)
+// owner is the parameter that says whose QP is made.
+func owner() Param {
+	return Param{"ep", HandleOf, "ep", "0 for a QP without an endpoint (since 1.6)"}
 }
 
-func (i *Instance) makeQP(epHandle, pdHandle Handle, attrAt Pointer, make func(*rdmacore.ID, *rdmacore.PD, rdmacore.QPInitAttr) error) int32 {
+func (i *Instance) createQP(epHandle, pdHandle Handle, attrAt Pointer) int32 {
+	return i.makeQP(epHandle, pdHandle, attrAt, (*rdmacore.ID).CreateQP, (*rdmacore.PD).CreateQP)
+}
+
+// makeQP makes the QP of an endpoint by one function, or one without an endpoint by the other.
+func (i *Instance) makeQP(epHandle, pdHandle Handle, attrAt Pointer, make func(*rdmacore.ID, *rdmacore.PD, rdmacore.QPInitAttr) error,
+	alone func(*rdmacore.PD, rdmacore.QPInitAttr) (*rdmacore.QP, error)) int32 {
 	ep, ok := i.endpoints.get(epHandle)
-	if !ok {
+	if !ok && epHandle != 0 {
 		return i.badHandle(KindEP)
 	}
 	pd, ok := i.pds.get(pdHandle)
@@ -116,6 +124,9 @@ func (i *Instance) makeQP(epHandle, pdHandle Handle, attrAt Pointer, make func(*
 	}
 	if attr == nil {
 		return i.badPointer("qp_init_attr", faultOutside)
+	}
+	if ep == nil {
+		return create(i, &i.qps, qpCost(attr), func() (*rdmacore.QP, error) { return alone(pd, *attr) }, (*rdmacore.QP).Destroy)
 	}
 	if failed := i.giveQP(ep, attr, func() error { return make(ep.id, pd, *attr) }); failed != 0 {
 		return failed
@@ -160,6 +171,9 @@ func (i *Instance) adoptQP(ep *endpoint) int32 {
 }
 
 func (i *Instance) destroyQP(handle Handle) int32 {
+	if qp, ok := i.qps.get(handle); ok {
+		return i.result(i.freeQP(handle, qp))
+	}
 	ep, ok := i.endpoints.get(handle)
 	if !ok {
 		return i.badHandle(KindEP)
@@ -167,6 +181,17 @@ func (i *Instance) destroyQP(handle Handle) int32 {
 	err := ep.id.DestroyQP()
 	i.forgetQP(ep)
 	return i.result(err)
+}
+
+// freeQP destroys a QP that was made without an endpoint.
+func (i *Instance) freeQP(handle Handle, qp *rdmacore.QP) error {
+	attr := qp.InitAttr()
+	if err := qp.Destroy(); err != nil {
+		return err
+	}
+	i.qps.remove(handle)
+	i.forgetCQs(i.cqs.find(attr.SendCQ), i.cqs.find(attr.RecvCQ))
+	return nil
 }
 
 // nameQP gives the QP that an endpoint has by now, for which cost was charged, and the CQs made with it, their
@@ -200,13 +225,18 @@ func (i *Instance) forgetQP(ep *endpoint) {
 	if ep.id.QP() != nil {
 		return
 	}
-	for _, handle := range [...]Handle{ep.sendCQ, ep.recvCQ} {
+	i.forgetCQs(ep.sendCQ, ep.recvCQ)
+	i.qps.remove(ep.qp)
+	ep.qp, ep.sendCQ, ep.recvCQ = 0, 0, 0
+}
+
+// forgetCQs makes the handles of CQs stale that have gone with their last QP.
+func (i *Instance) forgetCQs(handles ...Handle) {
+	for _, handle := range handles {
 		if cq, ok := i.cqs.get(handle); ok && cq.Destroyed() {
 			i.cqs.remove(handle)
 		}
 	}
-	i.qps.remove(ep.qp)
-	ep.qp, ep.sendCQ, ep.recvCQ = 0, 0, 0
 }
 
 func (i *Instance) epQP(handle Handle) int32 {

@@ -25,8 +25,9 @@ func qpExtraFunctions() []Function {
 	return []Function{
 		{
 			Name: "create_qp_ex", Since: v1_1, Capability: CapabilityCM,
-			Doc: "Gives an endpoint a QP with extended attributes (rdma_create_qp_ex(3)).",
-			Params: []Param{ep, {"pd", HandleOf, "pd", "of the endpoint's device"},
+			Doc: "Gives an endpoint a QP with extended attributes (rdma_create_qp_ex(3)), or makes one without an endpoint " +
+				"(ibv_create_qp_ex(3)) as create_qp does.",
+			Params: []Param{owner(), {"pd", HandleOf, "pd", "of the endpoint's device"},
 				{"qp_init_attr", In, "qp_init_attr", ""}, {"extra", In, "qp_extra", ""}},
 			Result:  "the QP's handle",
 			Errors:  "EINVAL: as create_qp, or a comp_mask that is not known. EOPNOTSUPP, ENOSYS: the device lacks it, or one of the send operations.",
@@ -52,13 +53,18 @@ func (i *Instance) createQPEx(epHandle, pdHandle Handle, attrAt, extraAt Pointer
 	if extra.MaxTSOHeader > 1<<16-1 {
 		return i.refuse(syscall.EINVAL, "max_tso_header is 65535 at most")
 	}
-	return i.makeQP(epHandle, pdHandle, attrAt, func(id *rdmacore.ID, pd *rdmacore.PD, attr rdmacore.QPInitAttr) error {
+	extended := func(attr rdmacore.QPInitAttr) rdmacore.QPInitAttrEx {
 		mask := rdmacore.QPInitMask(extra.CompMask)
 		if mask&rdmacore.QPInitSendOpsFlags != 0 {
 			attr.SendOps = rdmacore.SendOps(extra.SendOpsFlags)
 		}
-		return id.CreateQPEx(pd, rdmacore.QPInitAttrEx{QPInitAttr: attr, CompMask: mask, CreateFlags: extra.CreateFlags,
-			SourceQPN: extra.SourceQPN, MaxTSOHeader: uint16(extra.MaxTSOHeader)})
+		return rdmacore.QPInitAttrEx{QPInitAttr: attr, CompMask: mask, CreateFlags: extra.CreateFlags,
+			SourceQPN: extra.SourceQPN, MaxTSOHeader: uint16(extra.MaxTSOHeader)}
+	}
+	return i.makeQP(epHandle, pdHandle, attrAt, func(id *rdmacore.ID, pd *rdmacore.PD, attr rdmacore.QPInitAttr) error {
+		return id.CreateQPEx(pd, extended(attr))
+	}, func(pd *rdmacore.PD, attr rdmacore.QPInitAttr) (*rdmacore.QP, error) {
+		return pd.CreateQPEx(extended(attr))
 	})
 }
 

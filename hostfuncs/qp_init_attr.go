@@ -10,15 +10,15 @@ import (
 type QPInitAttr struct {
 	_             structs.HostLayout
 	StructSize    uint32 `abi:"struct_size" doc:"size of this struct as the guest knows it"`
-	Type          uint32 `abi:"qp_type" enum:"qp_type" doc:"0 for what the port space has: RC for TCP, UD for UDP"`
+	Type          uint32 `abi:"qp_type" enum:"qp_type" doc:"0 for what the port space of the endpoint has: RC for TCP, UD for UDP"`
 	MaxSendWR     uint32 `abi:"max_send_wr" doc:"send requests outstanding at once"`
 	MaxRecvWR     uint32 `abi:"max_recv_wr" doc:"receives posted at once"`
 	MaxSendSGE    uint32 `abi:"max_send_sge" doc:"buffers of one send request"`
 	MaxRecvSGE    uint32 `abi:"max_recv_sge" doc:"buffers of one receive"`
 	MaxInlineData uint32 `abi:"max_inline_data" doc:"bytes of a request with SEND_INLINE"`
 	SQSigAll      uint32 `abi:"sq_sig_all" doc:"1: every send request completes with a completion"`
-	SendCQ        Handle `abi:"send_cq" doc:"cq handle; 0: one of max_send_wr entries is made and goes with the QP"`
-	RecvCQ        Handle `abi:"recv_cq" doc:"cq handle; 0: one of max_recv_wr entries is made and goes with the QP"`
+	SendCQ        Handle `abi:"send_cq" doc:"cq handle; 0: one of max_send_wr entries is made and goes with the QP of an endpoint"`
+	RecvCQ        Handle `abi:"recv_cq" doc:"cq handle; 0: one of max_recv_wr entries is made and goes with the QP of an endpoint"`
 	SRQ           Handle `abi:"srq" doc:"srq handle; 0: the QP has a receive queue of its own"`
 	Reserved      uint32 `abi:"reserved" doc:"0"`
 }

@@ -251,7 +251,7 @@ func (w *Work) SendSpin(q *QP, base uintptr, limit uint64, wrs []SendWR, sges []
 	if !soon {
 		q.heavy.Store(true) // what waits in its queue may be sent by any later call
 	}
-	w.c.provider, w.c.wrs = C.uintptr_t(uintptr(unsafe.Pointer(q.id.native()))), C.uintptr_t(uintptr(unsafe.Pointer(&wrs[0])))
+	w.c.provider, w.c.wrs = C.uintptr_t(uintptr(unsafe.Pointer(q.provider.c))), C.uintptr_t(uintptr(unsafe.Pointer(&wrs[0])))
 	w.prepare(q, len(wrs), base, limit, sges, cq, wcs, attempts)
 	if w.stack != nil && soon && !q.heavy.Load() {
 		w.stack.Call(sendAddress, unsafe.Pointer(&w.c))

@@ -4,14 +4,18 @@ package rdmacore
 import "C"
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"syscall"
 )
 
-// compChannel carries the completion events of CQs (ibv_create_comp_channel(3)).  Who wants those of one CQ and reads
+// CompChannel carries the completion events of CQs (ibv_create_comp_channel(3)).  Who wants those of one CQ and reads
 // another's keeps it for whoever asks.
-type compChannel struct {
+type CompChannel struct {
 	c        *C.struct_ibv_comp_channel // nil once destroyed
 	provider *Provider
+	device   *Device // of CreateCompChannel; nil for one that comes and goes with its CQ
 
 	// The mailbox's mu guards the rest, too.
 	mailbox[*CQ]
@@ -21,8 +25,95 @@ type compChannel struct {
 // mostEvents is how many events of one CQ are kept: each has been asked for, and one is as good as many.
 const mostEvents = 64
 
-func (p *Provider) newCompChannel(native *C.struct_ibv_comp_channel) *compChannel {
-	c := &compChannel{c: native, provider: p, cqs: make(map[*C.struct_ibv_cq]*CQ)}
+// CreateCompChannel makes a completion channel for CQs that share one.  Who waits there for the events of one CQ alone is
+// not woken by its end.
+func (d *Device) CreateCompChannel() (*CompChannel, error) {
+	const op = "ibv_create_comp_channel"
+	if !d.open() {
+		return nil, closed(op, "device")
+	}
+	native, err := d.nativeCompChannel(op)
+	if err != nil {
+		return nil, err
+	}
+	c := d.provider.newCompChannel(native)
+	c.device = d
+	return c, nil
+}
+
+func (d *Device) nativeCompChannel(op string) (native *C.struct_ibv_comp_channel, err error) {
+	var fd C.int
+	return native, check(op, int(C.core_create_comp_channel(d.provider.c, d.c, &native, &fd)))
+}
+
+// Device is that of CreateCompChannel.
+func (c *CompChannel) Device() *Device { return c.device }
+
+func (c *CompChannel) open() bool { return c != nil && c.c != nil }
+
+// Destroy frees the channel (ibv_destroy_comp_channel(3)).  EBUSY while it has CQs.
+func (c *CompChannel) Destroy() error {
+	const op = "ibv_destroy_comp_channel"
+	if !c.open() {
+		return closed(op, "completion channel")
+	}
+	c.mu.Lock()
+	if len(c.cqs) != 0 {
+		defer c.mu.Unlock()
+		return fail(op, syscall.EBUSY, "%d CQs raise their events here", len(c.cqs))
+	}
+	native := c.c
+	c.c = nil
+	c.mu.Unlock()
+	c.waiter.close()
+	return check(op, int(C.core_destroy_comp_channel(c.provider.c, native)))
+}
+
+// GetCQEvent waits for an event that RequestNotify of one of the CQs asked for, acknowledges it and tells which CQ it is
+// (ibv_get_cq_event(3)).  A ctx that has ended already takes what is there.  The error wraps ctx.Err() when ctx ends first.
+func (c *CompChannel) GetCQEvent(ctx context.Context) (*CQ, error) {
+	return c.get(ctx, func(*CQ) bool { return true })
+}
+
+func (c *CompChannel) get(ctx context.Context, wants func(*CQ) bool) (*CQ, error) {
+	const op = "ibv_get_cq_event"
+	if !c.open() {
+		return nil, closed(op, "completion channel")
+	}
+	if ctx.Err() != nil { // what is there is taken all the same
+		if there, err := c.holds(wants); !there || err != nil {
+			return nil, errors.Join(err, cancelled(ctx, op, "a completion event"))
+		}
+	}
+	cq, came, err := c.next(ctx, wants)
+	switch {
+	case came || err != nil:
+		return cq, err
+	case ctx.Err() == nil:
+		return nil, closed(op, "CQ")
+	}
+	return nil, cancelled(ctx, op, "a completion event")
+}
+
+// Source is that there is an event of one of the CQs, for GetCQEvent to take.
+func (c *CompChannel) Source() (Source, error) { return c.source(func(*CQ) bool { return true }) }
+
+func (c *CompChannel) source(wants func(*CQ) bool) (Source, error) {
+	if !c.open() {
+		return Source{}, closed("ibv_get_cq_event", "completion channel")
+	}
+	return Source{ready: func() (bool, error) { return c.holds(wants) }, fd: c.fd(), listen: c.listen}, nil
+}
+
+// holds tells whether there is an event of a CQ that wants accepts.
+func (c *CompChannel) holds(wants func(*CQ) bool) (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ready(wants)
+}
+
+func (p *Provider) newCompChannel(native *C.struct_ibv_comp_channel) *CompChannel {
+	c := &CompChannel{c: native, provider: p, cqs: make(map[*C.struct_ibv_cq]*CQ)}
 	c.clock, c.read, c.drop = p.clock, c.readEvent, func(*CQ) {}
 	c.full = func(kept []*CQ, cq *CQ) bool {
 		alike := 0
@@ -37,7 +128,7 @@ func (p *Provider) newCompChannel(native *C.struct_ibv_comp_channel) *compChanne
 	return c
 }
 
-func (c *compChannel) fd() int {
+func (c *CompChannel) fd() int {
 	if c.c == nil {
 		return -int(syscall.EBADF)
 	}
@@ -45,7 +136,7 @@ func (c *compChannel) fd() int {
 }
 
 // readEvent is the channel's read.  An event that a Poller had asked for, and not RequestNotify, is for nobody.
-func (c *compChannel) readEvent() (*CQ, bool, error) {
+func (c *CompChannel) readEvent() (*CQ, bool, error) {
 	if c.c == nil {
 		return nil, false, closed("ibv_get_cq_event", "completion channel")
 	}
@@ -62,15 +153,18 @@ func (c *compChannel) readEvent() (*CQ, bool, error) {
 }
 
 // carry adds a CQ to those whose events come here.
-func (c *compChannel) carry(cq *CQ) {
+func (c *CompChannel) carry(cq *CQ) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cqs[cq.c] = cq
 }
 
-// leave takes out the CQ that the channel was made for, and ends its Go side.
-func (c *compChannel) leave(cq *CQ) (restore func()) {
+// leave takes a CQ out, with its events.  A channel that was made for it has ended its Go side then.
+func (c *CompChannel) leave(cq *CQ) (restore func()) {
 	native := cq.c
+	if c.device != nil {
+		return c.leaveShared(cq)
+	}
 	c.waiter.close() // first: who waits lets go of mu
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,4 +176,15 @@ func (c *compChannel) leave(cq *CQ) (restore func()) {
 		defer c.mu.Unlock()
 		c.c, c.cqs[native] = channel, cq
 	}
+}
+
+func (c *CompChannel) leaveShared(cq *CQ) (restore func()) {
+	native := cq.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cqs[native] == cq { // and not another one, made since where this one was
+		delete(c.cqs, native)
+	}
+	c.queue = slices.DeleteFunc(c.queue, func(each *CQ) bool { return each == cq })
+	return func() { c.carry(cq) }
 }

@@ -240,7 +240,7 @@ func (q *QP) SetECE(ece ECE) error {
 	}
 	c := C.struct_ibv_ece{vendor_id: C.uint32_t(ece.VendorID), options: C.uint32_t(ece.Options),
 		comp_mask: C.uint32_t(ece.CompMask)}
-	return check(op, int(C.core_set_ece(q.id.native(), q.c, &c)))
+	return check(op, int(C.core_set_ece(q.provider.c, q.c, &c)))
 }
 
 // QueryECE is what options the queue pair has: those that it can have before SetECE and the transition to RTR,
@@ -251,7 +251,7 @@ func (q *QP) QueryECE() (ECE, error) {
 		return ECE{}, closed(op, "QP")
 	}
 	var c C.struct_ibv_ece
-	if err := check(op, int(C.core_query_ece(q.id.native(), q.c, &c))); err != nil {
+	if err := check(op, int(C.core_query_ece(q.provider.c, q.c, &c))); err != nil {
 		return ECE{}, err
 	}
 	return ECE{VendorID: uint32(c.vendor_id), Options: uint32(c.options), CompMask: uint32(c.comp_mask)}, nil

@@ -5,7 +5,6 @@ import "C"
 
 import (
 	"context"
-	"errors"
 	"math"
 	"runtime"
 	"structs"
@@ -16,10 +15,10 @@ import (
 	"unsafe"
 )
 
-// CQ is a completion queue with a completion channel.
+// CQ is a completion queue with a completion channel, its own or a shared one.
 type CQ struct {
 	c        *C.struct_ibv_cq // nil once destroyed
-	channel  *compChannel
+	channel  *CompChannel
 	provider *Provider
 	id       *ID  // that made it with its QP and destroys it with it; nil for one of CreateCQ
 	users    int  // QPs that use it; guarded by the provider's cqUsers
@@ -31,15 +30,26 @@ type CQ struct {
 	seen     sightings   // what was looked at, and not taken
 }
 
-// CreateCQ makes a completion queue for at least entries completions (ibv_create_cq(3)).
-func (d *Device) CreateCQ(entries int) (*CQ, error) {
-	return d.createCQ("ibv_create_cq", entries,
+// CreateCQ makes a completion queue for at least entries completions (ibv_create_cq(3)), whose events come by a channel
+// of its own.
+func (d *Device) CreateCQ(entries int) (*CQ, error) { return d.createPlainCQ(nil, entries) }
+
+// CreateCQ makes a completion queue whose events come by the channel.
+func (c *CompChannel) CreateCQ(entries int) (*CQ, error) {
+	if !c.open() {
+		return nil, closed("ibv_create_cq", "completion channel")
+	}
+	return c.device.createPlainCQ(c, entries)
+}
+
+func (d *Device) createPlainCQ(shared *CompChannel, entries int) (*CQ, error) {
+	return d.createCQ("ibv_create_cq", shared, entries,
 		func(channel *C.struct_ibv_comp_channel, c **C.struct_ibv_cq) C.int {
 			return C.core_create_cq(d.provider.c, d.c, C.int(entries), channel, c)
 		})
 }
 
-func (d *Device) createCQ(op string, entries int,
+func (d *Device) createCQ(op string, shared *CompChannel, entries int,
 	create func(*C.struct_ibv_comp_channel, **C.struct_ibv_cq) C.int) (*CQ, error) {
 	if !d.open() {
 		return nil, closed(op, "device")
@@ -47,14 +57,18 @@ func (d *Device) createCQ(op string, entries int,
 	if entries <= 0 || entries > 1<<30 {
 		return nil, fail(op, syscall.EINVAL, "a completion queue of %d entries", entries)
 	}
-	var channel *C.struct_ibv_comp_channel
-	var fd C.int
+	var c *C.struct_ibv_cq
 	p := d.provider
-	if err := check("ibv_create_comp_channel",
-		int(C.core_create_comp_channel(p.c, d.c, &channel, &fd))); err != nil {
+	if shared != nil {
+		if err := check(op, int(create(shared.c, &c))); err != nil {
+			return nil, err
+		}
+		return p.newCQOn(shared, c, nil), nil
+	}
+	channel, err := d.nativeCompChannel("ibv_create_comp_channel")
+	if err != nil {
 		return nil, err
 	}
-	var c *C.struct_ibv_cq
 	if err := check(op, int(create(channel, &c))); err != nil {
 		C.core_destroy_comp_channel(p.c, channel)
 		return nil, err
@@ -63,9 +77,12 @@ func (d *Device) createCQ(op string, entries int,
 }
 
 func (p *Provider) newCQ(c *C.struct_ibv_cq, channel *C.struct_ibv_comp_channel, id *ID) *CQ {
-	cq := &CQ{c: c, provider: p, id: id}
-	cq.channel = p.newCompChannel(channel)
-	cq.channel.carry(cq)
+	return p.newCQOn(p.newCompChannel(channel), c, id)
+}
+
+func (p *Provider) newCQOn(channel *CompChannel, c *C.struct_ibv_cq, id *ID) *CQ {
+	cq := &CQ{c: c, provider: p, id: id, channel: channel}
+	channel.carry(cq)
 	p.remember(unsafe.Pointer(c), cq)
 	return cq
 }
@@ -122,7 +139,7 @@ func (c *CQ) retire() (undo func()) {
 	}
 }
 
-// Destroy frees the queue and its channel (ibv_destroy_cq(3)).  EBUSY while QPs use it; EINVAL when it was
+// Destroy frees the queue and a channel of its own (ibv_destroy_cq(3)).  EBUSY while QPs use it; EINVAL when it was
 // made by CreateQP, with whose QP it goes.
 func (c *CQ) Destroy() error {
 	const op = "ibv_destroy_cq"
@@ -143,8 +160,11 @@ func (c *CQ) free(op string) error {
 	if err != nil {
 		return err
 	}
-	channel := c.channel.c
+	channel, shared := c.channel.c, c.channel.device != nil
 	c.retire()
+	if shared {
+		return nil
+	}
 	return check("ibv_destroy_comp_channel",
 		int(C.core_destroy_comp_channel(c.provider.c, channel)))
 }
@@ -207,20 +227,11 @@ func (c *CQ) WaitEvent(ctx context.Context) error {
 	if !c.open() {
 		return closed(op, "CQ")
 	}
-	if ctx.Err() != nil { // what is there is taken all the same
-		if there, err := c.channel.holds(c); !there || err != nil {
-			return errors.Join(err, cancelled(ctx, op, "a completion event"))
-		}
-	}
-	_, came, err := c.channel.next(ctx, func(cq *CQ) bool { return cq == c })
-	switch {
-	case came || err != nil:
-		return err
-	case ctx.Err() == nil:
-		return closed(op, "CQ")
-	}
-	return cancelled(ctx, op, "a completion event")
+	_, err := c.channel.get(ctx, c.itself)
+	return err
 }
+
+func (c *CQ) itself(other *CQ) bool { return other == c }
 
 // WCFields are fields of a completion that a queue of CreateCQEx has (enum ibv_create_cq_wc_flags).
 type WCFields uint32
@@ -237,8 +248,20 @@ type Timestamp struct {
 // nothing else is different.  A field that it was not made with is 0.  EOPNOTSUPP for fields that the device
 // has not.
 func (d *Device) CreateCQEx(entries int, fields WCFields) (*CQ, error) {
+	return d.createExtendedCQ(nil, entries, fields)
+}
+
+// CreateCQEx makes such a completion queue whose events come by the channel.
+func (c *CompChannel) CreateCQEx(entries int, fields WCFields) (*CQ, error) {
+	if !c.open() {
+		return nil, closed("ibv_create_cq_ex", "completion channel")
+	}
+	return c.device.createExtendedCQ(c, entries, fields)
+}
+
+func (d *Device) createExtendedCQ(shared *CompChannel, entries int, fields WCFields) (*CQ, error) {
 	const op = "ibv_create_cq_ex"
-	cq, err := d.createCQ(op, entries, func(channel *C.struct_ibv_comp_channel, c **C.struct_ibv_cq) C.int {
+	cq, err := d.createCQ(op, shared, entries, func(channel *C.struct_ibv_comp_channel, c **C.struct_ibv_cq) C.int {
 		return C.core_create_cq_ex(d.provider.c, d.c, C.int(entries), channel, C.uint64_t(fields), c)
 	})
 	if failure, ok := err.(*Error); ok && failure.Op == op && failure.Errno == syscall.EOPNOTSUPP {

@@ -99,7 +99,7 @@ func (id *ID) group(op string, group netip.Addr) (C.struct_core_address, error) 
 // kind of QP or no group.
 func (q *QP) AttachMulticast(gid netip.Addr, lid uint16) error {
 	err := q.group("ibv_attach_mcast", gid, func(c *C.union_ibv_gid) C.int {
-		return C.core_attach_mcast(q.id.native(), q.c, c, C.uint16_t(lid))
+		return C.core_attach_mcast(q.provider.c, q.c, c, C.uint16_t(lid))
 	})
 	if group := (multicastGroup{gid, lid}); err == nil && !slices.Contains(q.groups, group) {
 		q.groups = append(q.groups, group)
@@ -116,7 +116,7 @@ type multicastGroup struct {
 // DetachMulticast ends AttachMulticast (ibv_detach_mcast(3)).  EINVAL for a group that the QP is not attached to.
 func (q *QP) DetachMulticast(gid netip.Addr, lid uint16) error {
 	err := q.group("ibv_detach_mcast", gid, func(c *C.union_ibv_gid) C.int {
-		return C.core_detach_mcast(q.id.native(), q.c, c, C.uint16_t(lid))
+		return C.core_detach_mcast(q.provider.c, q.c, c, C.uint16_t(lid))
 	})
 	if err == nil {
 		q.groups = slices.DeleteFunc(q.groups, func(each multicastGroup) bool { return each == multicastGroup{gid, lid} })

@@ -57,8 +57,8 @@ func (q *QP) BindMW(mw *MW, bind MWBind) error {
 		return closed(op, "MW")
 	case bind.MR != nil && bind.MR.c == nil:
 		return closed(op, "MR")
-	case q.id.native() != mw.pd.device.provider.c:
-		return foreign(op, "MW", mw.pd.device.provider, q.id.channel.provider)
+	case q.provider.c != mw.pd.device.provider.c:
+		return foreign(op, "MW", mw.pd.device.provider, q.provider)
 	case bind.MR == nil && bind.Length != 0:
 		return fail(op, syscall.EINVAL, "no memory region")
 	}

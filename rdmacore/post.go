@@ -212,7 +212,7 @@ func (q *QP) PostSend(wrs []SendWR, sges []SGE) (accepted int, err error) {
 }
 
 func (q *QP) postSend(wrs []SendWR, sges []SGE, base uintptr, limit uint64) (int, error) {
-	provider := unsafe.Pointer(q.id.native())
+	provider := unsafe.Pointer(q.provider.c)
 	if q.builder != nil {
 		return posted("ibv_wr_complete", hotBuildSend(provider, unsafe.Pointer(q.builder), q.built, wrs, sges, base, limit))
 	}
@@ -271,30 +271,46 @@ type QPInitAttrEx struct {
 // the device does not have, among them send operations.
 func (id *ID) CreateQPEx(pd *PD, attr QPInitAttrEx) error {
 	const op = "rdma_create_qp_ex"
-	if attr.SendOps != 0 {
-		attr.CompMask |= QPInitSendOpsFlags
+	extra, err := attr.extra(op)
+	if err != nil {
+		return err
 	}
-	extra := C.struct_core_qp_extra{
-		comp_mask: C.uint32_t(attr.CompMask), create_flags: C.uint32_t(attr.CreateFlags),
-		send_ops_flags: C.uint64_t(attr.SendOps), source_qpn: C.uint32_t(attr.SourceQPN),
-		max_tso_header: C.uint16_t(attr.MaxTSOHeader),
-	}
-	const known = QPInitCreateFlags | QPInitMaxTSOHeader | QPInitSendOpsFlags
-	if attr.CompMask&^known != 0 {
-		return fail(op, syscall.EINVAL, "comp_mask %#x has more than CREATE_FLAGS, "+
-			"MAX_TSO_HEADER and SEND_OPS_FLAGS", uint32(attr.CompMask))
-	}
-	err := id.createQP(op, pd, attr.QPInitAttr,
+	err = id.createQP(op, pd, attr.QPInitAttr,
 		func(native *C.struct_ibv_pd, c *C.struct_ibv_qp_init_attr) C.int {
 			return C.core_create_qp_ex(id.native(), id.c, native, c, &extra)
 		})
-	if err != nil || attr.CompMask&QPInitSendOpsFlags == 0 {
-		return err
+	if err == nil {
+		id.qp.findBuilder(&extra)
+	}
+	return err
+}
+
+// extra is what the C side takes beyond the plain attributes.
+func (attr *QPInitAttrEx) extra(op string) (C.struct_core_qp_extra, error) {
+	const known = QPInitCreateFlags | QPInitMaxTSOHeader | QPInitSendOpsFlags
+	if attr.CompMask&^known != 0 {
+		return C.struct_core_qp_extra{}, fail(op, syscall.EINVAL, "comp_mask %#x has more than CREATE_FLAGS, "+
+			"MAX_TSO_HEADER and SEND_OPS_FLAGS", uint32(attr.CompMask))
+	}
+	mask := attr.CompMask
+	if attr.SendOps != 0 {
+		mask |= QPInitSendOpsFlags
+	}
+	return C.struct_core_qp_extra{
+		comp_mask: C.uint32_t(mask), create_flags: C.uint32_t(attr.CreateFlags),
+		send_ops_flags: C.uint64_t(attr.SendOps), source_qpn: C.uint32_t(attr.SourceQPN),
+		max_tso_header: C.uint16_t(attr.MaxTSOHeader),
+	}, nil
+}
+
+// findBuilder finds what posts the operations that the QP was made for.
+func (q *QP) findBuilder(extra *C.struct_core_qp_extra) {
+	if QPInitMask(extra.comp_mask)&QPInitSendOpsFlags == 0 {
+		return
 	}
 	var built C.uint64_t
-	id.qp.builder = C.core_qp_builder(id.native(), id.qp.c, C.uint64_t(attr.SendOps), &built)
-	id.qp.built = SendOps(built)
-	return nil
+	q.builder = C.core_qp_builder(q.provider.c, q.c, extra.send_ops_flags, &built)
+	q.built = SendOps(built)
 }
 
 // InitQPAttr is what the connection manager would set to bring a QP of this connection to state, and the mask

@@ -18,7 +18,7 @@ type QPState int
 
 // QPInitAttr says what queue pair to make (struct ibv_qp_init_attr).
 type QPInitAttr struct {
-	Type          QPType // 0: what the port space has, RC for TCP and UD for UDP
+	Type          QPType // 0: what the port space of the id has, RC for TCP and UD for UDP
 	MaxSendWR     uint32
 	MaxRecvWR     uint32
 	MaxSendSGE    uint32
@@ -33,10 +33,11 @@ type QPInitAttr struct {
 	SendOps SendOps
 }
 
-// QP is the queue pair of an id.
+// QP is a queue pair: of an id, or of a PD alone.
 type QP struct {
 	c              *C.struct_ibv_qp // nil once destroyed
-	id             *ID
+	provider       *Provider
+	id             *ID // nil for one of PD.CreateQP
 	number         uint32
 	attr           QPInitAttr
 	sendCQ, recvCQ *CQ
@@ -105,27 +106,32 @@ func (id *ID) createQP(op string, pd *PD, attr QPInitAttr,
 	if err := id.call(op, "", func() C.int { return create(nativePD, &c) }); err != nil {
 		return err
 	}
-	qp := &QP{c: id.c.qp, id: id, number: uint32(id.c.qp.qp_num),
-		sendCQ: attr.SendCQ, recvCQ: attr.RecvCQ}
 	p := id.channel.provider
+	qp := &QP{c: id.c.qp, provider: p, id: id, number: uint32(id.c.qp.qp_num),
+		sendCQ: attr.SendCQ, recvCQ: attr.RecvCQ}
 	if qp.sendCQ == nil {
 		qp.sendCQ = p.newCQ(id.c.send_cq, id.c.send_cq_channel, id)
 	}
 	if qp.recvCQ == nil {
 		qp.recvCQ = p.newCQ(id.c.recv_cq, id.c.recv_cq_channel, id)
 	}
-	qp.attr = attr
-	qp.attr.Type = QPType(c.qp_type)
-	qp.attr.granted(&c.cap)
-	qp.attr.SendCQ, qp.attr.RecvCQ = qp.sendCQ, qp.recvCQ
-	p.remember(unsafe.Pointer(qp.c), qp)
+	qp.known(attr, &c)
 	id.pd, id.qp = pd, qp
-	p.cqUsers.Lock()
-	defer p.cqUsers.Unlock()
-	for _, cq := range qp.queues() {
+	return nil
+}
+
+// known is the end of a QP's making: it is found in events, and its queues have one more user.
+func (q *QP) known(attr QPInitAttr, c *C.struct_ibv_qp_init_attr) {
+	q.attr = attr
+	q.attr.Type = QPType(c.qp_type)
+	q.attr.granted(&c.cap)
+	q.attr.SendCQ, q.attr.RecvCQ = q.sendCQ, q.recvCQ
+	q.provider.remember(unsafe.Pointer(q.c), q)
+	q.provider.cqUsers.Lock()
+	defer q.provider.cqUsers.Unlock()
+	for _, cq := range q.queues() {
 		cq.users++
 	}
-	return nil
 }
 
 // queues are the completion queues of the QP, each once.
@@ -198,12 +204,17 @@ func (id *ID) DestroyQP() error {
 		return err
 	}
 	id.qp, id.pd = nil, nil
+	return qp.leaveQueues()
+}
+
+// leaveQueues takes a QP that is gone from the users of its queues.  The caller holds cqUsers.
+func (q *QP) leaveQueues() error {
 	var errs []error
-	for _, cq := range qp.queues() {
+	for _, cq := range q.queues() {
 		cq.users--
-		cq.forgetSeen(qp.number)
+		cq.forgetSeen(q.number)
 		switch {
-		case cq.id == id && cq.users > 0:
+		case cq.id != nil && cq.id == q.id && cq.users > 0:
 			cq.id, cq.left = nil, true
 		case cq.left && cq.users == 0: // left to the QP by others
 			errs = append(errs, cq.free("ibv_destroy_cq"))

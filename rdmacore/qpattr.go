@@ -74,7 +74,7 @@ func (q *QP) Query() (QPAttr, error) {
 	}
 	var c C.struct_ibv_qp_attr
 	var init C.struct_ibv_qp_init_attr
-	result := C.core_query_qp(q.id.native(), q.c, &c, C.int(queryMask), &init)
+	result := C.core_query_qp(q.provider.c, q.c, &c, C.int(queryMask), &init)
 	if err := check(op, int(result)); err != nil {
 		return QPAttr{}, err
 	}
@@ -92,7 +92,7 @@ func (q *QP) Modify(attr QPAttr, mask QPAttrMask) error {
 	if err != nil {
 		return err
 	}
-	if err := check(op, int(C.core_modify_qp(q.id.native(), q.c, &c, C.int(mask)))); err != nil {
+	if err := check(op, int(C.core_modify_qp(q.provider.c, q.c, &c, C.int(mask)))); err != nil {
 		failure := err.(*Error)
 		if failure.Errno == syscall.EINVAL {
 			failure.Why = "the transition does not exist, or takes other attributes than " + mask.String()

@@ -97,15 +97,7 @@ func (c *CQ) EventSource() (Source, error) {
 	if !c.open() {
 		return Source{}, closed("ibv_get_cq_event", "CQ")
 	}
-	channel := c.channel
-	return Source{ready: func() (bool, error) { return channel.holds(c) }, fd: channel.fd(), listen: channel.listen}, nil
-}
-
-// holds tells whether there is an event of the CQ.
-func (c *compChannel) holds(cq *CQ) (bool, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.ready(func(each *CQ) bool { return each == cq })
+	return c.channel.source(c.itself)
 }
 
 // Source is that there is a completion to poll.
@@ -117,7 +109,7 @@ func (c *CQ) Source() (Source, error) {
 	return Source{
 		ready: func() (bool, error) {
 			// An event that the Poller has asked for is read with the others.
-			if _, err := channel.holds(c); err != nil {
+			if _, err := channel.holds(c.itself); err != nil {
 				return false, err
 			}
 			return c.see()

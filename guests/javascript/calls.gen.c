@@ -989,7 +989,7 @@ static int32_t call_dereg_mr(const uint64_t *a)
 }
 
 static const struct param params_create_qp[] = {
-	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
+	{"ep", HANDLE, PLAIN, -1, 0, 1, 0, 0},
 	{"pd", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"qp_init_attr", IN, STRUCTS, -1, 0, 0, 0, &shape_qp_init_attr},
 };
@@ -1398,7 +1398,7 @@ static int32_t call_notify(const uint64_t *a)
 }
 
 static const struct param params_create_qp_ex[] = {
-	{"ep", HANDLE, PLAIN, -1, 0, 0, 0, 0},
+	{"ep", HANDLE, PLAIN, -1, 0, 1, 0, 0},
 	{"pd", HANDLE, PLAIN, -1, 0, 0, 0, 0},
 	{"qp_init_attr", IN, STRUCTS, -1, 0, 0, 0, &shape_qp_init_attr},
 	{"extra", IN, STRUCTS, -1, 0, 0, 0, &shape_qp_extra},
@@ -1619,6 +1619,24 @@ _Static_assert(sizeof(params_dealloc_mw) / sizeof(params_dealloc_mw[0]) <= max_p
 static int32_t call_dealloc_mw(const uint64_t *a)
 {
 	return rdmarun_dealloc_mw((uint32_t)a[0]);
+}
+
+static const struct param params_create_comp_channel[] = {
+	{"ep", HANDLE, PLAIN, -1, 0, 1, 0, 0},
+};
+_Static_assert(sizeof(params_create_comp_channel) / sizeof(params_create_comp_channel[0]) <= max_params, "parameters of create_comp_channel");
+static int32_t call_create_comp_channel(const uint64_t *a)
+{
+	return rdmarun_create_comp_channel((uint32_t)a[0]);
+}
+
+static const struct param params_destroy_comp_channel[] = {
+	{"channel", HANDLE, PLAIN, -1, 0, 0, 0, 0},
+};
+_Static_assert(sizeof(params_destroy_comp_channel) / sizeof(params_destroy_comp_channel[0]) <= max_params, "parameters of destroy_comp_channel");
+static int32_t call_destroy_comp_channel(const uint64_t *a)
+{
+	return rdmarun_destroy_comp_channel((uint32_t)a[0]);
 }
 
 static const struct param params_req_notify[] = {
@@ -2048,8 +2066,10 @@ const struct function functions[] = {
 	{"alloc_mw", params_alloc_mw, 2, RESULT_HANDLE, 0, call_alloc_mw},
 	{"bind_mw", params_bind_mw, 3, NO_RESULT, 0, call_bind_mw},
 	{"dealloc_mw", params_dealloc_mw, 1, NO_RESULT, 0, call_dealloc_mw},
+	{"create_comp_channel", params_create_comp_channel, 1, RESULT_HANDLE, 0, call_create_comp_channel},
+	{"destroy_comp_channel", params_destroy_comp_channel, 1, NO_RESULT, 0, call_destroy_comp_channel},
 	{"req_notify", params_req_notify, 2, NO_RESULT, 0, call_req_notify},
-	{"wait_cq_event", params_wait_cq_event, 2, NO_RESULT, 0, call_wait_cq_event},
+	{"wait_cq_event", params_wait_cq_event, 2, RESULT_NUMBER, 0, call_wait_cq_event},
 	{"attach_mcast", params_attach_mcast, 3, NO_RESULT, 0, call_attach_mcast},
 	{"detach_mcast", params_detach_mcast, 3, NO_RESULT, 0, call_detach_mcast},
 	{"modify_qp", params_modify_qp, 3, NO_RESULT, 0, call_modify_qp},
@@ -2077,4 +2097,4 @@ const struct function functions[] = {
 	{"stream_write", params_stream_write, 4, RESULT_NUMBER, 0, call_stream_write},
 	{"stream_close", params_stream_close, 1, NO_RESULT, 0, call_stream_close},
 };
-const int num_functions = 118;
+const int num_functions = 120;

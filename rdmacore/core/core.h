@@ -260,6 +260,13 @@ int core_destroy_qp(struct core_provider *provider, struct rdma_cm_id *id, bool 
 /* rdma_init_qp_attr(3): what the connection manager would set for attr->qp_state; *mask says which. */
 int core_init_qp_attr(struct core_provider *provider, struct rdma_cm_id *id,
 		      struct ibv_qp_attr *attr, int *mask);
+/*
+ * ibv_create_qp(3), or with extra ibv_create_qp_ex(3): a queue pair without an id.  attr has both queues, and is updated with
+ * what the provider granted.
+ */
+int core_pd_create_qp(struct core_provider *provider, struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
+		      const struct core_qp_extra *extra, struct ibv_qp **qp);
+int core_pd_destroy_qp(struct core_provider *provider, struct ibv_qp *qp);
 int core_modify_qp(struct core_provider *provider, struct ibv_qp *qp, struct ibv_qp_attr *attr,
 		   int mask);
 int core_query_qp(struct core_provider *provider, struct ibv_qp *qp, struct ibv_qp_attr *attr,

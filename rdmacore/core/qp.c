@@ -1,4 +1,4 @@
-/* Queue pairs of ids, and the completion queues that come and go with them. */
+/* Queue pairs of ids, with the completion queues that come and go with them, and queue pairs of a domain alone. */
 #include <string.h>
 
 #include "core/call.h"
@@ -116,6 +116,24 @@ int core_create_qp(struct core_provider *provider, struct rdma_cm_id *id, struct
 	return finish_create(provider, id, default_pd, before, result);
 }
 
+/* The extended struct begins with the members of the plain one (ibv_create_qp_ex(3)). */
+static struct ibv_qp_init_attr_ex extend(const struct ibv_qp_init_attr *attr, const struct core_qp_extra *extra, struct ibv_pd *pd)
+{
+	struct ibv_qp_init_attr_ex extended = {0};
+
+	memcpy(&extended, attr, offsetof(struct ibv_qp_init_attr_ex, comp_mask));
+	extended.comp_mask = extra->comp_mask & ~(uint32_t)IBV_QP_INIT_ATTR_PD;
+	if (pd) {
+		extended.comp_mask |= IBV_QP_INIT_ATTR_PD;
+		extended.pd = pd;
+	}
+	extended.create_flags = extra->create_flags;
+	extended.send_ops_flags = extra->send_ops_flags;
+	extended.source_qpn = extra->source_qpn;
+	extended.max_tso_header = extra->max_tso_header;
+	return extended;
+}
+
 int core_create_qp_ex(struct core_provider *provider, struct rdma_cm_id *id, struct ibv_pd *pd,
 		      struct ibv_qp_init_attr *attr, const struct core_qp_extra *extra)
 {
@@ -127,18 +145,7 @@ int core_create_qp_ex(struct core_provider *provider, struct rdma_cm_id *id, str
 	if (result)
 		return result;
 	fill_in(id, attr);
-	/* The extended struct begins with the members of the plain one (ibv_create_qp_ex(3)). */
-	memset(&extended, 0, sizeof(extended));
-	memcpy(&extended, attr, offsetof(struct ibv_qp_init_attr_ex, comp_mask));
-	extended.comp_mask = extra->comp_mask & ~(uint32_t)IBV_QP_INIT_ATTR_PD;
-	if (pd) {
-		extended.comp_mask |= IBV_QP_INIT_ATTR_PD;
-		extended.pd = pd;
-	}
-	extended.create_flags = extra->create_flags;
-	extended.send_ops_flags = extra->send_ops_flags;
-	extended.source_qpn = extra->source_qpn;
-	extended.max_tso_header = extra->max_tso_header;
+	extended = extend(attr, extra, pd);
 	result = core_rdma_result(provider->rdma_create_qp_ex(id, &extended));
 	if (!result)
 		memcpy(attr, &extended, offsetof(struct ibv_qp_init_attr_ex, comp_mask));
@@ -186,6 +193,37 @@ int core_destroy_qp(struct core_provider *provider, struct rdma_cm_id *id, bool 
 	core_count(provider, CORE_QP, -1);
 	count_change(provider, id, before);
 	return 0;
+}
+
+int core_pd_create_qp(struct core_provider *provider, struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
+		      const struct core_qp_extra *extra, struct ibv_qp **qp)
+{
+	CORE_NEEDS(provider->ibv_create_qp && provider->ibv_destroy_qp);
+	if (extra && extra->comp_mask) {
+		struct verbs_context *context = verbs_get_ctx_op(pd->context, create_qp_ex);
+		struct ibv_qp_init_attr_ex extended = extend(attr, extra, pd);
+
+		if (!context)
+			return -EOPNOTSUPP;
+		*qp = context->create_qp_ex(pd->context, &extended);
+		if (*qp)
+			memcpy(attr, &extended, offsetof(struct ibv_qp_init_attr_ex, comp_mask));
+	} else {
+		*qp = provider->ibv_create_qp(pd, attr);
+	}
+	if (!*qp)
+		return core_errno();
+	core_count(provider, CORE_QP, 1);
+	return 0;
+}
+
+int core_pd_destroy_qp(struct core_provider *provider, struct ibv_qp *qp)
+{
+	int result = core_verbs_result(provider->ibv_destroy_qp(qp));
+
+	if (!result)
+		core_count(provider, CORE_QP, -1);
+	return result;
 }
 
 int core_modify_qp(struct core_provider *provider, struct ibv_qp *qp, struct ibv_qp_attr *attr,

@@ -24,8 +24,8 @@ export abstract class Memory {
 }
 
 /** major << 16 | minor */
-export const ABI_VERSION: u32 = 0x10005;
-export const ABI_HASH: u32 = 0xd5d9c7b3;
+export const ABI_VERSION: u32 = 0x10006;
+export const ABI_HASH: u32 = 0xc1e7f451;
 
 // port_space: Port spaces.
 export const PS_IPOIB: u32 = 2;
@@ -866,7 +866,7 @@ export class QpInitAttr extends Memory {
   get struct_size(): u32 { return load<u32>(this.pointer, 0); }
   set struct_size(value: u32) { store<u32>(this.pointer, value, 0); }
 
-  /** a value of qp_type; 0 for what the port space has: RC for TCP, UD for UDP */
+  /** a value of qp_type; 0 for what the port space of the endpoint has: RC for TCP, UD for UDP */
   get qp_type(): u32 { return load<u32>(this.pointer, 4); }
   set qp_type(value: u32) { store<u32>(this.pointer, value, 4); }
 
@@ -894,11 +894,11 @@ export class QpInitAttr extends Memory {
   get sq_sig_all(): u32 { return load<u32>(this.pointer, 28); }
   set sq_sig_all(value: u32) { store<u32>(this.pointer, value, 28); }
 
-  /** cq handle; 0: one of max_send_wr entries is made and goes with the QP */
+  /** cq handle; 0: one of max_send_wr entries is made and goes with the QP of an endpoint */
   get send_cq(): u32 { return load<u32>(this.pointer, 32); }
   set send_cq(value: u32) { store<u32>(this.pointer, value, 32); }
 
-  /** cq handle; 0: one of max_recv_wr entries is made and goes with the QP */
+  /** cq handle; 0: one of max_recv_wr entries is made and goes with the QP of an endpoint */
   get recv_cq(): u32 { return load<u32>(this.pointer, 36); }
   set recv_cq(value: u32) { store<u32>(this.pointer, value, 36); }
 
@@ -2300,8 +2300,8 @@ export class PollEntry extends Memory {
   }
 
   /**
-   * an event_channel, ep, cq, eventfd, stream or device; 0 with PRI the default device, else
-   * nothing
+   * an event_channel, ep, cq, comp_channel, eventfd, stream or device; 0 with PRI the default
+   * device, else nothing
    */
   get handle(): u32 { return load<u32>(this.pointer, 0); }
   set handle(value: u32) { store<u32>(this.pointer, value, 0); }
@@ -2569,14 +2569,18 @@ export declare function reg_mr(pd: Handle, start: usize, length: u32, access: u3
 export declare function dereg_mr(mr: Handle): i32;
 
 /**
- * Gives an endpoint its QP (rdma_create_qp(3)), when create_ep did not. Returns the QP's handle.
- * EINVAL: it has one, or is not on a device yet. ENOMEM: more than the device can do.
+ * Gives an endpoint its QP (rdma_create_qp(3)), when create_ep did not. Without an endpoint, since
+ * 1.6, it makes one of the PD alone, in RESET (ibv_create_qp(3)), whose qp_type and CQs have to be
+ * given and which modify_qp brings to RTS. Returns the QP's handle. EINVAL: it has one, or is not
+ * on a device yet; without an endpoint, what has to be given is not, or is of another device.
+ * ENOMEM: more than the device can do.
  */
 @external("rdma", "create_qp")
 export declare function create_qp(ep: Handle, pd: Handle, qp_init_attr: usize): i32;
 
 /**
- * Destroys an endpoint's QP and the CQs made with it (rdma_destroy_qp(3)). EINVAL: it has none.
+ * Destroys an endpoint's QP and the CQs made with it (rdma_destroy_qp(3)), or a QP without an
+ * endpoint (ibv_destroy_qp(3)). EINVAL: it has none, or the QP is an endpoint's.
  */
 @external("rdma", "destroy_qp")
 export declare function destroy_qp(ep: Handle): i32;
@@ -2846,9 +2850,10 @@ export declare function query_ece(qp: Handle, ece: usize): i32;
 export declare function notify(ep: Handle, event: u32): i32;
 
 /**
- * Gives an endpoint a QP with extended attributes (rdma_create_qp_ex(3)). Returns the QP's handle.
- * EINVAL: as create_qp, or a comp_mask that is not known. EOPNOTSUPP, ENOSYS: the device lacks it,
- * or one of the send operations.
+ * Gives an endpoint a QP with extended attributes (rdma_create_qp_ex(3)), or makes one without an
+ * endpoint (ibv_create_qp_ex(3)) as create_qp does. Returns the QP's handle. EINVAL: as create_qp,
+ * or a comp_mask that is not known. EOPNOTSUPP, ENOSYS: the device lacks it, or one of the send
+ * operations.
  */
 @external("rdma", "create_qp_ex")
 export declare function create_qp_ex(ep: Handle, pd: Handle, qp_init_attr: usize, extra: usize): i32;
@@ -2984,6 +2989,18 @@ export declare function bind_mw(qp: Handle, mw: Handle, bind: usize): i32;
 export declare function dealloc_mw(mw: Handle): i32;
 
 /**
+ * Makes a completion channel (ibv_create_comp_channel(3)), by which the events of several CQs come:
+ * those that create_cq makes on it. poll_set has IN when there is one. Returns the comp_channel's
+ * handle. ENODEV: there is no device, or the endpoint is not on one.
+ */
+@external("rdma", "create_comp_channel")
+export declare function create_comp_channel(ep: Handle): i32;
+
+/** Destroys a completion channel (ibv_destroy_comp_channel(3)). EBUSY: there are CQs on it. */
+@external("rdma", "destroy_comp_channel")
+export declare function destroy_comp_channel(channel: Handle): i32;
+
+/**
  * Asks for one event at the next completion (ibv_req_notify_cq(3)). What had completed before
  * raises none: poll once more before wait_cq_event.
  */
@@ -2992,7 +3009,8 @@ export declare function req_notify(cq: Handle, solicited_only: u32): i32;
 
 /**
  * Waits for the event that req_notify asked for (ibv_get_cq_event(3)), which is acknowledged then.
- * It does not poll. ETIMEDOUT: nothing completed in time. ECANCELED: the guest was asked to stop.
+ * It does not poll. Returns of a comp_channel the handle of the CQ that the event is of, else 0.
+ * ETIMEDOUT: nothing completed in time. ECANCELED: the guest was asked to stop.
  */
 @external("rdma", "wait_cq_event")
 export declare function wait_cq_event(cq: Handle, timeout_ns: i64): i32;
@@ -3009,9 +3027,9 @@ export declare function attach_mcast(qp: Handle, group: usize, lid: u32): i32;
 export declare function detach_mcast(qp: Handle, group: usize, lid: u32): i32;
 
 /**
- * Changes attributes of a QP (ibv_modify_qp(3)). The endpoint brings its QP to RTS by itself; this
- * is for ERR, SQD and what may change on the way. EINVAL: there is no such transition, or it takes
- * other attributes.
+ * Changes attributes of a QP (ibv_modify_qp(3)). An endpoint brings its QP to RTS by itself; this
+ * is for ERR, SQD and what may change on the way, and for a QP without an endpoint. EINVAL: there
+ * is no such transition, or it takes other attributes.
  */
 @external("rdma", "modify_qp")
 export declare function modify_qp(qp: Handle, attr: usize, mask: u32): i32;
@@ -3119,14 +3137,14 @@ export declare function query_port(ep: Handle, port: u32, attr: usize): i32;
  * Waits until one of several things is there, and takes none of them (poll(2)). IN of an
  * event_channel: an event of any endpoint. IN of an ep: an event of it; of a synchronous one what
  * get_request or complete takes. IN of a cq: a completion; PRI of a cq: the event that req_notify
- * asked for. PRI of an ep, a device or 0: an asynchronous event of its device, of that, or of the
- * default device, for wait_async. IN of an eventfd: it is not 0; OUT: it can be added to. What is
- * there is there again at the next call, until it is taken. A guest that has to wait for something
- * of its own as well, or whose threads end each other's waits, adds an eventfd. Returns the number
- * of entries whose revents is not 0; 0 when the time is over. EINVAL: too many entries, or events
- * that there are not. ECANCELED: the guest was asked to stop. EMFILE: no descriptor is left to wait
- * with. A handle that names nothing, or nothing that can be waited for, is no error: its revents is
- * NVAL.
+ * asked for; IN of a comp_channel: that of any of its CQs. PRI of an ep, a device or 0: an
+ * asynchronous event of its device, of that, or of the default device, for wait_async. IN of an
+ * eventfd: it is not 0; OUT: it can be added to. What is there is there again at the next call,
+ * until it is taken. A guest that has to wait for something of its own as well, or whose threads
+ * end each other's waits, adds an eventfd. Returns the number of entries whose revents is not 0; 0
+ * when the time is over. EINVAL: too many entries, or events that there are not. ECANCELED: the
+ * guest was asked to stop. EMFILE: no descriptor is left to wait with. A handle that names nothing,
+ * or nothing that can be waited for, is no error: its revents is NVAL.
  */
 @external("rdma", "poll_set")
 export declare function poll_set(entries: usize, count: u32, timeout_ns: i64): i32;

@@ -25,8 +25,8 @@ typedef uint32_t rdmarun_handle;
 /* A pointer as sges take it. */
 #define RDMARUN_ADDRESS(pointer) ((uint64_t)(uintptr_t)(pointer))
 
-#define RDMARUN_ABI_VERSION 0x10005 /* major << 16 | minor */
-#define RDMARUN_ABI_HASH 0xd5d9c7b3u
+#define RDMARUN_ABI_VERSION 0x10006 /* major << 16 | minor */
+#define RDMARUN_ABI_HASH 0xc1e7f451u
 
 /* Port spaces. */
 enum rdmarun_port_space {
@@ -410,7 +410,7 @@ struct rdmarun_addr_info {
 struct rdmarun_qp_init_attr {
 	/* size of this struct as the guest knows it */
 	uint32_t struct_size;
-	/* enum rdmarun_qp_type; 0 for what the port space has: RC for TCP, UD for UDP */
+	/* enum rdmarun_qp_type; 0 for what the port space of the endpoint has: RC for TCP, UD for UDP */
 	uint32_t qp_type;
 	/* send requests outstanding at once */
 	uint32_t max_send_wr;
@@ -424,9 +424,9 @@ struct rdmarun_qp_init_attr {
 	uint32_t max_inline_data;
 	/* 1: every send request completes with a completion */
 	uint32_t sq_sig_all;
-	/* cq handle; 0: one of max_send_wr entries is made and goes with the QP */
+	/* cq handle; 0: one of max_send_wr entries is made and goes with the QP of an endpoint */
 	rdmarun_handle send_cq;
-	/* cq handle; 0: one of max_recv_wr entries is made and goes with the QP */
+	/* cq handle; 0: one of max_recv_wr entries is made and goes with the QP of an endpoint */
 	rdmarun_handle recv_cq;
 	/* srq handle; 0: the QP has a receive queue of its own */
 	rdmarun_handle srq;
@@ -942,7 +942,8 @@ struct rdmarun_gid_entry {
 /* One of the things that poll_set waits for (struct pollfd). */
 struct rdmarun_poll_entry {
 	/*
-	 * an event_channel, ep, cq, eventfd, stream or device; 0 with PRI the default device, else nothing
+	 * an event_channel, ep, cq, comp_channel, eventfd, stream or device; 0 with PRI the default
+	 * device, else nothing
 	 */
 	rdmarun_handle handle;
 	/* enum rdmarun_poll_events; what to look for: IN, PRI, OUT */
@@ -1489,13 +1490,19 @@ RDMARUN_IMPORT(dereg_mr)
 int32_t rdmarun_dereg_mr(rdmarun_handle mr);
 
 /*
- * Gives an endpoint its QP (rdma_create_qp(3)), when create_ep did not. Returns the QP's handle.
- * EINVAL: it has one, or is not on a device yet. ENOMEM: more than the device can do.
+ * Gives an endpoint its QP (rdma_create_qp(3)), when create_ep did not. Without an endpoint, since
+ * 1.6, it makes one of the PD alone, in RESET (ibv_create_qp(3)), whose qp_type and CQs have to be
+ * given and which modify_qp brings to RTS. Returns the QP's handle. EINVAL: it has one, or is not
+ * on a device yet; without an endpoint, what has to be given is not, or is of another device.
+ * ENOMEM: more than the device can do.
  */
 RDMARUN_IMPORT(create_qp)
 int32_t rdmarun_create_qp(rdmarun_handle ep, rdmarun_handle pd, const struct rdmarun_qp_init_attr *qp_init_attr);
 
-/* Destroys an endpoint's QP and the CQs made with it (rdma_destroy_qp(3)). EINVAL: it has none. */
+/*
+ * Destroys an endpoint's QP and the CQs made with it (rdma_destroy_qp(3)), or a QP without an
+ * endpoint (ibv_destroy_qp(3)). EINVAL: it has none, or the QP is an endpoint's.
+ */
 RDMARUN_IMPORT(destroy_qp)
 int32_t rdmarun_destroy_qp(rdmarun_handle ep);
 
@@ -1764,9 +1771,10 @@ RDMARUN_IMPORT(notify)
 int32_t rdmarun_notify(rdmarun_handle ep, uint32_t event);
 
 /*
- * Gives an endpoint a QP with extended attributes (rdma_create_qp_ex(3)). Returns the QP's handle.
- * EINVAL: as create_qp, or a comp_mask that is not known. EOPNOTSUPP, ENOSYS: the device lacks it,
- * or one of the send operations.
+ * Gives an endpoint a QP with extended attributes (rdma_create_qp_ex(3)), or makes one without an
+ * endpoint (ibv_create_qp_ex(3)) as create_qp does. Returns the QP's handle. EINVAL: as create_qp,
+ * or a comp_mask that is not known. EOPNOTSUPP, ENOSYS: the device lacks it, or one of the send
+ * operations.
  */
 RDMARUN_IMPORT(create_qp_ex)
 int32_t rdmarun_create_qp_ex(rdmarun_handle ep, rdmarun_handle pd, const struct rdmarun_qp_init_attr *qp_init_attr, const struct rdmarun_qp_extra *extra);
@@ -1902,6 +1910,18 @@ RDMARUN_IMPORT(dealloc_mw)
 int32_t rdmarun_dealloc_mw(rdmarun_handle mw);
 
 /*
+ * Makes a completion channel (ibv_create_comp_channel(3)), by which the events of several CQs come:
+ * those that create_cq makes on it. poll_set has IN when there is one. Returns the comp_channel's
+ * handle. ENODEV: there is no device, or the endpoint is not on one.
+ */
+RDMARUN_IMPORT(create_comp_channel)
+int32_t rdmarun_create_comp_channel(rdmarun_handle ep);
+
+/* Destroys a completion channel (ibv_destroy_comp_channel(3)). EBUSY: there are CQs on it. */
+RDMARUN_IMPORT(destroy_comp_channel)
+int32_t rdmarun_destroy_comp_channel(rdmarun_handle channel);
+
+/*
  * Asks for one event at the next completion (ibv_req_notify_cq(3)). What had completed before
  * raises none: poll once more before wait_cq_event.
  */
@@ -1910,7 +1930,8 @@ int32_t rdmarun_req_notify(rdmarun_handle cq, uint32_t solicited_only);
 
 /*
  * Waits for the event that req_notify asked for (ibv_get_cq_event(3)), which is acknowledged then.
- * It does not poll. ETIMEDOUT: nothing completed in time. ECANCELED: the guest was asked to stop.
+ * It does not poll. Returns of a comp_channel the handle of the CQ that the event is of, else 0.
+ * ETIMEDOUT: nothing completed in time. ECANCELED: the guest was asked to stop.
  */
 RDMARUN_IMPORT(wait_cq_event)
 int32_t rdmarun_wait_cq_event(rdmarun_handle cq, int64_t timeout_ns);
@@ -1927,9 +1948,9 @@ RDMARUN_IMPORT(detach_mcast)
 int32_t rdmarun_detach_mcast(rdmarun_handle qp, const struct rdmarun_address *group, uint32_t lid);
 
 /*
- * Changes attributes of a QP (ibv_modify_qp(3)). The endpoint brings its QP to RTS by itself; this
- * is for ERR, SQD and what may change on the way. EINVAL: there is no such transition, or it takes
- * other attributes.
+ * Changes attributes of a QP (ibv_modify_qp(3)). An endpoint brings its QP to RTS by itself; this
+ * is for ERR, SQD and what may change on the way, and for a QP without an endpoint. EINVAL: there
+ * is no such transition, or it takes other attributes.
  */
 RDMARUN_IMPORT(modify_qp)
 int32_t rdmarun_modify_qp(rdmarun_handle qp, const struct rdmarun_qp_attr *attr, uint32_t mask);
@@ -2037,14 +2058,14 @@ int32_t rdmarun_query_port(rdmarun_handle ep, uint32_t port, struct rdmarun_port
  * Waits until one of several things is there, and takes none of them (poll(2)). IN of an
  * event_channel: an event of any endpoint. IN of an ep: an event of it; of a synchronous one what
  * get_request or complete takes. IN of a cq: a completion; PRI of a cq: the event that req_notify
- * asked for. PRI of an ep, a device or 0: an asynchronous event of its device, of that, or of the
- * default device, for wait_async. IN of an eventfd: it is not 0; OUT: it can be added to. What is
- * there is there again at the next call, until it is taken. A guest that has to wait for something
- * of its own as well, or whose threads end each other's waits, adds an eventfd. Returns the number
- * of entries whose revents is not 0; 0 when the time is over. EINVAL: too many entries, or events
- * that there are not. ECANCELED: the guest was asked to stop. EMFILE: no descriptor is left to wait
- * with. A handle that names nothing, or nothing that can be waited for, is no error: its revents is
- * NVAL.
+ * asked for; IN of a comp_channel: that of any of its CQs. PRI of an ep, a device or 0: an
+ * asynchronous event of its device, of that, or of the default device, for wait_async. IN of an
+ * eventfd: it is not 0; OUT: it can be added to. What is there is there again at the next call,
+ * until it is taken. A guest that has to wait for something of its own as well, or whose threads
+ * end each other's waits, adds an eventfd. Returns the number of entries whose revents is not 0; 0
+ * when the time is over. EINVAL: too many entries, or events that there are not. ECANCELED: the
+ * guest was asked to stop. EMFILE: no descriptor is left to wait with. A handle that names nothing,
+ * or nothing that can be waited for, is no error: its revents is NVAL.
  */
 RDMARUN_IMPORT(poll_set)
 int32_t rdmarun_poll_set(struct rdmarun_poll_entry *entries, uint32_t count, int64_t timeout_ns);

@@ -5,10 +5,10 @@ package rdma
 import "structs"
 
 // ABIVersion is the version of the ABI that this package was made for, major<<16 | minor.
-const ABIVersion = 0x10005
+const ABIVersion = 0x10006
 
 // ABIHash changes with every function, struct and constant of the ABI.
-const ABIHash = 0xd5d9c7b3
+const ABIHash = 0xc1e7f451
 
 // Handle names an object of this guest's to the host.  0 is none.
 type Handle uint32
@@ -1006,15 +1006,15 @@ type AddrInfo struct {
 type QPInitAttr struct {
 	_             structs.HostLayout
 	StructSize    uint32 // size of this struct as the guest knows it
-	Type          QPType // 0 for what the port space has: RC for TCP, UD for UDP
+	Type          QPType // 0 for what the port space of the endpoint has: RC for TCP, UD for UDP
 	MaxSendWR     uint32 // send requests outstanding at once
 	MaxRecvWR     uint32 // receives posted at once
 	MaxSendSGE    uint32 // buffers of one send request
 	MaxRecvSGE    uint32 // buffers of one receive
 	MaxInlineData uint32 // bytes of a request with SEND_INLINE
 	SQSigAll      uint32 // 1: every send request completes with a completion
-	SendCQ        Handle // cq handle; 0: one of max_send_wr entries is made and goes with the QP
-	RecvCQ        Handle // cq handle; 0: one of max_recv_wr entries is made and goes with the QP
+	SendCQ        Handle // cq handle; 0: one of max_send_wr entries is made and goes with the QP of an endpoint
+	RecvCQ        Handle // cq handle; 0: one of max_recv_wr entries is made and goes with the QP of an endpoint
 	SRQ           Handle // srq handle; 0: the QP has a receive queue of its own
 	_             uint32
 }
@@ -1344,7 +1344,7 @@ type GIDEntry struct {
 // PollEntry: One of the things that poll_set waits for (struct pollfd).
 type PollEntry struct {
 	_       structs.HostLayout
-	Handle  Handle     // an event_channel, ep, cq, eventfd, stream or device; 0 with PRI the default device, else nothing
+	Handle  Handle     // an event_channel, ep, cq, comp_channel, eventfd, stream or device; 0 with PRI the default device, else nothing
 	Events  PollEvents // what to look for: IN, PRI, OUT
 	Revents PollEvents // what is there: of events, and ERR, HUP, NVAL unasked
 	_       uint32

@@ -11,8 +11,10 @@ import (
 type CQ struct{ Handle Handle }
 
 // CreateCQ makes a completion queue on the default device, for QPs that share one.
-func CreateCQ(entries int) (*CQ, error) {
-	h, err := handle("create_cq", abiCreateCQ(0, uint32(entries)))
+func CreateCQ(entries int) (*CQ, error) { return createCQ(0, entries) }
+
+func createCQ(place Handle, entries int) (*CQ, error) {
+	h, err := handle("create_cq", abiCreateCQ(place, uint32(entries)))
 	if err != nil {
 		return nil, err
 	}

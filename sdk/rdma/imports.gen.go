@@ -218,13 +218,16 @@ func abiRegMR(pd Handle, start unsafe.Pointer, length uint32, access Access, mr 
 //go:noescape
 func abiDeregMR(mr Handle) int32
 
-// abiCreateQP: Gives an endpoint its QP (rdma_create_qp(3)), when create_ep did not.
+// abiCreateQP: Gives an endpoint its QP (rdma_create_qp(3)), when create_ep did not. Without an
+// endpoint, since 1.6, it makes one of the PD alone, in RESET (ibv_create_qp(3)), whose qp_type and
+// CQs have to be given and which modify_qp brings to RTS.
 //
 //go:wasmimport rdma create_qp
 //go:noescape
 func abiCreateQP(ep Handle, pd Handle, qpInitAttr *QPInitAttr) int32
 
-// abiDestroyQP: Destroys an endpoint's QP and the CQs made with it (rdma_destroy_qp(3)).
+// abiDestroyQP: Destroys an endpoint's QP and the CQs made with it (rdma_destroy_qp(3)), or a QP
+// without an endpoint (ibv_destroy_qp(3)).
 //
 //go:wasmimport rdma destroy_qp
 //go:noescape
@@ -473,7 +476,8 @@ func abiQueryECE(qp Handle, ece *ECE) int32
 //go:noescape
 func abiNotify(ep Handle, event uint32) int32
 
-// abiCreateQPEx: Gives an endpoint a QP with extended attributes (rdma_create_qp_ex(3)).
+// abiCreateQPEx: Gives an endpoint a QP with extended attributes (rdma_create_qp_ex(3)), or makes
+// one without an endpoint (ibv_create_qp_ex(3)) as create_qp does.
 //
 //go:wasmimport rdma create_qp_ex
 //go:noescape
@@ -609,6 +613,19 @@ func abiBindMW(qp Handle, mw Handle, bind *MWBind) int32
 //go:noescape
 func abiDeallocMW(mw Handle) int32
 
+// abiCreateCompChannel: Makes a completion channel (ibv_create_comp_channel(3)), by which the
+// events of several CQs come: those that create_cq makes on it. poll_set has IN when there is one.
+//
+//go:wasmimport rdma create_comp_channel
+//go:noescape
+func abiCreateCompChannel(ep Handle) int32
+
+// abiDestroyCompChannel: Destroys a completion channel (ibv_destroy_comp_channel(3)).
+//
+//go:wasmimport rdma destroy_comp_channel
+//go:noescape
+func abiDestroyCompChannel(channel Handle) int32
+
 // abiReqNotify: Asks for one event at the next completion (ibv_req_notify_cq(3)). What had
 // completed before raises none: poll once more before wait_cq_event.
 //
@@ -636,8 +653,8 @@ func abiAttachMcast(qp Handle, group *Address, lid uint32) int32
 //go:noescape
 func abiDetachMcast(qp Handle, group *Address, lid uint32) int32
 
-// abiModifyQP: Changes attributes of a QP (ibv_modify_qp(3)). The endpoint brings its QP to RTS by
-// itself; this is for ERR, SQD and what may change on the way.
+// abiModifyQP: Changes attributes of a QP (ibv_modify_qp(3)). An endpoint brings its QP to RTS by
+// itself; this is for ERR, SQD and what may change on the way, and for a QP without an endpoint.
 //
 //go:wasmimport rdma modify_qp
 //go:noescape
@@ -727,10 +744,11 @@ func abiQueryPort(ep Handle, port uint32, attr *PortAttr) int32
 // abiPollSet: Waits until one of several things is there, and takes none of them (poll(2)). IN of
 // an event_channel: an event of any endpoint. IN of an ep: an event of it; of a synchronous one
 // what get_request or complete takes. IN of a cq: a completion; PRI of a cq: the event that
-// req_notify asked for. PRI of an ep, a device or 0: an asynchronous event of its device, of that,
-// or of the default device, for wait_async. IN of an eventfd: it is not 0; OUT: it can be added to.
-// What is there is there again at the next call, until it is taken. A guest that has to wait for
-// something of its own as well, or whose threads end each other's waits, adds an eventfd.
+// req_notify asked for; IN of a comp_channel: that of any of its CQs. PRI of an ep, a device or 0:
+// an asynchronous event of its device, of that, or of the default device, for wait_async. IN of an
+// eventfd: it is not 0; OUT: it can be added to. What is there is there again at the next call,
+// until it is taken. A guest that has to wait for something of its own as well, or whose threads
+// end each other's waits, adds an eventfd.
 //
 //go:wasmimport rdma poll_set
 //go:noescape

@@ -8,8 +8,8 @@
 pub type Handle = u32;
 
 /// major << 16 | minor
-pub const ABI_VERSION: u32 = 0x10005;
-pub const ABI_HASH: u32 = 0xd5d9c7b3;
+pub const ABI_VERSION: u32 = 0x10006;
+pub const ABI_HASH: u32 = 0xc1e7f451;
 
 // port_space: Port spaces.
 pub const PS_IPOIB: u32 = 2;
@@ -792,7 +792,7 @@ impl Default for AddrInfo {
 pub struct QpInitAttr {
     /// size of this struct as the guest knows it
     pub struct_size: u32,
-    /// a value of qp_type; 0 for what the port space has: RC for TCP, UD for UDP
+    /// a value of qp_type; 0 for what the port space of the endpoint has: RC for TCP, UD for UDP
     pub qp_type: u32,
     /// send requests outstanding at once
     pub max_send_wr: u32,
@@ -806,9 +806,9 @@ pub struct QpInitAttr {
     pub max_inline_data: u32,
     /// 1: every send request completes with a completion
     pub sq_sig_all: u32,
-    /// cq handle; 0: one of max_send_wr entries is made and goes with the QP
+    /// cq handle; 0: one of max_send_wr entries is made and goes with the QP of an endpoint
     pub send_cq: Handle,
-    /// cq handle; 0: one of max_recv_wr entries is made and goes with the QP
+    /// cq handle; 0: one of max_recv_wr entries is made and goes with the QP of an endpoint
     pub recv_cq: Handle,
     /// srq handle; 0: the QP has a receive queue of its own
     pub srq: Handle,
@@ -1575,8 +1575,8 @@ impl Default for GidEntry {
 #[derive(Clone, Copy)]
 #[repr(C, align(4))]
 pub struct PollEntry {
-    /// an event_channel, ep, cq, eventfd, stream or device; 0 with PRI the default device, else
-    /// nothing
+    /// an event_channel, ep, cq, comp_channel, eventfd, stream or device; 0 with PRI the default
+    /// device, else nothing
     pub handle: Handle,
     /// a value of poll_events; what to look for: IN, PRI, OUT
     pub events: u32,
@@ -1764,12 +1764,15 @@ extern "C" {
     /// Ends a registration (ibv_dereg_mr(3)).
     pub fn dereg_mr(mr: Handle) -> i32;
 
-    /// Gives an endpoint its QP (rdma_create_qp(3)), when create_ep did not. Returns the QP's
-    /// handle. EINVAL: it has one, or is not on a device yet. ENOMEM: more than the device can do.
+    /// Gives an endpoint its QP (rdma_create_qp(3)), when create_ep did not. Without an endpoint,
+    /// since 1.6, it makes one of the PD alone, in RESET (ibv_create_qp(3)), whose qp_type and CQs
+    /// have to be given and which modify_qp brings to RTS. Returns the QP's handle. EINVAL: it has
+    /// one, or is not on a device yet; without an endpoint, what has to be given is not, or is of
+    /// another device. ENOMEM: more than the device can do.
     pub fn create_qp(ep: Handle, pd: Handle, qp_init_attr: *const QpInitAttr) -> i32;
 
-    /// Destroys an endpoint's QP and the CQs made with it (rdma_destroy_qp(3)). EINVAL: it has
-    /// none.
+    /// Destroys an endpoint's QP and the CQs made with it (rdma_destroy_qp(3)), or a QP without an
+    /// endpoint (ibv_destroy_qp(3)). EINVAL: it has none, or the QP is an endpoint's.
     pub fn destroy_qp(ep: Handle) -> i32;
 
     /// Finds the QP of an endpoint. Returns the QP's handle. ENOENT: it has none.
@@ -1938,9 +1941,10 @@ extern "C" {
     /// established. EINVAL: another event, or nothing to establish.
     pub fn notify(ep: Handle, event: u32) -> i32;
 
-    /// Gives an endpoint a QP with extended attributes (rdma_create_qp_ex(3)). Returns the QP's
-    /// handle. EINVAL: as create_qp, or a comp_mask that is not known. EOPNOTSUPP, ENOSYS: the
-    /// device lacks it, or one of the send operations.
+    /// Gives an endpoint a QP with extended attributes (rdma_create_qp_ex(3)), or makes one without
+    /// an endpoint (ibv_create_qp_ex(3)) as create_qp does. Returns the QP's handle. EINVAL: as
+    /// create_qp, or a comp_mask that is not known. EOPNOTSUPP, ENOSYS: the device lacks it, or one
+    /// of the send operations.
     pub fn create_qp_ex(ep: Handle, pd: Handle, qp_init_attr: *const QpInitAttr, extra: *const QpExtra) -> i32;
 
     /// Writes what the connection manager would set to bring a QP of this connection to a state
@@ -2025,13 +2029,21 @@ extern "C" {
     /// Frees a memory window; its key ends (ibv_dealloc_mw(3)).
     pub fn dealloc_mw(mw: Handle) -> i32;
 
+    /// Makes a completion channel (ibv_create_comp_channel(3)), by which the events of several CQs
+    /// come: those that create_cq makes on it. poll_set has IN when there is one. Returns the
+    /// comp_channel's handle. ENODEV: there is no device, or the endpoint is not on one.
+    pub fn create_comp_channel(ep: Handle) -> i32;
+
+    /// Destroys a completion channel (ibv_destroy_comp_channel(3)). EBUSY: there are CQs on it.
+    pub fn destroy_comp_channel(channel: Handle) -> i32;
+
     /// Asks for one event at the next completion (ibv_req_notify_cq(3)). What had completed before
     /// raises none: poll once more before wait_cq_event.
     pub fn req_notify(cq: Handle, solicited_only: u32) -> i32;
 
     /// Waits for the event that req_notify asked for (ibv_get_cq_event(3)), which is acknowledged
-    /// then. It does not poll. ETIMEDOUT: nothing completed in time. ECANCELED: the guest was asked
-    /// to stop.
+    /// then. It does not poll. Returns of a comp_channel the handle of the CQ that the event is of,
+    /// else 0. ETIMEDOUT: nothing completed in time. ECANCELED: the guest was asked to stop.
     pub fn wait_cq_event(cq: Handle, timeout_ns: i64) -> i32;
 
     /// Lets a QP receive what is sent to a multicast group (ibv_attach_mcast(3)); join_multicast
@@ -2041,9 +2053,9 @@ extern "C" {
     /// Ends attach_mcast (ibv_detach_mcast(3)). EINVAL: the QP is not attached to it.
     pub fn detach_mcast(qp: Handle, group: *const Address, lid: u32) -> i32;
 
-    /// Changes attributes of a QP (ibv_modify_qp(3)). The endpoint brings its QP to RTS by itself;
-    /// this is for ERR, SQD and what may change on the way. EINVAL: there is no such transition, or
-    /// it takes other attributes.
+    /// Changes attributes of a QP (ibv_modify_qp(3)). An endpoint brings its QP to RTS by itself;
+    /// this is for ERR, SQD and what may change on the way, and for a QP without an endpoint.
+    /// EINVAL: there is no such transition, or it takes other attributes.
     pub fn modify_qp(qp: Handle, attr: *const QpAttr, mask: u32) -> i32;
 
     /// Reads the device's clock, from which timestamp.raw comes (ibv_query_rt_values_ex(3)).
@@ -2113,14 +2125,15 @@ extern "C" {
     /// Waits until one of several things is there, and takes none of them (poll(2)). IN of an
     /// event_channel: an event of any endpoint. IN of an ep: an event of it; of a synchronous one
     /// what get_request or complete takes. IN of a cq: a completion; PRI of a cq: the event that
-    /// req_notify asked for. PRI of an ep, a device or 0: an asynchronous event of its device, of
-    /// that, or of the default device, for wait_async. IN of an eventfd: it is not 0; OUT: it can
-    /// be added to. What is there is there again at the next call, until it is taken. A guest that
-    /// has to wait for something of its own as well, or whose threads end each other's waits, adds
-    /// an eventfd. Returns the number of entries whose revents is not 0; 0 when the time is over.
-    /// EINVAL: too many entries, or events that there are not. ECANCELED: the guest was asked to
-    /// stop. EMFILE: no descriptor is left to wait with. A handle that names nothing, or nothing
-    /// that can be waited for, is no error: its revents is NVAL.
+    /// req_notify asked for; IN of a comp_channel: that of any of its CQs. PRI of an ep, a device
+    /// or 0: an asynchronous event of its device, of that, or of the default device, for
+    /// wait_async. IN of an eventfd: it is not 0; OUT: it can be added to. What is there is there
+    /// again at the next call, until it is taken. A guest that has to wait for something of its own
+    /// as well, or whose threads end each other's waits, adds an eventfd. Returns the number of
+    /// entries whose revents is not 0; 0 when the time is over. EINVAL: too many entries, or events
+    /// that there are not. ECANCELED: the guest was asked to stop. EMFILE: no descriptor is left to
+    /// wait with. A handle that names nothing, or nothing that can be waited for, is no error: its
+    /// revents is NVAL.
     pub fn poll_set(entries: *mut PollEntry, count: u32, timeout_ns: i64) -> i32;
 
     /// Makes a counter that poll_set looks at (eventfd(2)): how one thread of a guest that has
