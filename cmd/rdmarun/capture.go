@@ -1,15 +1,21 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"rdmarun/host/lab"
+	"rdmarun/host/lab/capture"
+	"rdmarun/host/record"
 	"rdmarun/host/scenario"
 	"rdmarun/rdmacore"
 )
@@ -48,6 +54,66 @@ func (f *captureFlags) pass(env map[string]string) error {
 	env["RDMARUN_EXEC_CAPTURE"] = fmt.Sprintf("%d:%s", os.Getpid(), path)
 	env["RDMARUN_EXEC_CAPTURE_SNAPLEN"] = strconv.Itoa(f.snapLength)
 	return nil
+}
+
+// checkCaptured refuses a capture of hosts that all are on something else than soft, and names those that are.
+func (f *runFlags) checkCaptured(a *app, hosts []lab.Host) error {
+	if f.capture.path == "" || f.chosen {
+		return nil
+	}
+	var silent []string
+	for _, host := range hosts {
+		if host.Provider != "" && host.Provider != softProvider {
+			silent = append(silent, host.Name)
+		}
+	}
+	switch {
+	case len(silent) == 0:
+		return nil
+	case len(silent) == len(hosts):
+		return errNotCaptured()
+	}
+	a.warn(fmt.Sprintf("--capture: only provider soft shows its packets, so there are none of %s", strings.Join(silent, ", ")))
+	return nil
+}
+
+// errNotCaptured is why there is nothing to capture.
+func errNotCaptured() error {
+	return withHint(usageError("--capture: only provider soft shows its packets"), "on a network, tcpdump on the device's interface shows them")
+}
+
+// captureEndTime bounds how long agents may take for the last of their packets.
+const captureEndTime = 30 * time.Second
+
+// collect creates the file, and has what the agents of a lab capture put into it; closing ends it and says what is missing.
+func (f *captureFlags) collect(ctx context.Context, a *app, h *hosted, clocks map[string]record.Clock) (closing func() error, err error) {
+	if f.path == "" {
+		return func() error { return nil }, nil
+	}
+	var names []string
+	for _, host := range h.control.Hosts() {
+		names = append(names, host.Name)
+	}
+	packets, err := capture.Collect(f.path, uint32(f.snapLength), names)
+	if err != nil {
+		return func() error { return nil }, withExit(exitEnvironment, fmt.Errorf("--capture: %w", err))
+	}
+	wanted := packets.Wanted()
+	h.capture = &wanted
+	ended := func() error {
+		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), captureEndTime)
+		defer cancel()
+		packets.Await(waiting, h.control.Gone)
+		lacks, err := packets.Finish("rdmarun "+buildVersion().Version, clocks)
+		for _, lack := range lacks {
+			a.warn(fmt.Sprintf("--capture %s: %s", f.path, lack))
+		}
+		if err != nil {
+			err = withHint(withExit(exitEnvironment, fmt.Errorf("--%w", err)), "make room where the file is, or keep less of each packet with --capture-snaplen")
+		}
+		return err
+	}
+	return ended, h.control.Packets(packets.Take)
 }
 
 // open creates the file, and has the provider of each case write to it; closing ends it and says what is missing.

@@ -103,8 +103,6 @@ func (f *labFlags) check(run *runFlags) error {
 		return usageError("--lab and --role: with a lab, its agents play all roles")
 	case run.jobs > 1:
 		return usageError("--jobs %d: with --lab, one case runs at a time", run.jobs)
-	case run.capture.path != "":
-		return withHint(usageError("--capture: with --lab, packets pass on other hosts"), "capture there, as with tcpdump, or run the case on one host")
 	case len(run.places.devices)+len(run.places.gids) > 0:
 		return withHint(usageError("--device and --gid: with --lab, the lab file says what a host has"), "device: and address: of the host")
 	}
@@ -121,6 +119,7 @@ type hosted struct {
 	roles   map[string][]string // by hosts
 	counts  map[string]int      // of the hosts that counted roles are placed on
 	control *control.Controller
+	capture *lab.Capture // nil: no packets
 }
 
 // read reads the lab file, and asks agents that have joined what they say of themselves.
@@ -211,6 +210,9 @@ func (f *labFlags) open(ctx context.Context, a *app, run *runFlags, config *scen
 	if err != nil {
 		return nil, err
 	}
+	if err := run.checkCaptured(a, h.hosts); err != nil {
+		return nil, err
+	}
 	program, err := os.Executable()
 	if err != nil {
 		return nil, withExit(exitEnvironment, err)
@@ -224,14 +226,16 @@ func (f *labFlags) open(ctx context.Context, a *app, run *runFlags, config *scen
 		}
 		return nil, withExit(exitEnvironment, hinted(err))
 	}
+	clocks := make(map[string]record.Clock)
+	endCapture := func() error { return nil }
 	closing = func() error {
 		config.Party.Close()
+		err := endCapture()
 		if killed := h.control.Close(); len(killed) > 0 {
 			a.warn(fmt.Sprintf("the agents of %s did not end by themselves, and were killed", strings.Join(killed, ", ")))
 		}
-		return nil
+		return err
 	}
-	clocks := make(map[string]record.Clock)
 	config.Party = &scenario.Party{
 		Leads: &scenario.Lead{Players: h.players, Skip: h.skip, Clocks: clocks},
 		Way: meeting.Config{
@@ -240,6 +244,9 @@ func (f *labFlags) open(ctx context.Context, a *app, run *runFlags, config *scen
 	}
 	waiting, cancel := context.WithTimeoutCause(ctx, readyTime, fmt.Errorf("it is not ready within %s", readyTime))
 	defer cancel()
+	if endCapture, err = run.capture.collect(ctx, a, h, clocks); err != nil {
+		return nil, errors.Join(err, closing())
+	}
 	if err := h.order(waiting, a, run, config); err != nil {
 		return nil, errors.Join(withExit(exitEnvironment, hinted(err)), closing())
 	}
@@ -293,7 +300,7 @@ func (h *hosted) order(ctx context.Context, a *app, run *runFlags, config *scena
 	order.Controller, order.Given, order.Environment = controllerName, params.Given, params.Environment
 	order.FilesChoose, order.Seed, order.Drawn = config.FilesChoose, config.Seed, config.Drawn
 	order.TimeScale, order.Stall, order.NoThresholds = config.TimeScale, config.Stall, config.NoThresholds
-	order.Silence, order.Hosts = lab.Silence, h.counts
+	order.Silence, order.Hosts, order.Capture = lab.Silence, h.counts, h.capture
 	stream := record.NewStream(config.Consumers...)
 	for _, kind := range []record.Kind{record.StepEnd, record.Output, record.DeviceUsed} {
 		if stream.Wants(kind) {

@@ -117,17 +117,17 @@ func runChecked(ctx context.Context, a *app, flags *runFlags, config scenario.Ru
 		return err
 	}
 	if !flags.lab.active() {
-		closeProvider, err := a.openProvider(flags.provider, &config)
-		if err != nil {
-			return err
+		closeProvider, failed := a.openProvider(flags.provider, &config)
+		if failed != nil {
+			return failed
 		}
 		defer func() { err = errors.Join(err, closeProvider()) }()
+		closeCapture, failed := flags.capture.open(a, &config)
+		if failed != nil {
+			return failed
+		}
+		defer func() { err = errors.Join(err, closeCapture()) }()
 	}
-	closeCapture, err := flags.capture.open(a, &config)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, closeCapture()) }()
 	if config.Party != nil {
 		if err := flags.shared.join(ctx, a, &config, cases); err != nil {
 			return err
@@ -169,10 +169,10 @@ func runChecked(ctx context.Context, a *app, flags *runFlags, config scenario.Ru
 	}
 	defer endPlan()
 	if flags.lab.active() {
-		closeLab, err := flags.lab.open(ctx, a, flags, &config, cases)
-		if err != nil {
+		closeLab, failed := flags.lab.open(ctx, a, flags, &config, cases)
+		if failed != nil {
 			progress.end()
-			return errors.Join(err, outputs.Close())
+			return errors.Join(failed, outputs.Close())
 		}
 		defer func() { err = errors.Join(err, closeLab()) }()
 	}
@@ -396,7 +396,7 @@ func (f *runFlags) checkSoft(config *scenario.RunConfig, cases []scenario.Select
 	case f.link.value != rdmacore.Links()[0]:
 		return usageError("--link: only provider soft has links to choose from")
 	case f.capture.path != "":
-		return withHint(usageError("--capture: only provider soft shows its packets"), "on a network, tcpdump on the device's interface shows them")
+		return errNotCaptured()
 	}
 	return nil
 }

@@ -49,6 +49,23 @@ type Order struct {
 	NoThresholds bool          `json:"no_thresholds,omitempty"`
 	Wants        []record.Kind `json:"wants,omitempty"`
 	Silence      time.Duration `json:"silence"`
+	// Capture is what the controller wants of the host's packets; nil: nothing.
+	Capture *Capture `json:"capture,omitempty"`
+}
+
+// Capture is how much of a host's packets goes to the controller: so many bytes of each, 0 for all, and of blocks of pcapng
+// at most that many.
+type Capture struct {
+	SnapLength uint32 `json:"snap_length,omitempty"`
+	Most       int64  `json:"most"`
+}
+
+// Captured is what became of a host's packets.
+type Captured struct {
+	// Missing were not taken in time, Beyond are more than the controller wants.
+	Missing uint64 `json:"missing,omitempty"`
+	Beyond  uint64 `json:"beyond,omitempty"`
+	Error   string `json:"error,omitempty"`
 }
 
 // Files are where a pack comes from.
@@ -132,6 +149,8 @@ const (
 	// SayExamine is a question of the controller: the name of a provider; the answer is Examined.
 	SayExamine = "examine"
 	SayClock   = "clock" // a question of the controller: the answer is the agent's clock, in nanoseconds since 1970
+	// SayPackets are questions of an agent: whole blocks of pcapng, and SayCaptured is one: Captured; no answer has anything.
+	SayPackets, SayCaptured = "packets", "captured"
 )
 
 // Allowable are the words for what the owner of a host allows or not.

@@ -16,6 +16,7 @@ import (
 
 	"rdmarun/host/bus"
 	"rdmarun/host/lab"
+	"rdmarun/host/lab/capture"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/meeting"
@@ -222,6 +223,15 @@ func do(ctx context.Context, conn *bus.Conn, config Config, said *bus.Message) (
 		err = errors.Join(err, r.close())
 		r.files.close()
 	}()
+	if order.Capture != nil {
+		packets, bad := capture.Send(*order.Capture, "rdmarun "+config.Version, r.say)
+		if bad != nil {
+			answer(said, bad)
+			return nil
+		}
+		r.settings.Capture = packets.Capture()
+		defer func() { err = errors.Join(err, packets.Close()) }()
+	}
 	answer(said, nil)
 	return r.play(ctx)
 }
@@ -277,6 +287,17 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	r.settings.Places = r.places()
 	return nil
+}
+
+// sayTime bounds how long the controller may take for what it is told.
+const sayTime = 10 * time.Second
+
+// say tells the controller something, and waits until it has that.
+func (r *run) say(what string, data []byte) error {
+	ctx, cancel := context.WithTimeout(context.Background(), sayTime) // an end is told, too
+	defer cancel()
+	_, err := r.conn.Request(ctx, bus.From(r.conn.Name(), what), data)
+	return err
 }
 
 // allowed looks whether the owner of this host allows what is asked of it.

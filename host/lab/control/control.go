@@ -217,6 +217,27 @@ func (c *Controller) Members() map[string]string {
 	return names
 }
 
+// Packets has take given what agents say of their packets, who are answered then.
+func (c *Controller) Packets(take func(host, what string, data []byte)) error {
+	members := c.Members()
+	_, err := c.conn.Listen(func(said *bus.Message) {
+		if id := bus.Speaker(said.Subject); members[id] != "" {
+			take(members[id], strings.TrimPrefix(said.Subject, bus.From(id, "")), said.Data)
+		}
+		_ = said.Respond(nil) // who is gone needs none
+	}, bus.From("*", lab.SayPackets), bus.From("*", lab.SayCaptured))
+	return err
+}
+
+// Gone tells whether the agent of a host is there no more.
+func (c *Controller) Gone(host string) bool {
+	c.mu.Lock()
+	lost := c.lost[host]
+	c.mu.Unlock()
+	i := slices.IndexFunc(c.agents, func(a *launch.Agent) bool { return a.Host.Name == host })
+	return lost || i < 0 || c.agents[i].HasEnded()
+}
+
 // part answers an agent that asks for a part of the pack.
 func (c *Controller) part(said *bus.Message) {
 	var question lab.Part

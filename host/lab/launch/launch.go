@@ -255,6 +255,16 @@ func (a *Agent) LastWords() string {
 	return words
 }
 
+// HasEnded tells whether the agent has.
+func (a *Agent) HasEnded() bool {
+	select {
+	case <-a.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // WhenEnded calls f once the agent has ended, unless it is stopped before.
 func (a *Agent) WhenEnded(f func()) (stop func()) {
 	stopped := make(chan struct{})

@@ -1,0 +1,197 @@
+package capture
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"rdmarun/host/lab"
+	"rdmarun/host/record"
+)
+
+const (
+	// mostBytes is how much is kept of all hosts, mostOfOne of one.
+	mostBytes, mostOfOne = 1 << 30, 256 << 20
+	// patience is how long a host may say nothing more before its end is waited for no longer.
+	patience = 3 * time.Second
+	// openTime is how long the reader of a pipe may take to open it, writeTime to take what is written.
+	openTime, writeTime = 10 * time.Second, 10 * time.Second
+)
+
+// Collector keeps what hosts send until the run's end, in files that have no names.
+type Collector struct {
+	wanted  lab.Capture
+	path    string
+	file    *os.File
+	mu      sync.Mutex
+	sources map[string]*source
+	change  chan struct{} // closed when something has come
+}
+
+// source is what one host sends.
+type source struct {
+	spool spool
+	size  int64
+	end   *lab.Captured
+	wrong string // why nothing more is taken
+}
+
+// spool is where it is kept.
+type spool interface {
+	io.Writer
+	io.ReaderAt
+	io.Closer
+}
+
+// Collect opens the file, which is written by Finish, for so many hosts.
+func Collect(path string, snapLength uint32, hosts []string) (*Collector, error) {
+	c := &Collector{
+		path: path, sources: make(map[string]*source), change: make(chan struct{}),
+		wanted: lab.Capture{SnapLength: snapLength, Most: min(mostOfOne, mostBytes/int64(max(1, len(hosts))))},
+	}
+	var err error
+	for end := time.Now().Add(openTime); ; time.Sleep(10 * time.Millisecond) {
+		c.file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, 0o644)
+		if !errors.Is(err, syscall.ENXIO) {
+			break
+		}
+		if time.Now().After(end) {
+			return nil, fmt.Errorf("nobody reads the pipe %s; start its reader first", path)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, host := range hosts {
+		kept, err := os.CreateTemp("", "rdmarun-capture-*")
+		if err == nil {
+			c.sources[host] = &source{spool: kept}
+			err = os.Remove(kept.Name())
+		}
+		if err != nil {
+			c.discard()
+			return nil, fmt.Errorf("keep what hosts send: %w", err)
+		}
+	}
+	return c, nil
+}
+
+// Wanted is what each host is to send.
+func (c *Collector) Wanted() lab.Capture { return c.wanted }
+
+// discard closes what is open.
+func (c *Collector) discard() {
+	_ = c.file.Close()
+	for _, each := range c.sources {
+		_ = each.spool.Close()
+	}
+}
+
+// Take keeps what a host says.
+func (c *Collector) Take(host, what string, data []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.sources[host]
+	if s == nil || s.end != nil || s.wrong != "" {
+		return
+	}
+	switch what {
+	case lab.SayPackets:
+		if s.size+int64(len(data)) > c.wanted.Most {
+			s.wrong = "it sends more than it may"
+			break
+		}
+		written, err := s.spool.Write(data)
+		if s.size += int64(written); err != nil {
+			s.wrong = "they cannot be kept: " + err.Error()
+		}
+	case lab.SayCaptured:
+		s.end = &lab.Captured{}
+		if err := json.Unmarshal(data, s.end); err != nil {
+			s.end, s.wrong = nil, errStrange.Error()
+		} else {
+			s.end.Error = lab.Text(s.end.Error)
+		}
+	}
+	close(c.change)
+	c.change = make(chan struct{})
+}
+
+// Await waits until each host has sent its last, or is not there any more, or says nothing for too long.
+func (c *Collector) Await(ctx context.Context, gone func(host string) bool) {
+	for {
+		c.mu.Lock()
+		missing, change := false, c.change
+		for host, s := range c.sources {
+			missing = missing || s.end == nil && s.wrong == "" && !gone(host)
+		}
+		c.mu.Unlock()
+		if !missing {
+			return
+		}
+		select {
+		case <-change:
+		case <-time.After(patience):
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Finish writes the file, in the order of the packets' times on the controller's clock.  It returns what is not in it, a
+// sentence for each host.
+func (c *Collector) Finish(application string, clocks map[string]record.Clock) (lacks []string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer c.discard()
+	out := bufio.NewWriterSize(&patient{c.file}, 1<<18)
+	hosts := make([]string, 0, len(c.sources))
+	for host := range c.sources {
+		hosts = append(hosts, host)
+	}
+	slices.Sort(hosts)
+	lacks, err = c.merge(&writer{to: out}, application, hosts, clocks)
+	if err = errors.Join(err, out.Flush()); err != nil {
+		return lacks, fmt.Errorf("capture: %w", err)
+	}
+	return lacks, nil
+}
+
+// lack says what is missing of a host; "" for nothing.
+func (s *source) lack(most int64) string {
+	var texts []string
+	if s.wrong != "" {
+		texts = append(texts, "packets are missing: "+s.wrong)
+	}
+	switch end := s.end; {
+	case end == nil && s.wrong == "":
+		texts = append(texts, "its packets end early: it was lost")
+	case end == nil:
+	case end.Error != "":
+		texts = append(texts, "packets are missing: "+end.Error)
+	case end.Missing > 0:
+		texts = append(texts, fmt.Sprintf("%d packets are missing, since they were too many at a time", end.Missing))
+	}
+	if s.end != nil && s.end.Beyond > 0 {
+		texts = append(texts, fmt.Sprintf("its last %d packets are cut, since a host has room for %d MiB here", s.end.Beyond, most>>20))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// patient is a file whose reader, if it is a pipe, may take some time.
+type patient struct{ *os.File }
+
+func (p *patient) Write(data []byte) (int, error) {
+	_ = p.SetWriteDeadline(time.Now().Add(writeTime)) // what is no pipe has none
+	return p.File.Write(data)
+}
