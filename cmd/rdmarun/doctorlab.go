@@ -59,11 +59,11 @@ func (a *app) doctorLab(ctx context.Context, flags *labFlags, format string) err
 	if err != nil {
 		return err
 	}
-	result, err := a.examineLab(ctx, flags, read)
+	result, controller, err := a.examineLab(ctx, flags, read)
 	if err != nil {
 		return err
 	}
-	if err := a.examinePairs(ctx, flags, result); err != nil {
+	if err := a.examinePairs(ctx, flags, result, controller); err != nil {
 		return err
 	}
 	if format == "json" {
@@ -78,18 +78,17 @@ func (a *app) doctorLab(ctx context.Context, flags *labFlags, format string) err
 }
 
 // examineLab starts an agent on each host and has it look.
-func (a *app) examineLab(ctx context.Context, flags *labFlags, read *lab.Lab) (*labDiagnosis, error) {
+func (a *app) examineLab(ctx context.Context, flags *labFlags, read *lab.Lab) (*labDiagnosis, *control.Controller, error) {
 	program, err := os.Executable()
 	if err != nil {
-		return nil, withExit(exitEnvironment, err)
+		return nil, nil, withExit(exitEnvironment, err)
 	}
 	launcher := a.launcher(program)
 	launcher.Standing = flags.joined
 	controller, failures := control.Start(ctx, read.Hosts, launcher)
 	if controller == nil {
-		return nil, withExit(exitEnvironment, failures)
+		return nil, nil, withExit(exitEnvironment, failures)
 	}
-	defer controller.Close()
 	looking, cancel := context.WithTimeout(ctx, examineTime)
 	defer cancel()
 	provider := func(h lab.Host) string { return cmp.Or(h.Provider, testbed.Soft) }
@@ -107,7 +106,7 @@ func (a *app) examineLab(ctx context.Context, flags *labFlags, read *lab.Lab) (*
 		result.OK = result.OK && row.OK
 		result.Hosts = append(result.Hosts, row)
 	}
-	return result, nil
+	return result, controller, nil
 }
 
 // failureOf is why a host has not come.
@@ -134,8 +133,10 @@ func (m *meshes) Record(r *record.Record) error {
 	return nil
 }
 
-// examinePairs connects each host that has come to each other.
-func (a *app) examinePairs(ctx context.Context, flags *labFlags, result *labDiagnosis) error {
+// examinePairs connects each host that has come to each other, by the agents that have looked at them, and ends these.
+func (a *app) examinePairs(ctx context.Context, flags *labFlags, result *labDiagnosis, controller *control.Controller) error {
+	end := func() { controller.Close() }
+	defer func() { end() }()
 	var names []string
 	for _, row := range result.Hosts {
 		if row.Error == "" {
@@ -173,7 +174,13 @@ func (a *app) examinePairs(ctx context.Context, flags *labFlags, result *labDiag
 	config := scenario.RunConfig{
 		ProviderName: testbed.Soft, FilesChoose: true, Link: rdmacore.LinkUDP, TimeScale: 1, Repeat: 1, Warn: a.warn, Consumers: []record.Consumer{found},
 	}
-	closing, err := run.lab.open(ctx, a, &run, &config, cases)
+	h, err := run.lab.plan(ctx, a, &config, cases)
+	if err != nil {
+		return err
+	}
+	controller.Keep(h.hosts)
+	h.control, end = controller, func() {} // what begins ends them
+	closing, err := run.lab.begin(ctx, a, &run, &config, h)
 	if err != nil {
 		return err
 	}

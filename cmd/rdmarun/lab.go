@@ -157,6 +157,9 @@ func (f *labFlags) read(ctx context.Context, a *app) (*lab.Lab, error) {
 
 // plan places the roles of the cases.
 func (f *labFlags) plan(ctx context.Context, a *app, config *scenario.RunConfig, cases []scenario.Selected) (*hosted, error) {
+	if config.Link == rdmacore.LinkLocal && !f.isSet("link") {
+		config.Link = rdmacore.LinkUDP // what reaches another host
+	}
 	read, err := f.read(ctx, a)
 	if err != nil {
 		return nil, err
@@ -203,9 +206,6 @@ func (f *labFlags) plan(ctx context.Context, a *app, config *scenario.RunConfig,
 
 // open starts the agents and gives each its part; closing ends them.
 func (f *labFlags) open(ctx context.Context, a *app, run *runFlags, config *scenario.RunConfig, cases []scenario.Selected) (closing func() error, err error) {
-	if config.Link == rdmacore.LinkLocal && !f.isSet("link") {
-		config.Link = rdmacore.LinkUDP // what reaches another host
-	}
 	h, err := f.plan(ctx, a, config, cases)
 	if err != nil {
 		return nil, err
@@ -226,6 +226,11 @@ func (f *labFlags) open(ctx context.Context, a *app, run *runFlags, config *scen
 		}
 		return nil, withExit(exitEnvironment, hinted(err))
 	}
+	return f.begin(ctx, a, run, config, h)
+}
+
+// begin gives the agents of a lab their parts; closing ends them, also those that cannot begin.
+func (f *labFlags) begin(ctx context.Context, a *app, run *runFlags, config *scenario.RunConfig, h *hosted) (closing func() error, err error) {
 	clocks := make(map[string]record.Clock)
 	endCapture := func() error { return nil }
 	closing = func() error {

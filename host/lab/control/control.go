@@ -178,6 +178,19 @@ func (c *Controller) Hosts() (hosts []lab.Host) {
 	return hosts
 }
 
+// Keep ends the agents of all hosts but some.
+func (c *Controller) Keep(hosts []lab.Host) {
+	var ending sync.WaitGroup
+	c.agents = slices.DeleteFunc(c.agents, func(agent *launch.Agent) bool {
+		wanted := slices.ContainsFunc(hosts, func(h lab.Host) bool { return h.Name == agent.Host.Name })
+		if !wanted {
+			ending.Go(func() { agent.End(false) })
+		}
+		return !wanted
+	})
+	ending.Wait()
+}
+
 // Examine has each host look at itself, on the provider that its roles would be on.
 func (c *Controller) Examine(ctx context.Context, provider func(lab.Host) string) map[string]lab.Examined {
 	var mu sync.Mutex
