@@ -2,7 +2,7 @@
 
 RDMA_CORE          := build/rdma-core/source
 RDMA_CORE_CM       := ucmatose rping udaddy mckey
-RDMA_CORE_VERBS    := rc_pingpong ud_pingpong srq_pingpong
+RDMA_CORE_VERBS    := rc_pingpong uc_pingpong ud_pingpong srq_pingpong
 RDMA_CORE_PROGRAMS := rdma_server rdma_client $(RDMA_CORE_CM) $(RDMA_CORE_VERBS)
 RDMA_CORE_MODULES  := $(RDMA_CORE_PROGRAMS:%=build/rdma-core/%.wasm)
 # Of one name each, with few exceptions.

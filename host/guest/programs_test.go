@@ -48,6 +48,7 @@ func TestProgramsOfRdmaCore(t *testing.T) {
 		"rdma_client | rdma_client: end 0",
 		"ucmatose_client | migrating to new event channel",
 		"srq_client | 500 iters in",
+		"uc_client | 500 iters in",
 		"threads: all that was promised holds",
 		"librdmacm: a thread's stack has overflowed",
 		"udaddy_client | data transfers complete",

@@ -7,14 +7,22 @@
 
 static struct cq *cqs;
 
+static rdmarun_handle handle_of(void *channel) { return CONTAINER(channel, struct comp_channel, base)->handle; }
+
 static uint32_t channel_entries(void *object, short events, struct rdmarun_poll_entry *entries, uint32_t room)
 {
-	uint32_t count = 0;
-
-	for (struct cq *cq = cqs; cq && events & POLLIN; cq = cq->next)
-		if (cq->base.channel == object && count < room)
-			entries[count++] = (struct rdmarun_poll_entry){.handle = cq->base.handle, .events = RDMARUN_POLL_PRI};
-	return count;
+	if (!(events & POLLIN) || !room)
+		return 0;
+	if (handle_of(object)) {
+		*entries = (struct rdmarun_poll_entry){.handle = handle_of(object), .events = RDMARUN_POLL_IN};
+		return 1;
+	}
+	for (struct cq *cq = cqs; cq; cq = cq->next)
+		if (cq->base.channel == object) {
+			*entries = (struct rdmarun_poll_entry){.handle = cq->base.handle, .events = RDMARUN_POLL_PRI};
+			return 1;
+		}
+	return 0;
 }
 
 static bool has_fired(void *object, short events)
@@ -25,19 +33,31 @@ static bool has_fired(void *object, short events)
 	return false;
 }
 
-struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+struct ibv_comp_channel *new_comp_channel(rdmarun_handle handle)
 {
-	struct ibv_comp_channel *channel = calloc(1, sizeof(*channel));
-	struct descriptor descriptor = {.object = channel, .entries = channel_entries, .ready = has_fired};
+	struct comp_channel *channel = calloc(1, sizeof(*channel));
+	struct descriptor descriptor = {.object = channel ? &channel->base : NULL, .entries = channel_entries, .ready = has_fired};
 
 	if (!channel)
 		return NULL;
-	channel->context = context;
-	channel->fd = new_descriptor(&descriptor);
-	if (channel->fd < 0) {
+	channel->handle = handle;
+	channel->base.context = device_context();
+	channel->base.fd = new_descriptor(&descriptor);
+	if (channel->base.fd < 0) {
 		free(channel);
 		return NULL;
 	}
+	return &channel->base;
+}
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+	int32_t handle = rdmarun_create_comp_channel(0);
+	struct ibv_comp_channel *channel = cm_result(handle) ? NULL : new_comp_channel((rdmarun_handle)handle);
+
+	(void)context;
+	if (!channel && handle > 0)
+		rdmarun_destroy_comp_channel((rdmarun_handle)handle);
 	return channel;
 }
 
@@ -45,8 +65,10 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 {
 	if (channel->refcnt)
 		return EBUSY;
+	if (handle_of(channel))
+		rdmarun_destroy_comp_channel(handle_of(channel));
 	free_descriptor(channel->fd);
-	free(channel);
+	free(CONTAINER(channel, struct comp_channel, base));
 	return 0;
 }
 
@@ -82,7 +104,7 @@ void forget_cq(struct ibv_cq *which)
 
 struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel, int vector)
 {
-	int32_t handle = rdmarun_create_cq(0, (uint32_t)cqe);
+	int32_t handle = rdmarun_create_cq(channel ? handle_of(channel) : 0, (uint32_t)cqe);
 	struct cq *cq;
 
 	(void)context, (void)vector;
@@ -128,25 +150,26 @@ int request_notification(struct ibv_cq *cq, int solicited_only)
 	return verbs_result(rdmarun_req_notify(cq->handle, (uint32_t)solicited_only));
 }
 
-/* Takes the events that are there. */
+/* Takes an event that is there, unless one was taken before. */
 static bool look_at_channel(void *channel)
 {
+	int32_t which = has_fired(channel, POLLIN) || !handle_of(channel) ? 0 : rdmarun_wait_cq_event(handle_of(channel), 0);
+
 	for (struct cq *cq = cqs; cq; cq = cq->next)
 		if (cq->base.channel == channel && !cq->fired)
-			cq->fired = rdmarun_wait_cq_event(cq->base.handle, 0) >= 0;
+			cq->fired = handle_of(channel) ? which == (int32_t)cq->base.handle : rdmarun_wait_cq_event(cq->base.handle, 0) >= 0;
 	return has_fired(channel, POLLIN);
 }
 
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **which, void **context)
 {
-	enum { MOST = 64 };
-	struct rdmarun_poll_entry entries[MOST];
+	struct rdmarun_poll_entry entry;
 	struct descriptor *descriptor = descriptor_of(channel->fd);
 	bool nonblock = descriptor && descriptor->nonblock;
-	struct wait wait = {.ready = look_at_channel, .object = channel, .entries = entries};
+	struct wait wait = {.ready = look_at_channel, .object = channel, .entries = &entry};
 	int ended;
 
-	wait.count = channel_entries(channel, POLLIN, entries, MOST);
+	wait.count = channel_entries(channel, POLLIN, &entry, 1);
 	ended = wait_for(&wait, nonblock ? 0 : -1);
 	if (ended) {
 		errno = nonblock ? EAGAIN : ended;

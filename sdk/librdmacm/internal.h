@@ -116,11 +116,14 @@ struct cq {
 	bool fired; /* the event of req_notify has been taken from the host, not yet from the channel */
 	struct cq *next;
 };
+struct comp_channel {
+	struct ibv_comp_channel base;
+	rdmarun_handle handle; /* 0: of one CQ, which came with the QP of an id */
+};
 struct qp {
 	struct ibv_qp base;
 	struct ibv_qp_init_attr attr;
-	struct id *owner;
-	bool hidden; /* the owner is not the program's */
+	struct id *owner; /* NULL: it was made without an id */
 };
 struct ah {
 	struct ibv_ah base;
@@ -130,6 +133,7 @@ struct ah {
 struct ibv_context *device_context(void);
 struct ibv_pd *default_pd(void);
 enum ibv_mtu mtu_of(uint32_t bytes);
+struct ibv_comp_channel *new_comp_channel(rdmarun_handle handle);
 struct cq *wrap_cq(rdmarun_handle handle, struct ibv_comp_channel *channel, void *context, int cqe);
 void forget_cq(struct ibv_cq *cq);
 /* Gives an id the struct of the QP that the host has made for it. */

@@ -29,10 +29,21 @@ static struct ibv_qp_cap cap_of(const struct rdmarun_qp_attr *host)
 	return (struct ibv_qp_cap){host->max_send_wr, host->max_recv_wr, host->max_send_sge, host->max_recv_sge, host->max_inline_data};
 }
 
+/* What the host says of a QP. */
+static void describe(struct qp *qp, rdmarun_handle handle, const struct rdmarun_qp_attr *host)
+{
+	qp->base.context = device_context();
+	qp->base.handle = handle;
+	qp->base.qp_num = host->qp_num;
+	qp->base.qp_context = qp->attr.qp_context;
+	qp->base.state = (enum ibv_qp_state)host->qp_state;
+	qp->base.srq = qp->attr.srq;
+}
+
 /* The CQ that came with the QP, on a channel of its own as librdmacm has it. */
 static struct ibv_cq *own_cq(int32_t handle, struct id *id, uint32_t cqe)
 {
-	struct ibv_comp_channel *channel = ibv_create_comp_channel(device_context());
+	struct ibv_comp_channel *channel = new_comp_channel(0);
 	struct cq *cq = channel && handle > 0 ? wrap_cq((rdmarun_handle)handle, channel, &id->base, (int)cqe) : NULL;
 
 	if (!cq && channel)
@@ -64,16 +75,11 @@ int adopt_qp(struct id *id, struct ibv_qp_init_attr *attr)
 		cm->recv_cq = qp->attr.recv_cq ? qp->attr.recv_cq : own_cq(rdmarun_ep_recv_cq(id->handle), id, host.max_recv_wr);
 	cm->send_cq_channel = cm->send_cq ? cm->send_cq->channel : NULL;
 	cm->recv_cq_channel = cm->recv_cq ? cm->recv_cq->channel : NULL;
-	qp->base.context = device_context();
-	qp->base.handle = (uint32_t)handle;
-	qp->base.qp_num = host.qp_num;
-	qp->base.qp_context = qp->attr.qp_context;
+	describe(qp, (rdmarun_handle)handle, &host);
 	qp->base.qp_type = attr ? attr->qp_type : cm->qp_type;
-	qp->base.state = (enum ibv_qp_state)host.qp_state;
 	qp->base.pd = cm->pd;
 	qp->base.send_cq = cm->send_cq;
 	qp->base.recv_cq = cm->recv_cq;
-	qp->base.srq = qp->attr.srq;
 	cm->qp = &qp->base;
 	return 0;
 }
@@ -149,25 +155,27 @@ void rdma_destroy_qp(struct rdma_cm_id *id)
 
 /* ---- without an id ---- */
 
-/* The host makes QPs of ids only: one of its own, bound to the device, and its QP back at the beginning. */
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	struct rdmarun_qp_attr reset = {.struct_size = sizeof(reset), .qp_state = RDMARUN_QPS_RESET};
-	struct rdmarun_address address;
-	struct rdma_cm_id *id;
+	struct rdmarun_qp_attr host = {.struct_size = sizeof(host)};
+	struct qp *qp = calloc(1, sizeof(*qp));
+	struct rdmarun_qp_init_attr wanted;
+	int32_t handle;
 
-	if (rdma_create_id(NULL, &id, NULL, attr->qp_type == IBV_QPT_UD ? RDMA_PS_UDP : RDMA_PS_TCP))
+	qp_attr_to_host(&wanted, attr);
+	handle = qp ? rdmarun_create_qp(0, pd->handle, &wanted) : -RDMARUN_ENOMEM;
+	if (cm_result(handle) || cm_result(rdmarun_query_qp((rdmarun_handle)handle, &host))) {
+		free(qp);
 		return NULL;
-	if (!cm_result(rdmarun_device_address(0, &address)) && !cm_result(rdmarun_bind_addr(of(id)->handle, &address))) {
-		update_id(of(id));
-		if (!rdma_create_qp(id, pd, attr)) {
-			CONTAINER(id->qp, struct qp, base)->hidden = true;
-			if (!cm_result(rdmarun_modify_qp(id->qp->handle, &reset, IBV_QP_STATE)))
-				return id->qp;
-		}
 	}
-	rdma_destroy_ep(id);
-	return NULL;
+	attr->cap = cap_of(&host);
+	qp->attr = *attr;
+	describe(qp, (rdmarun_handle)handle, &host);
+	qp->base.qp_type = attr->qp_type;
+	qp->base.pd = pd;
+	qp->base.send_cq = attr->send_cq;
+	qp->base.recv_cq = attr->recv_cq;
+	return &qp->base;
 }
 
 struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
@@ -179,13 +187,16 @@ struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 int ibv_destroy_qp(struct ibv_qp *which)
 {
 	struct qp *qp = CONTAINER(which, struct qp, base);
-	struct id *id = qp->owner;
+	int error;
 
-	if (qp->hidden)
-		rdma_destroy_ep(&id->base);
-	else
-		rdma_destroy_qp(&id->base);
-	return 0;
+	if (qp->owner) {
+		rdma_destroy_qp(&qp->owner->base);
+		return 0;
+	}
+	error = verbs_result(rdmarun_destroy_qp(which->handle));
+	if (!error)
+		free(qp);
+	return error;
 }
 
 /* ---- attributes ---- */
