@@ -131,12 +131,12 @@ func (r *caseRun) meet(call *compile.Call) func(ctx context.Context) error {
 
 // member is the way between the process that has a step and another one with a part of it, whose name the keys have.
 func (r *caseRun) member(process, name, said, heard string) *counterpart {
-	return &counterpart{others: r.others, process: process, key: fmt.Sprintf("%s/%s/", r.turns.key, name), said: said, heard: heard}
+	return &counterpart{others: r.others, process: process, key: fmt.Sprintf("%s/%s/", r.stepKey(), name), said: said, heard: heard}
 }
 
 // counterpart is the process with the role of the two that is not here.
 func (r *caseRun) counterpart(from, to string) verb.Counterpart {
-	return r.counterpartIn(r.turns.key+"/", from, to)
+	return r.counterpartIn(r.stepKey()+"/", from, to)
 }
 
 // counterpartIn is counterpart where a step has several such halves: prefix tells them apart.
@@ -252,7 +252,7 @@ func (o *others) baseline(name string, i int) string {
 }
 
 // measured is the key of what is measured of the n-th size.
-func (t *turns) measured(n int) string { return fmt.Sprintf("%s/measured/%d", t.key, n) }
+func (r *caseRun) measuredKey(n int) string { return fmt.Sprintf("%s/measured/%d", r.stepKey(), n) }
 
 // longestMeasured bounds what is told of a size.  Whole histograms are the first to be left out.
 const longestMeasured = 512 << 10
@@ -270,7 +270,7 @@ func (r *caseRun) tellMeasured(found measured) error {
 	if err != nil {
 		return err
 	}
-	key := r.turns.measured(r.turns.told)
+	key := r.measuredKey(r.turns.told)
 	r.turns.told++
 	return r.others.meeting.Tell(key, json.RawMessage(raw))
 }

@@ -64,8 +64,8 @@ func (r *caseRun) together(ctx context.Context, step *compile.Step, call *compil
 		}
 		return r.decorated(ctx, step)
 	}
-	r.turns.key = r.others.key("step", r.turns.next())
-	defer r.others.meeting.Forget(r.turns.key + "/")
+	r.turns.next()
+	defer r.others.meeting.Forget(r.stepKey() + "/")
 	return r.decorated(ctx, step)
 }
 
@@ -78,7 +78,7 @@ func (c *company) Counterpart(part, from, to string) verb.Counterpart {
 	return c.run.counterpartIn(c.key(part)+"/", from, to)
 }
 
-func (c *company) key(part string) string { return c.run.turns.key + "/mesh/" + part }
+func (c *company) key(part string) string { return c.run.stepKey() + "/mesh/" + part }
 
 func (c *company) Tell(part string, value any) error {
 	o := c.run.others

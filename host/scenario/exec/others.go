@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -30,8 +31,9 @@ type others struct {
 	quiet *quiet
 	// names are those of the processes that take part.
 	names []string
-	// prefix begins the keys of this run of the case.
-	prefix string
+	// prefix begins the keys of this run of the case, endKeys are those of the ends of the other processes.
+	prefix  string
+	endKeys []string
 	// where has the processes of the roles that are elsewhere.
 	where map[string]string
 	// facts are what the processes of roles elsewhere tell of them.
@@ -103,9 +105,12 @@ type boundResult struct {
 type turns struct {
 	prefix string
 	count  int
-	// key is the running step's, told how much it has told of what it measures.
+	// key is the running step's, once somebody has asked for it; told is how much it has told of what it measures.
 	key  string
 	told int
+	// quiet is the key of what a process says of steps that have brought nothing, of is that process.
+	quiet, of string
+	room      []byte // for a key that is only looked for
 	// untold is why something of it could not be told.
 	untold error
 	// bound are the results of the running step, ignored whose peers' leftovers it wants to be ignored.
@@ -113,9 +118,46 @@ type turns struct {
 	ignored []testbed.Ends
 }
 
-func (t *turns) next() string {
+// next begins a step.
+func (t *turns) next() {
 	t.count++
-	return fmt.Sprintf("%s%d", t.prefix, t.count)
+	t.key = ""
+}
+
+// appendKey appends the key of the running step.
+func (r *caseRun) appendKey(to []byte) []byte {
+	to = append(append(append(to, r.others.prefix...), "step/"...), r.turns.prefix...)
+	return strconv.AppendInt(to, int64(r.turns.count), 10)
+}
+
+// stepKey is the key of the running step.
+func (r *caseRun) stepKey() string {
+	if r.turns.key == "" {
+		r.turns.key = string(r.appendKey(nil))
+	}
+	return r.turns.key
+}
+
+// quietKey is that of the messages of a process about steps that have brought nothing.
+func (r *caseRun) quietKey(process string) string {
+	if r.turns.of != process || r.turns.quiet == "" {
+		r.turns.quiet, r.turns.of = r.others.quiet.key(process, r.turns.prefix), process
+	}
+	return r.turns.quiet
+}
+
+// wasQuiet tells whether it is known of the running step, of another process, that it has brought nothing.
+func (r *caseRun) wasQuiet(process string) bool {
+	o, key := r.others, r.quietKey(process)
+	if !o.quiet.known(key, r.turns.count) {
+		raw, came := o.meeting.Take(key)
+		if !came || o.quiet.note(key, raw) != nil || !o.quiet.known(key, r.turns.count) {
+			return false
+		}
+	}
+	// What a step has brought was told before it is known of one after it that it has brought nothing.
+	r.turns.room = r.appendKey(r.turns.room[:0])
+	return !o.meeting.HasCome(r.turns.room)
 }
 
 // branch are the turns of a branch of a parallel step, of which the step itself is one.
@@ -132,6 +174,9 @@ func newOthers(config *Config) *others {
 		faults: make(map[string]string), ends: make(map[string]ending),
 	}
 	o.quiet = newQuiet(o.meeting, o.prefix)
+	for _, name := range o.names {
+		o.endKeys = append(o.endKeys, o.key("end", name))
+	}
 	o.left, o.leave = context.WithCancelCause(context.Background())
 	return o
 }
@@ -147,9 +192,7 @@ func (o *others) hearWith(ctx context.Context, all []string, keys ...string) (ke
 	defer cancel(nil)
 	defer context.AfterFunc(o.left, func() { cancel(context.Cause(o.left)) })()
 	own := len(keys)
-	for _, name := range o.names {
-		keys = append(keys, o.key("end", name))
-	}
+	keys = append(keys, o.endKeys...)
 	key, raw, err = o.meeting.AwaitWith(waiting, all, keys...)
 	if err == nil && slices.Contains(keys[own:], key) {
 		err = o.endedBy(key, raw)
@@ -372,17 +415,17 @@ func (r *caseRun) turn(ctx context.Context, step *compile.Step, call *compile.Ca
 	case o.over:
 		return r.decorated(ctx, step)
 	}
-	r.turns.key = o.key("step", r.turns.next())
+	r.turns.next()
 	if process != "" {
 		return r.elsewhere(ctx, step, call, role, process, r.half(call, process))
 	}
 	r.turns.bound, r.turns.ignored, r.turns.told, r.turns.untold = nil, nil, 0, nil
 	err = r.decorated(ctx, step)
 	if call.Verb.Divides {
-		o.meeting.Forget(r.turns.key + "/")
+		o.meeting.Forget(r.stepKey() + "/")
 	}
 	if ctx.Err() == nil {
-		if telling := cmp.Or(r.turns.untold, r.tell(r.turns.key, err)); telling != nil && err == nil {
+		if telling := cmp.Or(r.turns.untold, r.tell(err)); telling != nil && err == nil {
 			return r.failed(step, role, call.Verb.Name, &testbed.EnvironmentError{What: "tell the other processes", Err: telling})
 		}
 	}
@@ -427,7 +470,7 @@ func (r *caseRun) playedBy(call *compile.Call) (string, error) {
 }
 
 // tell tells the others what a step has brought.
-func (r *caseRun) tell(key string, err error) error {
+func (r *caseRun) tell(err error) error {
 	if err == nil && len(r.turns.bound)+len(r.turns.ignored)+r.turns.told == 0 {
 		return r.others.quiet.passed(r.turns.prefix, r.turns.count)
 	}
@@ -446,7 +489,7 @@ func (r *caseRun) tell(key string, err error) error {
 	if err != nil {
 		told.Failure = r.failureTold(err)
 	}
-	return r.others.meeting.Tell(key, told)
+	return r.others.meeting.Tell(r.stepKey(), told)
 }
 
 // elsewhere waits for the result of a step that runs in another process, and runs half of it, where there is one here.
@@ -456,11 +499,13 @@ func (r *caseRun) elsewhere(ctx context.Context, step *compile.Step, call *compi
 	err := r.others.quiet.flush() // those who would tell what this one waits for may wait for it
 	switch {
 	case err != nil:
+	case half == nil && r.wasQuiet(process):
 	case half == nil:
 		r.testbed.Unlocked(func() {
 			r.testbed.Clock().Outside(func() { told, err = r.outcome(ctx, step, process) })
 		})
 	default:
+		_ = r.stepKey() // for both
 		inside, end := context.WithCancelCause(ctx)
 		done := make(chan struct{})
 		go func() {
@@ -474,7 +519,7 @@ func (r *caseRun) elsewhere(ctx context.Context, step *compile.Step, call *compi
 	r.steps++
 	r.ended.Add(1)
 	if call.Verb.Divides {
-		r.others.meeting.Forget(r.turns.key + "/") // what halves of other processes told each other
+		r.others.meeting.Forget(r.stepKey() + "/") // what halves of other processes told each other
 	}
 	var ended *testbed.Failure
 	switch {
@@ -493,29 +538,29 @@ func (r *caseRun) elsewhere(ctx context.Context, step *compile.Step, call *compi
 }
 
 // outcome waits for what a step elsewhere brings, and takes what is measured meanwhile.
-func (r *caseRun) outcome(ctx context.Context, step *compile.Step, process string) (told outcome, err error) {
+func (r *caseRun) outcome(ctx context.Context, of *compile.Step, process string) (told outcome, err error) {
 	o := r.others
 	needed := []string{process}
 	if r.config.Observes {
 		needed = o.names // one that is lost is missed by those who wait for nobody, too
 	}
-	quiet := o.quiet.key(process, r.turns.prefix)
+	step, quiet := r.stepKey(), r.quietKey(process)
 	for measured := 0; ; {
 		// What a step has brought was told before it is known of one after it that it has brought nothing.
-		if raw, came := o.meeting.Take(r.turns.key); came {
+		if raw, came := o.meeting.Take(step); came {
 			return told, json.Unmarshal(raw, &told)
 		}
 		if o.quiet.known(quiet, r.turns.count) {
 			return told, nil
 		}
-		figures := r.turns.measured(measured)
-		key, raw, err := o.hearWith(ctx, needed, figures, r.turns.key, quiet)
+		figures := r.measuredKey(measured)
+		key, raw, err := o.hearWith(ctx, needed, figures, step, quiet)
 		switch {
 		case err != nil:
 			return told, err
 		case key == figures:
 			measured++
-			err = r.takeMeasured(step, raw)
+			err = r.takeMeasured(of, raw)
 		case key == quiet:
 			err = o.quiet.note(key, raw)
 		default:

@@ -24,6 +24,7 @@ type quiet struct {
 	branch string // of the steps that are still to be told
 	last   int    // the number of the last of them; 0: there are none
 	timer  *time.Timer
+	timed  bool // the timer runs
 	over   bool
 	err    error
 
@@ -49,12 +50,22 @@ func (q *quiet) passed(branch string, number int) error {
 	}
 	q.branch, q.last = branch, number
 	switch {
+	case q.timed:
 	case q.timer == nil:
-		q.timer = time.AfterFunc(quietTime, func() { _ = q.flush() }) // its error is that of the next step
+		q.timer = time.AfterFunc(quietTime, q.late)
 	default:
 		q.timer.Reset(quietTime)
 	}
+	q.timed = true
 	return q.err
+}
+
+// late tells what nobody has told in time; its error is that of the next step.
+func (q *quiet) late() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.timed = false
+	q.tell()
 }
 
 // flush tells of the steps that are still to be told.  What is told after it comes after it.

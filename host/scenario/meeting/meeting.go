@@ -229,6 +229,14 @@ func (m *Meeting) Take(key string) (value json.RawMessage, came bool) {
 	return value, came
 }
 
+// HasCome tells whether there is a message under a key.
+func (m *Meeting) HasCome(key []byte) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, came := m.arrived[string(key)]
+	return came
+}
+
 // Gone is why a process is there no more; nil while it is.
 func (m *Meeting) Gone(name string) error {
 	m.mu.Lock()
