@@ -46,6 +46,11 @@ one a second at most; --quiet leaves it out.
 A program that ends with connections open ends them, as one on a kernel's device does. Of
 one that is killed other processes of this host hear; other hosts find out by retries.
 
+Memory that the program unmaps while it is registered an adapter still has. Here requests
+to it succeed as well, but what is written is lost, and zeros are read. For that the
+library is in front of the program's handlers of SIGSEGV and SIGBUS, which have all faults
+but those.
+
 The exit code is the program's; 126 when it cannot be run this way, 127 when there is
 none of that name.`
 

@@ -39,6 +39,7 @@ static void in_child(void)
 	process.once = (pthread_once_t)PTHREAD_ONCE_INIT;
 	process.forked = true;
 	preload_descriptors_forget();
+	preload_faults_forget();
 	process.capture = NULL;
 	process.opened = 0;
 }
@@ -150,6 +151,7 @@ static void open_provider(void)
 	}
 	host()->device->network_in_service_level = true;
 	process.opened = getpid();
+	preload_faults_catch(&host()->device->memory);
 	pthread_once(&process.watching, watch_forks);
 }
 

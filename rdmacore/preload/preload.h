@@ -113,6 +113,15 @@ const void *preload_owner_of_event(const struct rdma_cm_event *event);
 /* preload_descriptors.c: in a forked child, its parent's descriptors are as any other. */
 void preload_descriptors_forget(void);
 
+struct soft_mr_table;
+
+/*
+ * preload_faults.c: the memory that copies touch is of that table, and may be gone.  Called whenever a device is opened.
+ */
+void preload_faults_catch(const struct soft_mr_table *memory);
+/* In a forked child, whose parent may have been setting a handler. */
+void preload_faults_forget(void);
+
 /* preload_context.c: the contexts that are open, so that the inline verbs of a forked child do not touch its parent's. */
 
 /* From now on the list of contexts is whole in the child whenever the process forks. */

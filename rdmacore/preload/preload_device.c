@@ -15,6 +15,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 		return NULL;
 	if (device && !preload_provider_of(device))
 		device = &((struct soft_host *)provider->host)->device->ibv;
+	preload_faults_catch(&((struct soft_host *)provider->host)->device->memory);
 	context = provider->ibv_open_device(device);
 	if (context && preload_context_add(context)) {
 		provider->ibv_close_device(context);

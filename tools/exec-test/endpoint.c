@@ -11,24 +11,29 @@ struct ibv_device *first_device(struct ibv_device ***list)
 	return **list;
 }
 
-static void connect_to_itself(struct endpoint *endpoint)
+void endpoint_connect(struct endpoint *endpoint, const union ibv_gid *gid, uint32_t qp_num)
 {
-	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = PORT};
+	struct ibv_qp_attr init = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = PORT,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
+	};
 	struct ibv_qp_attr ready_to_receive = {
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = endpoint->qp->qp_num,
+		.dest_qp_num = qp_num,
+		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = 12,
-		.ah_attr = {.is_global = 1, .port_num = PORT, .grh = {.hop_limit = 1}},
+		.ah_attr = {.is_global = 1, .port_num = PORT, .grh = {.hop_limit = 1, .dgid = *gid}},
 	};
 	struct ibv_qp_attr ready_to_send = {
 		.qp_state = IBV_QPS_RTS,
-		.timeout = 14,
+		.timeout = 17,
 		.retry_cnt = 7,
 		.rnr_retry = 7,
+		.max_rd_atomic = 1,
 	};
 
-	REQUIRE(!ibv_query_gid(endpoint->context, PORT, 0, &ready_to_receive.ah_attr.grh.dgid));
 	REQUIRE(!ibv_modify_qp(endpoint->qp, &init,
 			       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
 	REQUIRE(!ibv_modify_qp(endpoint->qp, &ready_to_receive,
@@ -40,7 +45,7 @@ static void connect_to_itself(struct endpoint *endpoint)
 				       IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
 }
 
-void endpoint_open(struct endpoint *endpoint, struct ibv_device *device)
+void endpoint_make(struct endpoint *endpoint, struct ibv_device *device)
 {
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC,
@@ -55,41 +60,63 @@ void endpoint_open(struct endpoint *endpoint, struct ibv_device *device)
 					  IBV_ACCESS_LOCAL_WRITE));
 	attr.send_cq = attr.recv_cq = endpoint->cq;
 	REQUIRE(endpoint->qp = ibv_create_qp(endpoint->pd, &attr));
-	connect_to_itself(endpoint);
+	REQUIRE(!ibv_query_gid(endpoint->context, PORT, 0, &endpoint->gid));
+}
+
+void endpoint_open(struct endpoint *endpoint, struct ibv_device *device)
+{
+	endpoint_make(endpoint, device);
+	endpoint_connect(endpoint, &endpoint->gid, endpoint->qp->qp_num);
+}
+
+void endpoint_post(struct endpoint *endpoint, struct ibv_send_wr *send)
+{
+	struct ibv_send_wr *bad;
+
+	send->send_flags |= IBV_SEND_SIGNALED;
+	REQUIRE(!ibv_post_send(endpoint->qp, send, &bad));
+}
+
+void endpoint_expect(struct endpoint *endpoint, struct ibv_mr *mr, void *address, size_t length)
+{
+	struct ibv_sge to = {.addr = (uintptr_t)address, .length = (uint32_t)length, .lkey = mr->lkey};
+	struct ibv_recv_wr receive = {.sg_list = &to, .num_sge = 1}, *bad;
+
+	REQUIRE(!ibv_post_recv(endpoint->qp, &receive, &bad));
+}
+
+void endpoint_complete(struct endpoint *endpoint, int count)
+{
+	struct ibv_wc wc;
+
+	while (count) {
+		int polled = ibv_poll_cq(endpoint->cq, 1, &wc);
+
+		REQUIRE(polled >= 0);
+		if (polled && wc.status != IBV_WC_SUCCESS)
+			fprintf(stderr, "a request of opcode %d: %s\n", wc.opcode, ibv_wc_status_str(wc.status));
+		REQUIRE(!polled || wc.status == IBV_WC_SUCCESS);
+		count -= polled;
+	}
 }
 
 void endpoint_transfer(struct endpoint *endpoint)
 {
 	static const char text[] = "to myself";
+	char *to = endpoint->memory + sizeof(endpoint->memory) / 2;
 	struct ibv_sge from = {
 		.addr = (uintptr_t)endpoint->memory,
 		.length = sizeof(text),
 		.lkey = endpoint->mr->lkey,
 	};
-	struct ibv_sge to = from;
-	struct ibv_recv_wr receive = {.sg_list = &to, .num_sge = 1}, *bad_receive;
-	struct ibv_send_wr send = {
-		.sg_list = &from,
-		.num_sge = 1,
-		.opcode = IBV_WR_SEND,
-		.send_flags = IBV_SEND_SIGNALED,
-	}, *bad_send;
-	struct ibv_wc wc;
-	int done = 0;
+	struct ibv_send_wr send = {.sg_list = &from, .num_sge = 1, .opcode = IBV_WR_SEND};
 
-	to.addr += sizeof(endpoint->memory) / 2;
 	memset(endpoint->memory, 0, sizeof(endpoint->memory));
 	memcpy(endpoint->memory, text, sizeof(text));
-	REQUIRE(!ibv_post_recv(endpoint->qp, &receive, &bad_receive));
-	REQUIRE(!ibv_post_send(endpoint->qp, &send, &bad_send));
-	while (done < 2) {
-		int polled = ibv_poll_cq(endpoint->cq, 1, &wc);
-
-		REQUIRE(polled >= 0);
-		REQUIRE(!polled || wc.status == IBV_WC_SUCCESS);
-		done += polled;
-	}
-	REQUIRE(!memcmp(endpoint->memory + sizeof(endpoint->memory) / 2, text, sizeof(text)));
+	endpoint_expect(endpoint, endpoint->mr, to, sizeof(text));
+	endpoint_post(endpoint, &send);
+	endpoint_complete(endpoint, 2);
+	REQUIRE(!memcmp(to, text, sizeof(text)));
 }
 
 void endpoint_close(struct endpoint *endpoint)

@@ -27,7 +27,7 @@
 		}                                                                                  \
 	} while (0)
 
-/* A reliable queue pair that is connected to itself, with all it needs. */
+/* A reliable queue pair that is connected to itself, with all it needs.  It allows its peer everything. */
 struct endpoint {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
@@ -35,10 +35,19 @@ struct endpoint {
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
+	union ibv_gid gid;
 	char memory[4096];
 };
 
 void endpoint_open(struct endpoint *endpoint, struct ibv_device *device);
+/* The same in two steps: with a peer that may be another. */
+void endpoint_make(struct endpoint *endpoint, struct ibv_device *device);
+void endpoint_connect(struct endpoint *endpoint, const union ibv_gid *gid, uint32_t qp_num);
+/* Posts a request of any kind, which is signaled, or where a message is to go. */
+void endpoint_post(struct endpoint *endpoint, struct ibv_send_wr *send);
+void endpoint_expect(struct endpoint *endpoint, struct ibv_mr *mr, void *address, size_t length);
+/* Waits for so many completions, which must be good. */
+void endpoint_complete(struct endpoint *endpoint, int count);
 /* Sends itself a message, and looks at what arrived. */
 void endpoint_transfer(struct endpoint *endpoint);
 void endpoint_close(struct endpoint *endpoint);

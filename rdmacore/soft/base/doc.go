@@ -10,6 +10,7 @@
 //   - notice: what was dropped is said, now and then
 //   - event_queue, fault, table: events to be read, injected faults, numbers to objects
 //   - timer, poller: deadlines, descriptors, and the thread that serves each
+//   - touch: memory of the program that may be gone
 //   - lock, mutex: the spin locks of the data path, the others, and threads
 //   - order: the order in which locks are taken
 //   - clock, random: time; chance and secret numbers

@@ -151,7 +151,12 @@ int soft_thread_create(pthread_t *thread, void *(*run)(void *argument), void *ar
 	sigset_t all, before;
 	int error;
 
+	/* But for its own faults: of one that is blocked nobody hears, and the kernel ends the process. */
 	sigfillset(&all);
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGBUS);
+	sigdelset(&all, SIGFPE);
+	sigdelset(&all, SIGILL);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	error = pthread_create(thread, NULL, run, argument);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -4,6 +4,7 @@
  */
 #include "soft/engine/calls.h"
 
+#include "soft/base/touch.h"
 #include "soft/objects/qp.h"
 
 void soft_atomic_execute(struct soft_qp *qp, const struct soft_packet *packet, void *target,
@@ -15,6 +16,7 @@ void soft_atomic_execute(struct soft_qp *qp, const struct soft_packet *packet, v
 	uint64_t before;
 
 	soft_lock_expect(&qp->responder.lock);
+	soft_touch_begin();
 	if (packet->opcode == SOFT_FETCH_ADD) {
 		before = __atomic_fetch_add(word, packet->operand, __ATOMIC_SEQ_CST);
 	} else {
@@ -23,6 +25,7 @@ void soft_atomic_execute(struct soft_qp *qp, const struct soft_packet *packet, v
 		__atomic_compare_exchange_n(word, &before, packet->operand, false, __ATOMIC_SEQ_CST,
 					    __ATOMIC_SEQ_CST);
 	}
+	soft_touch_end();
 	*result = (struct soft_atomic_result){packet->psn, true, before};
 	responder->result_next = (responder->result_next + 1) % responder->result_count;
 	response->opcode = SOFT_ATOMIC_ACKNOWLEDGE;

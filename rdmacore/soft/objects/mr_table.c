@@ -73,6 +73,27 @@ uint32_t soft_mr_table_take(struct soft_mr_table *table)
 	return index << SOFT_KEY_TAG_BITS | tag;
 }
 
+bool soft_mr_table_holds(const struct soft_mr_table *table, uint64_t address, uint64_t *end)
+{
+	for (uint32_t taken = 0; taken < table->used; taken++) {
+		const struct soft_mr_slot *slot =
+			&table->slots[soft_secret_permute(table->secret, SOFT_KEY_INDEX_BITS, taken)];
+		uint64_t memory, length;
+
+		/* The key is cleared while copies are still under way. */
+		if (!atomic_load_explicit(&slot->pd, memory_order_acquire) ||
+		    atomic_load_explicit(&slot->access, memory_order_acquire) & SOFT_ACCESS_NULL)
+			continue;
+		memory = atomic_load_explicit(&slot->memory, memory_order_acquire);
+		length = atomic_load_explicit(&slot->length, memory_order_acquire);
+		if (address < memory || address - memory >= length)
+			continue;
+		*end = memory + length;
+		return true;
+	}
+	return false;
+}
+
 void soft_mr_table_free(struct soft_mr_table *table, uint32_t key)
 {
 	soft_mutex_expect(&table->lock);

@@ -64,7 +64,7 @@ struct soft_mr_table {
 	/* SOFT_MR_MAX, which take memory once they are used.  The first one is never used, so that no key is 0. */
 	struct soft_mr_slot *slots;
 	uint64_t secret;
-	uint32_t used; /* slots ever taken */
+	_Atomic uint32_t used; /* slots ever taken */
 	uint32_t *free; /* indexes to use again, oldest first: a ring of SOFT_MR_MAX */
 	uint32_t free_head;
 	uint32_t free_count;
@@ -100,6 +100,12 @@ static inline void soft_mr_table_extent(const struct soft_mr_table *table, uint3
 /* The same for keys whose rights have a bit of SOFT_ACCESS_FOUND, of which the rest is checked. */
 void *soft_mr_table_find_memory(const struct soft_mr_table *table, uint32_t rights, uint64_t memory,
 				uint64_t length, uint32_t access);
+
+/*
+ * Whether address is in the memory of a region, and if so the end of that.  A region is one until the last copy that uses it
+ * is over.  Takes no lock: for handlers of signals.
+ */
+bool soft_mr_table_holds(const struct soft_mr_table *table, uint64_t address, uint64_t *end);
 
 /*
  * The memory of [address, address + length) if key belongs to pd, covers that range and grants every right in access

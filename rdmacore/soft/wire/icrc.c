@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "soft/base/touch.h"
 #include "soft/wire/fields.h"
 
 #define IPV4_IDENTIFICATION 4 /* its place in the header */
@@ -154,6 +155,7 @@ void soft_icrc_encode(const struct soft_icrc_headers *headers, uint16_t identifi
 	state = soft_crc32(state, bytes + SOFT_WIRE_BTH, before - SOFT_WIRE_BTH);
 	bytes += before;
 	left = packet->length;
+	soft_touch_begin();
 	for (; left; from++) {
 		size_t step = from->length < left ? from->length : left;
 
@@ -161,6 +163,7 @@ void soft_icrc_encode(const struct soft_icrc_headers *headers, uint16_t identifi
 		bytes += step;
 		left -= step;
 	}
+	soft_touch_end();
 	left = length - SOFT_WIRE_ICRC - before - packet->length; /* padding */
 	memset(bytes, 0, left);
 	soft_icrc_put(bytes + left, ~soft_crc32(state, bytes, left));

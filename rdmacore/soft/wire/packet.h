@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "soft/base/bounds.h"
+#include "soft/base/touch.h"
 
 /*
  * BTH opcodes (IBTA 9.2, table 38): the upper three bits are the service, the others the operation.  The local link has
@@ -175,10 +176,12 @@ static inline void soft_segments_copy(const struct soft_segment *to, const struc
 	if (!length)
 		return;
 	atomic_thread_fence(memory_order_release);
+	soft_touch_begin();
 	if (length <= to->length && length <= from->length)
 		memmove(to->address, from->address, length);
 	else
 		soft_segments_copy_pieces(to, from, length);
+	soft_touch_end();
 }
 
 #endif

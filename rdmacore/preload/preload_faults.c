@@ -1,0 +1,239 @@
+/*
+ * Faults of the device's copies, in memory that the program has unmapped and not deregistered.  A kernel has pinned it, so that
+ * programs that do this (UCX ends so) have never heard of it; here the copy is lent pages and goes on (soft/base/touch.h).
+ *
+ * For that a handler of ours is in front of what the program sets for the two signals.  The program's is kept, given back to
+ * who asks, and called for all other faults as the kernel would have.  Ours is there from the first opened device on.  What is
+ * set past these functions (by a system call, as Go does) is found when the next device is opened.
+ */
+#include "preload.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "soft/base/touch.h"
+#include "soft/objects/mr_table.h"
+
+/* The C library's own, under a name that is not taken here. */
+int __sigaction(int number, const struct sigaction *action, struct sigaction *old);
+
+enum { COUNT = 2 };
+
+static const int numbers[COUNT] = {SIGSEGV, SIGBUS};
+
+static struct {
+	_Atomic(const struct soft_mr_table *) memory; /* of the device */
+	atomic_flag lock; /* whose holder has all signals blocked, so that handlers may wait for it */
+	pid_t process; /* that the handler is of; a child of vfork(2) has its parent's memory, and handlers of its own */
+	struct sigaction program[COUNT];
+} faults = {.lock = ATOMIC_FLAG_INIT};
+
+static void lock(sigset_t *before)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, before, _NSIG / 8);
+	while (atomic_flag_test_and_set_explicit(&faults.lock, memory_order_acquire))
+		sched_yield();
+}
+
+static void unlock(const sigset_t *before)
+{
+	atomic_flag_clear_explicit(&faults.lock, memory_order_release);
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, before, NULL, _NSIG / 8);
+}
+
+/* COUNT: not one of the two. */
+static int index_of(int number)
+{
+	int index = 0;
+
+	while (index < COUNT && numbers[index] != number)
+		index++;
+	return index;
+}
+
+static bool is_function(const struct sigaction *action)
+{
+	return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
+}
+
+/* --- the handler ---------------------------------------------------------------------------------- */
+
+static bool mend(int number, const siginfo_t *info)
+{
+	const struct soft_mr_table *memory = atomic_load_explicit(&faults.memory, memory_order_acquire);
+	uint64_t address = (uintptr_t)info->si_addr, end;
+
+	if (number == SIGSEGV && info->si_code == SEGV_MAPERR)
+		return soft_mr_table_holds(memory, address, &end) && soft_touch_lend(address, end);
+	if (number == SIGBUS && info->si_code == BUS_ADRERR)
+		return soft_mr_table_holds(memory, address, &end) && soft_touch_replace(address, end);
+	return false;
+}
+
+/* What the kernel would do: it leaves the program no choice in a fault, only in what others send. */
+static void end_process(int number, siginfo_t *info)
+{
+	const struct sigaction nobodys = {.sa_handler = SIG_DFL};
+
+	__sigaction(number, &nobodys, NULL);
+	/* A fault comes again where it was, once this returns. */
+	if (info->si_code <= 0)
+		syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), number, info);
+}
+
+static void pass_on(int number, siginfo_t *info, void *context)
+{
+	struct sigaction *program = &faults.program[index_of(number)], action;
+	sigset_t before;
+
+	lock(&before);
+	action = *program;
+	if (is_function(program) && program->sa_flags & (int)SA_RESETHAND)
+		program->sa_handler = SIG_DFL;
+	unlock(&before);
+	/* One that takes fewer arguments does not look at the others. */
+	if (is_function(&action))
+		action.sa_sigaction(number, info, context);
+	else if (action.sa_handler == SIG_DFL || info->si_code > 0)
+		end_process(number, info);
+}
+
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+	int error = errno;
+	bool mended = soft_touch != SOFT_TOUCHES_NOTHING && mend(number, info);
+
+	errno = error;
+	if (!mended)
+		pass_on(number, info, context);
+}
+
+/* --- what is set ---------------------------------------------------------------------------------- */
+
+static bool is_ours(const struct sigaction *action)
+{
+	return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_fault;
+}
+
+/* Stack, mask and restarts are as the program's handler wants them. */
+static int put_in_front(int index)
+{
+	const struct sigaction *program = &faults.program[index];
+	struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
+
+	if (is_function(program)) {
+		action.sa_mask = program->sa_mask;
+		action.sa_flags = SA_SIGINFO | (program->sa_flags & (SA_ONSTACK | SA_RESTART | SA_NODEFER));
+	}
+	return __sigaction(numbers[index], &action, NULL);
+}
+
+void preload_faults_catch(const struct soft_mr_table *memory)
+{
+	sigset_t before;
+
+	atomic_store_explicit(&faults.memory, memory, memory_order_release);
+	lock(&before);
+	for (int index = 0; index < COUNT; index++) {
+		struct sigaction now;
+
+		if (__sigaction(numbers[index], NULL, &now) || is_ours(&now))
+			continue;
+		faults.program[index] = now;
+		put_in_front(index);
+	}
+	faults.process = getpid();
+	unlock(&before);
+}
+
+void preload_faults_forget(void)
+{
+	atomic_flag_clear(&faults.lock);
+	faults.process = getpid();
+}
+
+static int set(int number, const struct sigaction *wanted, struct sigaction *before)
+{
+	int index = index_of(number), result = __sigaction(number, NULL, before);
+	bool in_front = !result && is_ours(before);
+
+	if (in_front)
+		*before = faults.program[index];
+	if (result || !wanted)
+		return result;
+	if (!in_front || faults.process != getpid())
+		return __sigaction(number, wanted, NULL);
+	if (is_ours(wanted)) /* it was asked for past these functions, and comes back */
+		return 0;
+	faults.program[index] = *wanted;
+	return put_in_front(index);
+}
+
+#define SYMBOL(name) __asm__(#name)
+
+int preload_sigaction(int number, const struct sigaction *action, struct sigaction *old) SYMBOL(sigaction);
+sighandler_t preload_signal(int number, sighandler_t handler) SYMBOL(signal);
+sighandler_t preload_bsd_signal(int number, sighandler_t handler) SYMBOL(bsd_signal);
+sighandler_t preload_sysv_signal(int number, sighandler_t handler) SYMBOL(sysv_signal);
+sighandler_t preload_xsysv_signal(int number, sighandler_t handler) SYMBOL(__sysv_signal);
+
+int preload_sigaction(int number, const struct sigaction *action, struct sigaction *old)
+{
+	struct sigaction wanted, is;
+	sigset_t before;
+	int result;
+
+	if (index_of(number) == COUNT)
+		return __sigaction(number, action, old);
+	/* The program's memory is not touched under the lock. */
+	if (action)
+		wanted = *action;
+	lock(&before);
+	result = set(number, action ? &wanted : NULL, &is);
+	unlock(&before);
+	if (!result && old)
+		*old = is;
+	return result;
+}
+
+static sighandler_t set_handler(int number, sighandler_t handler, int flags)
+{
+	struct sigaction action = {.sa_handler = handler, .sa_flags = flags}, old;
+
+	if (!(flags & SA_NODEFER))
+		sigaddset(&action.sa_mask, number);
+	return preload_sigaction(number, &action, &old) ? SIG_ERR : old.sa_handler;
+}
+
+/* ssignal(3) is signal(2) by another name, and knows of siginterrupt(3). */
+sighandler_t preload_signal(int number, sighandler_t handler)
+{
+	return index_of(number) == COUNT || handler == SIG_ERR ? ssignal(number, handler) :
+								 set_handler(number, handler, SA_RESTART);
+}
+
+sighandler_t preload_bsd_signal(int number, sighandler_t handler)
+{
+	return preload_signal(number, handler);
+}
+
+sighandler_t preload_sysv_signal(int number, sighandler_t handler)
+{
+	if (handler == SIG_ERR) {
+		errno = EINVAL;
+		return SIG_ERR;
+	}
+	return set_handler(number, handler, (int)SA_RESETHAND | SA_NODEFER);
+}
+
+sighandler_t preload_xsysv_signal(int number, sighandler_t handler)
+{
+	return preload_sysv_signal(number, handler);
+}
