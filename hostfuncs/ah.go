@@ -1,6 +1,7 @@
 package hostfuncs
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"structs"
@@ -61,6 +62,9 @@ func (i *Instance) createAH(pdHandle Handle, at, out Pointer) int32 {
 		return i.badPointer("attr", wrong)
 	}
 	attr := given.core()
+	if err := i.maySendBy(attr); err != nil {
+		return i.fail(err)
+	}
 	return i.newAH(pdHandle, out, func(pd *rdmacore.PD) (*rdmacore.AH, error) { return pd.CreateAH(attr) })
 }
 
@@ -70,6 +74,12 @@ func (i *Instance) createAHFromWC(pdHandle Handle, at, grhAt, out Pointer) int32
 		return failed
 	}
 	return i.newAH(pdHandle, out, func(pd *rdmacore.PD) (*rdmacore.AH, error) {
+		if i.rules.Connect != nil { // the guest may have written the header itself
+			attr, err := pd.Device().InitAHFromWC(&wc, grh, 1)
+			if err = cmp.Or(err, i.maySendBy(attr)); err != nil {
+				return nil, err
+			}
+		}
 		return pd.CreateAHFromWC(&wc, grh, 1)
 	})
 }

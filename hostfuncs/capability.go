@@ -26,6 +26,27 @@ var capabilityNames = []struct {
 	{CapabilityMemory, "memory"}, {CapabilityWork, "work"}, {CapabilitySync, "sync"},
 }
 
+// ParseCapability finds a capability by its name, of those that can be denied.
+func ParseCapability(name string) (Capability, bool) {
+	for _, row := range capabilityNames {
+		if row.name == name && row.capability != CapabilityBase {
+			return row.capability, true
+		}
+	}
+	return 0, false
+}
+
+// CapabilityNames are those of the capabilities that can be denied.
+func CapabilityNames() []string {
+	var names []string
+	for _, row := range capabilityNames {
+		if row.capability != CapabilityBase {
+			names = append(names, row.name)
+		}
+	}
+	return names
+}
+
 func (c Capability) String() string {
 	var names []string
 	for _, row := range capabilityNames {

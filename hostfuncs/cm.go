@@ -118,6 +118,10 @@ func (i *Instance) listen(handle Handle, backlog uint32) int32 {
 	backlog = min(backlog, maxBacklog)
 	return i.onID(handle, func(id *rdmacore.ID) error {
 		ep, _ := i.endpoints.get(handle)
+		if err := i.mayBind(id.LocalAddr()); err != nil {
+			i.cannotListen(id.LocalAddr(), err)
+			return err
+		}
 		more := backlogCost(max(backlog, ep.backlog) - ep.backlog)
 		if err := charge(i, &i.endpoints, handle, more); err != nil {
 			return err
@@ -134,7 +138,14 @@ func (i *Instance) listen(handle Handle, backlog uint32) int32 {
 }
 
 func (i *Instance) connect(handle Handle, at Pointer) int32 {
-	return i.withParam(handle, at, (*rdmacore.ID).Connect)
+	return i.withParam(handle, at, func(id *rdmacore.ID, param *rdmacore.ConnParam) error {
+		if to := id.PeerAddr(); to.IsValid() { // which resolve_addrinfo may have found
+			if err := i.mayConnect(to); err != nil {
+				return err
+			}
+		}
+		return id.Connect(param)
+	})
 }
 
 func (i *Instance) accept(handle Handle, at Pointer) int32 {

@@ -20,8 +20,16 @@ func deviceFunctions() []Function {
 	}}
 }
 
-// deviceOf is an endpoint's device, or the default one for handle 0.
+// deviceOf is an endpoint's device, or the default one for handle 0, if the guest may use it.
 func (i *Instance) deviceOf(handle Handle) (*rdmacore.Device, int32) {
+	device, failed := i.deviceNamed(handle)
+	if failed == 0 {
+		failed = i.result(i.mayOpen(device))
+	}
+	return device, failed
+}
+
+func (i *Instance) deviceNamed(handle Handle) (*rdmacore.Device, int32) {
 	if handle == 0 && i.device != nil {
 		return i.device, 0
 	}

@@ -83,6 +83,9 @@ func (i *Instance) openDevice(index uint32) int32 {
 	if uint64(index) >= uint64(len(devices)) {
 		return i.refuse(syscall.ENODEV, "there is no device of that index")
 	}
+	if err := i.mayOpen(devices[index]); err != nil {
+		return i.fail(err)
+	}
 	return create(i, &i.devices, plainCost, func() (*opened, error) { return &opened{devices[index]}, nil }, (*opened).close)
 }
 

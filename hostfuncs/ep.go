@@ -1,6 +1,7 @@
 package hostfuncs
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"structs"
@@ -92,6 +93,9 @@ func (i *Instance) createEP(channelHandle Handle, info Pointer, pd Handle, attr 
 	if failed != 0 {
 		return failed
 	}
+	if err := i.mayMake(&config); err != nil {
+		return i.fail(err)
+	}
 	// The QPs of a listener's children are made, and charged, as their requests are read.
 	childPD, childQP := config.PD, config.QP
 	if config.Passive {
@@ -128,6 +132,18 @@ func (i *Instance) createEP(channelHandle Handle, info Pointer, pd Handle, attr 
 		ep.childPD, ep.childQP = childPD, childQP
 	}
 	return handle
+}
+
+// mayMake looks whether the rules of the guest let it make an endpoint.
+func (i *Instance) mayMake(config *rdmacore.EPConfig) error {
+	if !config.Passive {
+		return cmp.Or(i.mayComeFrom(config.Source), i.mayConnect(config.Destination))
+	}
+	err := i.mayBind(config.Source)
+	if err != nil {
+		i.cannotListen(config.Source, err)
+	}
+	return err
 }
 
 func (i *Instance) epConfig(at Pointer, pd Handle, attr Pointer) (config rdmacore.EPConfig, failed int32) {

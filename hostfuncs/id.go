@@ -1,6 +1,8 @@
 package hostfuncs
 
 import (
+	"cmp"
+	"net/netip"
 	"slices"
 	"syscall"
 	"time"
@@ -138,7 +140,10 @@ func (i *Instance) bindAddr(handle Handle, at Pointer) int32 {
 		return failed
 	}
 	return i.onID(handle, func(id *rdmacore.ID) error {
-		err := id.BindAddr(address)
+		err := i.mayComeFrom(address) // to listen there is asked for again
+		if err == nil {
+			err = id.BindAddr(address)
+		}
 		if err != nil {
 			i.cannotListen(address, err)
 		}
@@ -156,6 +161,9 @@ func (i *Instance) resolveAddr(handle Handle, source, destination Pointer, timeo
 		return failed
 	}
 	return i.start(handle, func(id *rdmacore.ID) error {
+		if err := cmp.Or(i.mayComeFrom(from), i.mayConnect(to)); err != nil {
+			return err
+		}
 		return id.ResolveAddr(from, to, time.Duration(timeoutMS)*time.Millisecond)
 	})
 }
@@ -180,6 +188,9 @@ func (i *Instance) setOption(handle Handle, level, option uint32, value Pointer,
 	data = slices.Clone(data) // its path records are looked at more than once
 	return i.onID(handle, func(id *rdmacore.ID) error {
 		if rdmacore.OptionLevel(level) == rdmacore.OptionIB && rdmacore.IDOption(option) == rdmacore.OptionIBPath {
+			if err := i.maySend(netip.Addr{}); err != nil { // a path leads past the address
+				return err
+			}
 			return id.SetIBPath(data)
 		}
 		return id.SetOption(rdmacore.OptionLevel(level), rdmacore.IDOption(option), data)

@@ -28,6 +28,8 @@ type Config struct {
 	Budget *Budget
 	// Deny lists what the guest may not do; its functions answer -EPERM.
 	Deny Capabilities
+	// Rules narrow down what it may.
+	Rules Rules
 }
 
 // Instance is one guest's side of the ABI: its memory, its handles and the objects behind them.  It is
@@ -39,6 +41,7 @@ type Instance struct {
 	barrier  func(ctx context.Context, name string) error
 	listens  func(Listening)
 	denied   Capability
+	rules    Rules
 	clock    *rdmacore.Clock
 	party    *stream.Party
 	budget   *Budget
@@ -92,6 +95,7 @@ func NewInstance(config Config) *Instance {
 		barrier:  config.Barrier,
 		listens:  config.Listening,
 		denied:   config.Deny &^ CapabilityBase,
+		rules:    config.Rules,
 		clock:    config.Provider.Clock(),
 		budget:   budget,
 		party:    config.Party,

@@ -38,6 +38,16 @@ func (i *Instance) modifyQP(handle Handle, at Pointer, mask uint32) int32 {
 		return i.refuse(syscall.EINVAL, "a pkey_index is more than its 16 bits")
 	}
 	wanted := attr.core()
+	for _, vector := range []struct {
+		mask rdmacore.QPAttrMask
+		attr rdmacore.AHAttr
+	}{{rdmacore.QPAttrAV, wanted.AH}, {rdmacore.QPAttrAltPath, wanted.AltAH}} {
+		if rdmacore.QPAttrMask(mask)&vector.mask != 0 {
+			if err := i.maySendBy(vector.attr); err != nil {
+				return i.fail(err)
+			}
+		}
+	}
 	return i.done(qp.Modify(wanted, rdmacore.QPAttrMask(mask)))
 }
 

@@ -79,5 +79,5 @@ func (f *Function) implementation() api.GoFunc {
 }
 
 func (i *Instance) deny(capability Capability) int32 {
-	return i.refuse(syscall.EPERM, "this guest is denied the capability "+capability.String())
+	return i.refuse(syscall.EPERM, "this guest is denied the capability "+capability.String()+"; the rule that is missing: allow: {calls: ["+capability.String()+"]}")
 }

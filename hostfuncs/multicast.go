@@ -1,6 +1,10 @@
 package hostfuncs
 
-import "rdmarun/rdmacore"
+import (
+	"net/netip"
+
+	"rdmarun/rdmacore"
+)
 
 func multicastFunctions() []Function {
 	ep := Param{"ep", HandleOf, "ep", "of a datagram port space, on a device"}
@@ -38,7 +42,7 @@ func (i *Instance) joinMulticast(handle Handle, at Pointer, tag int64) int32 {
 	if failed != 0 {
 		return failed
 	}
-	return i.join(handle, func(id *rdmacore.ID) error { return id.JoinMulticast(group.Addr(), uint64(tag)) })
+	return i.join(handle, group.Addr(), func(id *rdmacore.ID) error { return id.JoinMulticast(group.Addr(), uint64(tag)) })
 }
 
 func (i *Instance) joinMulticastEx(handle Handle, at Pointer, flags uint32, tag int64) int32 {
@@ -46,7 +50,7 @@ func (i *Instance) joinMulticastEx(handle Handle, at Pointer, flags uint32, tag 
 	if failed != 0 {
 		return failed
 	}
-	return i.join(handle, func(id *rdmacore.ID) error {
+	return i.join(handle, group.Addr(), func(id *rdmacore.ID) error {
 		return id.JoinMulticastEx(group.Addr(), rdmacore.JoinFlags(int32(flags)), uint64(tag))
 	})
 }
@@ -65,8 +69,11 @@ func (i *Instance) leaveMulticast(handle Handle, at Pointer) int32 {
 
 // join is a call that makes an endpoint a member of a group, which is charged until it leaves: its event may go with it,
 // unread.
-func (i *Instance) join(handle Handle, call func(*rdmacore.ID) error) int32 {
+func (i *Instance) join(handle Handle, group netip.Addr, call func(*rdmacore.ID) error) int32 {
 	return i.onID(handle, func(id *rdmacore.ID) error {
+		if err := i.maySend(group); err != nil {
+			return err
+		}
 		if err := charge(i, &i.endpoints, handle, memberCost); err != nil {
 			return err
 		}

@@ -67,6 +67,7 @@ func (r *Runtime) Start(ctx context.Context, m *Module, config Config) (*Guest, 
 		Barrier:  barrier,
 		Budget:   budget,
 		Deny:     config.Deny,
+		Rules:    config.Rules,
 		Party:    config.Party,
 
 		Listening: config.Listening,

@@ -195,6 +195,33 @@ const StopGrace = 500 * time.Millisecond
 // Listening is news of a guest that listens.
 type Listening = hostfuncs.Listening
 
+// Rules say with what a guest may do what it can, and ParseRule reads one of its rules for addresses.
+type (
+	Rules        = hostfuncs.Rules
+	AddressRule  = hostfuncs.AddressRule
+	Capabilities = hostfuncs.Capabilities
+)
+
+// ParseRule reads a rule for addresses.
+func ParseRule(text string) (AddressRule, error) { return hostfuncs.ParseAddressRule(text) }
+
+// CallNames are what guests can be denied, by name, and AllCalls all of it.
+func CallNames() []string { return hostfuncs.CapabilityNames() }
+
+// AllCalls are all of CallNames.
+func AllCalls() (all Capabilities) {
+	for _, name := range CallNames() {
+		all |= Calls(name)
+	}
+	return all
+}
+
+// Calls are those of a name.
+func Calls(name string) Capabilities {
+	capability, _ := hostfuncs.ParseCapability(name)
+	return capability
+}
+
 // Exchange is where the guests of a run find each other's streams of bytes.
 type Exchange = stream.Exchange
 
@@ -227,5 +254,7 @@ type Config struct {
 	// CPUs are where the guest's thread may run; none: anywhere.  With any it has a thread to itself.
 	CPUs []int
 	// Deny is what the guest may not do.
-	Deny hostfuncs.Capabilities
+	Deny Capabilities
+	// Rules narrow down what it may.
+	Rules Rules
 }

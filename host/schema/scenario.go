@@ -62,6 +62,7 @@ func roles() object {
 	role["not"] = jsonschema.Require("guest", "buffers") // a guest has its own memory
 	guest := mapping("A WebAssembly program, or a script.", ast.Keys("guest"), object{
 		"module": jsonschema.Scalar(), "script": object{"type": "string"}, "args": list(), "limits": jsonschema.Ref("limits"),
+		"allow": jsonschema.Ref("allow"),
 		"env":   object{"type": "object", "additionalProperties": jsonschema.Scalar()},
 		"stdin": jsonschema.Ref("input"), "files": object{"type": "object", "additionalProperties": jsonschema.Ref("input")},
 	})
@@ -75,6 +76,9 @@ func roles() object {
 		"input": object{"anyOf": []any{jsonschema.Scalar(), mapping("What a guest reads.", ast.Keys("input"), object{
 			"file": jsonschema.Scalar(), "text": jsonschema.Scalar(),
 		})}},
+		"allow": mapping("What a guest may do.", ast.Keys("allow"), object{
+			"bind": list(), "connect": list(), "devices": list(), "calls": list(),
+		}),
 		"limits": mapping("What a guest may take.", ast.Keys("limits"), object{
 			"time": jsonschema.Ref("duration"), "memory": jsonschema.Ref("size"), "registered": jsonschema.Ref("size"), "handles": jsonschema.Ref("integer"), "files": jsonschema.Ref("integer"), "output": jsonschema.Ref("size"),
 		}),

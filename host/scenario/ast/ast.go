@@ -119,7 +119,19 @@ type Guest struct {
 	Env    []syntax.Pair `key:"env,later" doc:"its environment, which has nothing else: {LEVEL: debug}"`
 	Stdin  *syntax.Node  `key:"stdin,any" doc:"its standard input: a text, or a file beside the scenario, {file: ..}; without it, empty"`
 	Files  []syntax.Pair `key:"files,later" doc:"files that it may read, and no other: {/etc/peer.conf: text, /data/keys: {file: keys.txt}}"`
+	Allow  *Allow        `key:"allow" doc:"what alone it may do; without it, everything that guests can.  What it may not do fails with EPERM"`
 	Limits Limits        `key:"limits" doc:"what it may take"`
+}
+
+// Allow is what a guest may do.
+type Allow struct {
+	// Node has the keys that are there: an empty list allows nothing.
+	Node *syntax.Node
+
+	Bind    []*syntax.Node `key:"bind,empty" doc:"where it may listen: [127.0.0.1:7471, '10.0.0.0/8:7000-7999', '*:7471']"`
+	Connect []*syntax.Node `key:"connect,empty" doc:"whom it may connect to, and send datagrams: ['10.0.0.0/8:*', '[::1]:7471']"`
+	Devices []*syntax.Node `key:"devices,empty" doc:"names of the devices that it may use: [soft0]"`
+	Calls   []*syntax.Node `key:"calls,empty" doc:"functions that it may call, by what they are for: device, cm, memory, work, sync; how many objects and bytes, limits say"`
 }
 
 // Limits are what a guest may take.
@@ -180,6 +192,7 @@ var (
 	roleSection      = sectionOf[Role]("a role")
 	bufferSection    = sectionOf[Buffer]("a buffer")
 	guestSection     = sectionOf[Guest]("a guest")
+	allowSection     = sectionOf[Allow]("allow")
 	limitSection     = sectionOf[Limits]("limits")
 	caseSection      = sectionOf[Case]("a case")
 	xfailSection     = sectionOf[XFail]("xfail")

@@ -227,6 +227,10 @@ func (r *reader) field(field sectionField, value *syntax.Node, to any) {
 		*to = r.provider(value)
 	case **Defaults:
 		*to = r.defaults(value)
+	case **Allow:
+		if allow := (&Allow{Node: value}); r.read(value, allowSection, allow) {
+			*to = allow
+		}
 	case *Limits:
 		r.read(value, limitSection, to)
 	}
@@ -255,6 +259,7 @@ func Mappings() []Mapping {
 		{"place", "place", placeKeys},
 		{"guest", "a guest", guestSection.keys},
 		{"input", "what a guest reads", inputKeys},
+		{"allow", "what a guest may do", allowSection.keys},
 		{"limits", "a guest's limits", limitSection.keys},
 		{"cases", "a case", caseSection.keys},
 		{"xfail", "xfail", xfailSection.keys},

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"rdmarun/host/bounded"
+	"rdmarun/host/guest"
 	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/syntax"
@@ -168,51 +169,108 @@ func values(pairs []syntax.Pair) []*syntax.Node {
 	return nodes
 }
 
-// input compiles what a guest finds when it starts.
+// finding is one thing of what a guest finds when it starts.
+type finding struct {
+	value *Value
+	put   func(to *testbed.GuestInput, value any)
+}
+
+// input compiles what a guest finds when it starts, and what it may do; nil for nothing.
 func (x *expander) input(written *ast.Guest, at place) *Value {
-	names, parts := make([]string, 0, len(written.Env)), []*Value(nil)
-	add := func(name string, node *syntax.Node) {
-		var value *Value
-		switch {
-		case fileOf(node) != nil:
-			value = constant(x.inputs[fileOf(node)], node.Span())
-		case node.Kind == syntax.Mapping:
-			value = x.text("text", node.Get("text"), at)
-		default:
-			value = x.text("text", node, at)
-		}
-		if value != nil {
-			names, parts = append(names, name), append(parts, value)
-		}
-	}
+	var parts []finding
 	for _, pair := range written.Env {
-		add(pair.Key.Value, pair.Value)
+		name := pair.Key.Value
+		parts = append(parts, finding{x.variable(pair, at), func(to *testbed.GuestInput, value any) { to.Env[name] = value.(string) }})
 	}
-	variables := len(parts)
 	for _, pair := range written.Files {
-		add(guestPath(pair.Key), pair.Value)
+		name := guestPath(pair.Key)
+		parts = append(parts, finding{x.content(pair.Value, at), func(to *testbed.GuestInput, value any) { to.Files[name] = value.(string) }})
 	}
-	files := len(parts)
 	if written.Stdin != nil {
-		add("", written.Stdin)
+		parts = append(parts, finding{x.content(written.Stdin, at), func(to *testbed.GuestInput, value any) { to.Stdin = value.(string) }})
+	}
+	if written.Allow != nil {
+		parts = append(parts, x.allowed(written.Allow, at)...)
 	}
 	if len(parts) == 0 {
 		return nil
 	}
-	return x.combined(diag.Span{}, parts, func(values []any) (any, error) {
+	values := make([]*Value, len(parts))
+	for i := range parts {
+		if values[i] = parts[i].value; values[i] == nil {
+			return nil
+		}
+	}
+	return x.combined(diag.Span{}, values, func(values []any) (any, error) {
 		input := testbed.GuestInput{Env: make(map[string]string), Files: make(map[string]string)}
 		for i, value := range values {
-			switch text := value.(string); {
-			case i < variables && strings.ContainsRune(text, 0):
-				return nil, fmt.Errorf("the variable %s of the guest has a zero byte", names[i])
-			case i < variables:
-				input.Env[names[i]] = text
-			case i < files:
-				input.Files[names[i]] = text
-			default:
-				input.Stdin = text
-			}
+			parts[i].put(&input, value)
 		}
 		return input, nil
 	})
+}
+
+// variable compiles a variable of a guest's environment.
+func (x *expander) variable(pair syntax.Pair, at place) *Value {
+	return x.made(x.text(pair.Key.Value, pair.Value, at), pair.Value, func(text string) (any, error) {
+		if strings.ContainsRune(text, 0) {
+			return nil, fmt.Errorf("the variable %s has a zero byte", pair.Key.Value)
+		}
+		return text, nil
+	})
+}
+
+// content compiles what a guest reads.
+func (x *expander) content(node *syntax.Node, at place) *Value {
+	switch file := fileOf(node); {
+	case file != nil:
+		return constant(x.inputs[file], node.Span())
+	case node.Kind == syntax.Mapping:
+		node = node.Get("text")
+	}
+	return x.text("text", node, at)
+}
+
+// made makes something of a text.
+func (x *expander) made(text *Value, node *syntax.Node, of func(text string) (any, error)) *Value {
+	if text == nil {
+		return nil
+	}
+	return x.combined(node.Span(), []*Value{text}, func(values []any) (any, error) { return of(values[0].(string)) })
+}
+
+// allowed compiles what a guest may do.  A key without items allows nothing.
+func (x *expander) allowed(allow *ast.Allow, at place) []finding {
+	var parts []finding
+	each := func(key string, nodes []*syntax.Node, begin func(*testbed.GuestInput), value func(*syntax.Node) *Value, put func(*testbed.GuestInput, any)) {
+		if allow.Node.Get(key) == nil {
+			return
+		}
+		parts = append(parts, finding{constant(key, allow.Node.Span()), func(to *testbed.GuestInput, _ any) { begin(to) }})
+		for _, node := range nodes {
+			parts = append(parts, finding{value(node), put})
+		}
+	}
+	rule := func(node *syntax.Node) *Value {
+		return x.made(x.text("a rule", node, at), node, func(text string) (any, error) { return guest.ParseRule(text) })
+	}
+	each("bind", allow.Bind, func(to *testbed.GuestInput) { to.Rules.Bind = []guest.AddressRule{} }, rule,
+		func(to *testbed.GuestInput, value any) {
+			to.Rules.Bind = append(to.Rules.Bind, value.(guest.AddressRule))
+		})
+	each("connect", allow.Connect, func(to *testbed.GuestInput) { to.Rules.Connect = []guest.AddressRule{} }, rule,
+		func(to *testbed.GuestInput, value any) {
+			to.Rules.Connect = append(to.Rules.Connect, value.(guest.AddressRule))
+		})
+	each("devices", allow.Devices, func(to *testbed.GuestInput) { to.Rules.Devices = []string{} },
+		func(node *syntax.Node) *Value { return x.text("a device", node, at) },
+		func(to *testbed.GuestInput, value any) {
+			to.Rules.Devices = append(to.Rules.Devices, value.(string))
+		})
+	each("calls", allow.Calls, func(to *testbed.GuestInput) { to.Deny = guest.AllCalls() },
+		func(node *syntax.Node) *Value {
+			return x.scalar(&verb.Argument{Name: "calls", Type: verb.Word, Words: guest.CallNames()}, node, at)
+		},
+		func(to *testbed.GuestInput, value any) { to.Deny &^= guest.Calls(value.(string)) })
+	return parts
 }

@@ -41,11 +41,26 @@ type GuestInput struct {
 	Env   map[string]string
 	Stdin string
 	Files map[string]string // by path, which begins with no slash
+	// Deny and Rules are what it may not do.
+	Deny  guest.Capabilities
+	Rules guest.Rules
 }
 
 // String counts what it has.
 func (i GuestInput) String() string {
-	return fmt.Sprintf("env=%d files=%d stdin=%d", len(i.Env), len(i.Files), len(i.Stdin))
+	var words []string
+	for _, each := range []struct {
+		name  string
+		count int
+	}{{"env", len(i.Env)}, {"files", len(i.Files)}, {"stdin", len(i.Stdin)}} {
+		if each.count > 0 {
+			words = append(words, fmt.Sprintf("%s=%d", each.name, each.count))
+		}
+	}
+	if i.Deny != 0 || i.Rules.Bind != nil || i.Rules.Connect != nil || i.Rules.Devices != nil {
+		words = append(words, "with rules")
+	}
+	return strings.Join(words, " ")
 }
 
 // GuestStarter compiles and starts guests.
@@ -105,6 +120,7 @@ func (g *Guest) Start(ctx context.Context, args []string, input GuestInput) erro
 	config := guest.Config{
 		Name: name, Provider: g.role.provider, Device: g.role.device, Args: args, Stdout: g.output[0], Stderr: g.output[1],
 		Env: input.Env, Stdin: strings.NewReader(input.Stdin), Files: input.Files,
+		Deny: input.Deny, Rules: input.Rules,
 		Limits: g.config.Limits, CPUs: g.role.cpus,
 		Barrier:   func(ctx context.Context, barrier string) error { return t.barriers.arrive(ctx, barrier, name) },
 		Party:     t.streams.Party(name),
