@@ -49,12 +49,12 @@ func streamFunctions() []Function {
 		},
 		{
 			Name: "stream_connect", Since: v1_5, Capability: CapabilitySync, Blocking: true,
-			Doc: "Connects to a service of a role, which has to be a guest of this process. It waits until that listens there, and " +
+			Doc: "Connects to a service of a role, a guest of the run, on whatever host. It waits until that listens there, and " +
 				"has room in its backlog.",
 			Params: []Param{{"role", In, "text", "whose service"}, {"length", U32, "", "of role, in bytes"},
 				{"service", U32, "", ""}, timeout},
 			Result:  "the stream's handle",
-			Errors:  "ECONNREFUSED: nobody listens there, with a timeout of 0. " + stopped,
+			Errors:  "ECONNREFUSED: nobody listens there, with a timeout of 0. ECONNRESET: its process is lost. " + stopped,
 			binding: bind4((*Instance).streamConnect),
 		},
 		{
@@ -62,7 +62,7 @@ func streamFunctions() []Function {
 			Doc:     "Waits until bytes have come, and takes them. poll_set has IN when it would not wait.",
 			Params:  []Param{end, {"data", Out, "bytes", ""}, {"length", U32, "", "room there, in bytes"}, timeout},
 			Result:  "the number of bytes; 0 at the end of the stream",
-			Errors:  "EINVAL: not a connection. " + stopped,
+			Errors:  "ECONNRESET: the peer's process is lost. EINVAL: not a connection. " + stopped,
 			binding: bind4((*Instance).streamRead),
 		},
 		{

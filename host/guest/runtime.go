@@ -225,6 +225,9 @@ func Calls(name string) Capabilities {
 // Exchange is where the guests of a run find each other's streams of bytes.
 type Exchange = stream.Exchange
 
+// StreamFrame is what the exchange of one process tells that of another.
+type StreamFrame = stream.Frame
+
 // NewExchange makes one, of which each guest gets a party (Config.Party).
 func NewExchange() *Exchange { return stream.New() }
 

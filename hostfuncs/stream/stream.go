@@ -6,6 +6,7 @@
 package stream
 
 import (
+	"bytes"
 	"errors"
 	"sync"
 	"syscall"
@@ -22,6 +23,7 @@ type Exchange struct {
 	mu        sync.Mutex
 	listeners map[place]*Listener
 	bell      bell // a listener has begun, or has room again
+	far       *far // nil where all roles are here
 }
 
 type place struct {
@@ -94,6 +96,7 @@ func (p *Party) Listen(service uint32, backlog int) (*Listener, error) {
 	}
 	l := &Listener{exchange: e, place: at, backlog: min(max(backlog, 1), MostPending)}
 	e.listeners[at] = l
+	e.tellRoom(at)
 	e.bell.ring()
 	return l, nil
 }
@@ -110,6 +113,7 @@ func (l *Listener) Accept() (*Conn, error) {
 	}
 	c := l.pending[0]
 	l.pending = l.pending[1:]
+	l.exchange.tellRoom(l.place)
 	l.exchange.bell.ring()
 	return c, nil
 }
@@ -133,6 +137,7 @@ func (l *Listener) Close() {
 	}
 	l.closed = true
 	delete(l.exchange.listeners, l.place)
+	l.exchange.tellRoom(l.place)
 	for _, c := range l.pending {
 		c.close()
 	}
@@ -144,13 +149,16 @@ type half struct {
 	data          []byte // a ring of Room bytes, there once something was written
 	start, length int
 	written, read bool // closed by who writes, by who reads
+	broken        bool // who writes is lost
 	bell          bell
 }
 
 // Conn is one end of a connection.
 type Conn struct {
 	exchange *Exchange
-	in, out  *half
+	in, out  *half    // of one to another process, out has no data, but the length of what is not read there
+	far      *farConn // nil for one of this process
+	unsaid   int      // bytes that were read, and the other process has not been told
 }
 
 // Connect connects to a service of a role: ECONNREFUSED when nobody listens there, EAGAIN when nobody accepts.
@@ -158,7 +166,11 @@ func (p *Party) Connect(role string, service uint32) (*Conn, error) {
 	e := p.exchange
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := e.listeners[place{role, service}]
+	at := place{role, service}
+	if process := e.elsewhere(role); process != "" {
+		return e.connectFar(at, process)
+	}
+	l := e.listeners[at]
 	switch {
 	case l == nil:
 		return nil, syscall.ECONNREFUSED
@@ -166,23 +178,28 @@ func (p *Party) Connect(role string, service uint32) (*Conn, error) {
 		return nil, syscall.EAGAIN
 	}
 	there, back := &half{}, &half{}
-	l.pending = append(l.pending, &Conn{e, there, back})
+	l.pending = append(l.pending, &Conn{exchange: e, in: there, out: back})
+	e.tellRoom(at)
 	l.bell.ring()
-	return &Conn{e, back, there}, nil
+	return &Conn{exchange: e, in: back, out: there}, nil
 }
 
 // CanConnect tells whether Connect would find somebody.
 func (p *Party) CanConnect(role string, service uint32) bool {
 	p.exchange.mu.Lock()
 	defer p.exchange.mu.Unlock()
-	l := p.exchange.listeners[place{role, service}]
+	at := place{role, service}
+	if process := p.exchange.elsewhere(role); process != "" {
+		return p.exchange.far.canConnectFar(at, process)
+	}
+	l := p.exchange.listeners[at]
 	return l != nil && len(l.pending) < l.backlog
 }
 
 // Watch has kick called when somebody can be connected to who could not, until stop.
 func (p *Party) Watch(kick func()) (stop func()) { return p.exchange.listen(&p.exchange.bell, kick) }
 
-// Read takes what has come; 0 at the end of the stream, EAGAIN before anything has come.
+// Read takes what has come; 0 at the end of the stream, EAGAIN before anything has come, ECONNRESET when the peer was lost.
 func (c *Conn) Read(to []byte) (int, error) {
 	c.exchange.mu.Lock()
 	defer c.exchange.mu.Unlock()
@@ -190,6 +207,8 @@ func (c *Conn) Read(to []byte) (int, error) {
 	switch {
 	case h.read:
 		return 0, ErrClosed
+	case h.length == 0 && h.broken:
+		return 0, syscall.ECONNRESET
 	case len(to) == 0 || h.length == 0 && h.written:
 		return 0, nil
 	case h.length == 0:
@@ -201,6 +220,11 @@ func (c *Conn) Read(to []byte) (int, error) {
 		n, h.start, h.length = n+some, (h.start+some)%Room, h.length-some
 	}
 	h.bell.ring()
+	// The other process is told of a part of the room at once, and not of each byte.
+	if c.unsaid += n; c.far != nil && (h.length == 0 || c.unsaid >= Room/4) {
+		c.say(Frame{Kind: reads, Count: c.unsaid})
+		c.unsaid = 0
+	}
 	return n, nil
 }
 
@@ -219,17 +243,28 @@ func (c *Conn) Write(from []byte) (int, error) {
 	case h.length == Room:
 		return 0, syscall.EAGAIN
 	}
+	if c.far != nil {
+		n := min(len(from), Room-h.length)
+		h.length += n
+		c.say(Frame{Kind: writes, Data: bytes.Clone(from[:n])})
+		return n, nil
+	}
+	n := h.push(from)
+	h.bell.ring()
+	return n, nil
+}
+
+// push keeps as much as there is room for.
+func (h *half) push(from []byte) (n int) {
 	if h.data == nil {
 		h.data = make([]byte, Room)
 	}
-	n := 0
 	for n < len(from) && h.length < Room {
 		end := (h.start + h.length) % Room
 		some := copy(h.data[end:min(end+Room-h.length, Room)], from[n:])
 		n, h.length = n+some, h.length+some
 	}
-	h.bell.ring()
-	return n, nil
+	return n
 }
 
 // State is what can be done with a connection: read, with the end of the stream among what is read, and write, which fails at
@@ -254,6 +289,10 @@ func (c *Conn) Close() {
 }
 
 func (c *Conn) close() {
+	if c.far != nil && !c.out.written {
+		c.say(Frame{Kind: closes})
+		delete(c.exchange.far.conns, *c.far)
+	}
 	c.in.read, c.out.written = true, true
 	c.in.data, c.in.length = nil, 0
 	c.in.bell.ring()

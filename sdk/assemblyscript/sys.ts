@@ -3192,18 +3192,18 @@ export declare function stream_listen(service: u32, backlog: u32): i32;
 export declare function stream_accept(stream: Handle, timeout_ns: i64): i32;
 
 /**
- * Connects to a service of a role, which has to be a guest of this process. It waits until that
+ * Connects to a service of a role, a guest of the run, on whatever host. It waits until that
  * listens there, and has room in its backlog. Returns the stream's handle. ECONNREFUSED: nobody
- * listens there, with a timeout of 0. ETIMEDOUT: the time is over. ECANCELED: the guest was asked
- * to stop.
+ * listens there, with a timeout of 0. ECONNRESET: its process is lost. ETIMEDOUT: the time is over.
+ * ECANCELED: the guest was asked to stop.
  */
 @external("rdma", "stream_connect")
 export declare function stream_connect(role: usize, length: u32, service: u32, timeout_ns: i64): i32;
 
 /**
  * Waits until bytes have come, and takes them. poll_set has IN when it would not wait. Returns the
- * number of bytes; 0 at the end of the stream. EINVAL: not a connection. ETIMEDOUT: the time is
- * over. ECANCELED: the guest was asked to stop.
+ * number of bytes; 0 at the end of the stream. ECONNRESET: the peer's process is lost. EINVAL: not
+ * a connection. ETIMEDOUT: the time is over. ECANCELED: the guest was asked to stop.
  */
 @external("rdma", "stream_read")
 export declare function stream_read(stream: Handle, data: usize, length: u32, timeout_ns: i64): i32;

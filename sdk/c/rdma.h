@@ -2113,18 +2113,18 @@ RDMARUN_IMPORT(stream_accept)
 int32_t rdmarun_stream_accept(rdmarun_handle stream, int64_t timeout_ns);
 
 /*
- * Connects to a service of a role, which has to be a guest of this process. It waits until that
+ * Connects to a service of a role, a guest of the run, on whatever host. It waits until that
  * listens there, and has room in its backlog. Returns the stream's handle. ECONNREFUSED: nobody
- * listens there, with a timeout of 0. ETIMEDOUT: the time is over. ECANCELED: the guest was asked
- * to stop.
+ * listens there, with a timeout of 0. ECONNRESET: its process is lost. ETIMEDOUT: the time is over.
+ * ECANCELED: the guest was asked to stop.
  */
 RDMARUN_IMPORT(stream_connect)
 int32_t rdmarun_stream_connect(const char *role, uint32_t length, uint32_t service, int64_t timeout_ns);
 
 /*
  * Waits until bytes have come, and takes them. poll_set has IN when it would not wait. Returns the
- * number of bytes; 0 at the end of the stream. EINVAL: not a connection. ETIMEDOUT: the time is
- * over. ECANCELED: the guest was asked to stop.
+ * number of bytes; 0 at the end of the stream. ECONNRESET: the peer's process is lost. EINVAL: not
+ * a connection. ETIMEDOUT: the time is over. ECANCELED: the guest was asked to stop.
  */
 RDMARUN_IMPORT(stream_read)
 int32_t rdmarun_stream_read(rdmarun_handle stream, void *data, uint32_t length, int64_t timeout_ns);

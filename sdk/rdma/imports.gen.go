@@ -794,8 +794,8 @@ func abiStreamListen(service uint32, backlog uint32) int32
 //go:noescape
 func abiStreamAccept(stream Handle, timeoutNS int64) int32
 
-// abiStreamConnect: Connects to a service of a role, which has to be a guest of this process. It
-// waits until that listens there, and has room in its backlog.
+// abiStreamConnect: Connects to a service of a role, a guest of the run, on whatever host. It waits
+// until that listens there, and has room in its backlog.
 //
 //go:wasmimport rdma stream_connect
 //go:noescape

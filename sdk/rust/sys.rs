@@ -2163,15 +2163,16 @@ extern "C" {
     /// was asked to stop.
     pub fn stream_accept(stream: Handle, timeout_ns: i64) -> i32;
 
-    /// Connects to a service of a role, which has to be a guest of this process. It waits until
-    /// that listens there, and has room in its backlog. Returns the stream's handle. ECONNREFUSED:
-    /// nobody listens there, with a timeout of 0. ETIMEDOUT: the time is over. ECANCELED: the guest
-    /// was asked to stop.
+    /// Connects to a service of a role, a guest of the run, on whatever host. It waits until that
+    /// listens there, and has room in its backlog. Returns the stream's handle. ECONNREFUSED:
+    /// nobody listens there, with a timeout of 0. ECONNRESET: its process is lost. ETIMEDOUT: the
+    /// time is over. ECANCELED: the guest was asked to stop.
     pub fn stream_connect(role: *const u8, length: u32, service: u32, timeout_ns: i64) -> i32;
 
     /// Waits until bytes have come, and takes them. poll_set has IN when it would not wait. Returns
-    /// the number of bytes; 0 at the end of the stream. EINVAL: not a connection. ETIMEDOUT: the
-    /// time is over. ECANCELED: the guest was asked to stop.
+    /// the number of bytes; 0 at the end of the stream. ECONNRESET: the peer's process is lost.
+    /// EINVAL: not a connection. ETIMEDOUT: the time is over. ECANCELED: the guest was asked to
+    /// stop.
     pub fn stream_read(stream: Handle, data: *mut u8, length: u32, timeout_ns: i64) -> i32;
 
     /// Waits until there is room, 32768 bytes of which the peer has read none, and gives what fits.

@@ -76,6 +76,8 @@ type roleFacts struct {
 	// First tells that the file has no role before it.
 	First bool             `json:"first,omitempty"`
 	Place record.RolePlace `json:"place"`
+	// Guest tells that a guest plays it.
+	Guest bool `json:"guest,omitempty"`
 	// GUID is that of its device, Host the name of its host.
 	GUID uint64 `json:"guid"`
 	Host string `json:"host"`
@@ -283,7 +285,7 @@ func (r *caseRun) ownFacts() ([]roleFacts, error) {
 		if err != nil {
 			return nil, fmt.Errorf("role %s: %w", role.Name, err)
 		}
-		facts = append(facts, roleFacts{role.Name, role.Group, role.Index, object, i == 0 && r.testCase.Roles[0].Position == 0, r.place(i), role.Device().GUID(), role.Host})
+		facts = append(facts, roleFacts{role.Name, role.Group, role.Index, object, i == 0 && r.testCase.Roles[0].Position == 0, r.place(i), r.testCase.Roles[i].Guest != nil, role.Device().GUID(), role.Host})
 	}
 	return facts, nil
 }

@@ -128,6 +128,7 @@ func (r *caseRun) execute(ctx context.Context) {
 	if !r.setUp(ctx) {
 		return
 	}
+	defer r.carryStreams()() // until the guests have ended
 	defer r.tearDown(before)
 	defer r.recoverPanic()
 	// This goroutine acts for all roles that steps drive: a virtual clock moves while it waits.

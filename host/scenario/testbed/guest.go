@@ -144,6 +144,9 @@ func (g *Guest) Start(ctx context.Context, args []string, input GuestInput) erro
 	return nil
 }
 
+// Streams is where the guests find each other, beside the fabric.
+func (t *Testbed) Streams() *guest.Exchange { return t.streams }
+
 // Running tells whether the guest was started and has not ended.
 func (g *Guest) Running() bool {
 	if g.running == nil {

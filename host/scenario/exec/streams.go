@@ -1,0 +1,109 @@
+package exec
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"rdmarun/host/guest"
+	"rdmarun/host/scenario/meeting"
+	"rdmarun/host/scenario/testbed"
+)
+
+// carryStreams joins the streams of the guests here with those of guests in other processes until stop, which lets what
+// these have said before be on its way.
+func (r *caseRun) carryStreams() (stop func()) {
+	if r.others == nil || !slices.ContainsFunc(r.testCase.Roles, func(role testbed.RoleConfig) bool { return role.Guest != nil }) {
+		return func() {}
+	}
+	var processes []string
+	for _, role := range r.others.facts {
+		if process := r.others.where[role.Name]; role.Guest && !slices.Contains(processes, process) {
+			processes = append(processes, process)
+		}
+	}
+	if len(processes) == 0 {
+		return func() {}
+	}
+	s := &streams{others: r.others, exchange: r.testbed.Streams(), sent: make(map[string]int)}
+	s.exchange.Reach(processes, func(role string) string { return r.others.where[role] })
+	ctx, cancel := context.WithCancel(context.Background())
+	taken, given := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(taken)
+		s.take(ctx, processes)
+	}()
+	go func() {
+		defer close(given)
+		s.give(ctx)
+	}()
+	return func() {
+		cancel()
+		<-taken
+		<-given
+		s.send() // what the guests' ends had to say
+	}
+}
+
+// streams carries the frames of an exchange.
+type streams struct {
+	others   *others
+	exchange *guest.Exchange
+	sent     map[string]int // to each process
+}
+
+func (s *streams) key(from, to string, number int) string {
+	return s.others.key("stream", fmt.Sprintf("%s>%s/%d", from, to, number))
+}
+
+// give sends what there is, whenever there is something.
+func (s *streams) give(ctx context.Context) {
+	for {
+		more := s.send()
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *streams) send() (more <-chan struct{}) {
+	parcels, more := s.exchange.Outbox()
+	for _, each := range parcels {
+		s.sent[each.To]++
+		// Who is gone is what take hears of.
+		_ = s.others.meeting.Send(each.To, s.key(s.others.meeting.Name(), each.To, s.sent[each.To]), each.Frame)
+	}
+	return more
+}
+
+// take takes what comes of each process, in its order.
+func (s *streams) take(ctx context.Context, processes []string) {
+	came := make(map[string]int)
+	for processes = slices.Clone(processes); len(processes) > 0; {
+		keys, of := make([]string, len(processes)), make(map[string]string)
+		for i, from := range processes {
+			keys[i] = s.key(from, s.others.meeting.Name(), came[from]+1)
+			of[keys[i]] = from
+		}
+		key, raw, err := s.others.meeting.AwaitWith(ctx, processes, keys...)
+		from := of[key]
+		var frame guest.StreamFrame
+		if err == nil {
+			came[from]++
+			if json.Unmarshal(raw, &frame) == nil {
+				s.exchange.Take(from, frame)
+				continue
+			}
+		} else if gone := (*meeting.GoneError)(nil); errors.As(err, &gone) {
+			from = gone.Who
+		} else {
+			return
+		}
+		s.exchange.Lose(from) // it is gone, or says what nobody understands
+		processes = slices.DeleteFunc(processes, func(name string) bool { return name == from })
+	}
+}

@@ -1,0 +1,232 @@
+package stream
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+)
+
+// apart are the exchanges of several processes, each of which has one role of its own name.
+type apart map[string]*Exchange
+
+func newApart(names ...string) apart {
+	all := make(apart)
+	for _, name := range names {
+		all[name] = New()
+	}
+	for _, name := range names {
+		var others []string
+		for _, other := range names {
+			if other != name {
+				others = append(others, other)
+			}
+		}
+		all[name].Reach(others, func(role string) string {
+			if role == name || all[role] == nil {
+				return ""
+			}
+			return role
+		})
+	}
+	return all
+}
+
+// carry brings over all that there is, in the order of each.
+func (a apart) carry() {
+	for moved := true; moved; {
+		moved = false
+		for from, e := range a {
+			parcels, _ := e.Outbox()
+			for _, p := range parcels {
+				a[p.To].Take(from, p.Frame)
+				moved = true
+			}
+		}
+	}
+}
+
+func (a apart) connected(t *testing.T) (there, here *Conn) {
+	t.Helper()
+	l, err := a["b"].Party("b").Listen(7, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	party := a["a"].Party("a")
+	if _, err := party.Connect("b", 7); err != syscall.ECONNREFUSED || party.CanConnect("b", 7) {
+		t.Errorf("before it is known that it listens: %v", err)
+	}
+	rung := false
+	defer party.Watch(func() { rung = true })()
+	a.carry()
+	if !party.CanConnect("b", 7) || !rung {
+		t.Error("nobody is told that it listens")
+	}
+	here, err = party.Connect("b", 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := party.Connect("b", 7); err != syscall.EAGAIN {
+		t.Errorf("a second one before the first was accepted: %v", err)
+	}
+	a.carry()
+	if there, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	a.carry()
+	if !party.CanConnect("b", 7) {
+		t.Error("there is no room after the first was accepted")
+	}
+	return there, here
+}
+
+// Between processes as in one: the bytes come in order, and no more than Room of them are under way.
+func TestBytesBetweenProcesses(t *testing.T) {
+	a := newApart("a", "b", "c")
+	there, here := a.connected(t)
+	random := rand.New(rand.NewPCG(3, 4))
+	var sent, got []byte
+	for len(got) < 20*Room {
+		piece := make([]byte, random.IntN(Room))
+		for at := range piece {
+			piece[at] = byte(len(sent) + at*5)
+		}
+		n, err := here.Write(piece)
+		if err != nil && err != syscall.EAGAIN {
+			t.Fatal(err)
+		}
+		sent = append(sent, piece[:n]...)
+		if held := len(sent) - len(got); held > 2*Room {
+			t.Fatalf("%d bytes are under way", held)
+		}
+		if random.IntN(2) == 0 {
+			a.carry()
+		}
+		piece = make([]byte, random.IntN(Room))
+		n, err = there.Read(piece)
+		if err != nil && err != syscall.EAGAIN {
+			t.Fatal(err)
+		}
+		got = append(got, piece[:n]...)
+	}
+	if !bytes.Equal(got, sent[:len(got)]) {
+		t.Error("the bytes are others")
+	}
+}
+
+// Closing lets the peer read what was written, and its writing fails; a peer that is lost resets.
+func TestEndsBetweenProcesses(t *testing.T) {
+	for name, test := range map[string]struct {
+		end  func(apart, *Conn)
+		read error
+	}{
+		"closed": {func(_ apart, here *Conn) { here.Close() }, nil},
+		"lost":   {func(a apart, _ *Conn) { a.carry(); a["b"].Lose("a") }, syscall.ECONNRESET},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newApart("a", "b")
+			there, here := a.connected(t)
+			if _, err := here.Write([]byte("last words")); err != nil {
+				t.Fatal(err)
+			}
+			test.end(a, here)
+			a.carry()
+			text := make([]byte, 32)
+			if n, err := there.Read(text); err != nil || string(text[:n]) != "last words" {
+				t.Errorf("%q, %v", text[:n], err)
+			}
+			if n, err := there.Read(text); n != 0 || err != test.read {
+				t.Errorf("at the end %d, %v", n, err)
+			}
+			if _, err := there.Write(text); err != syscall.ECONNRESET {
+				t.Errorf("writing: %v", err)
+			}
+			if readable, writable, over := there.State(); !readable || !writable || !over {
+				t.Errorf("%v, %v, %v", readable, writable, over)
+			}
+			there.Close()
+			if left := len(a["b"].far.conns); left != 0 {
+				t.Errorf("%d streams are remembered", left)
+			}
+		})
+	}
+	t.Run("lost listener", func(t *testing.T) {
+		a := newApart("a", "b")
+		a.connected(t)
+		a["a"].Lose("b")
+		party := a["a"].Party("a")
+		if _, err := party.Connect("b", 7); err != syscall.ECONNRESET || !party.CanConnect("b", 7) {
+			t.Errorf("connecting: %v", err)
+		}
+	})
+}
+
+// A listener that closes is none elsewhere either, and what nobody has accepted ends.
+func TestListenersElsewhereEnd(t *testing.T) {
+	a := newApart("a", "b")
+	l, err := a["b"].Party("b").Listen(7, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.carry()
+	first, err := a["a"].Party("a").Connect("b", 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.carry()
+	second, err := a["a"].Party("a").Connect("b", 7) // which it will not hear of before it ends
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	a.carry()
+	if n, err := first.Read(make([]byte, 1)); n != 0 || err != nil {
+		t.Errorf("not accepted: %d, %v", n, err)
+	}
+	if _, err := second.Read(make([]byte, 1)); err != syscall.ECONNRESET {
+		t.Errorf("not known: %v", err)
+	}
+	if _, err := a["a"].Party("a").Connect("b", 7); err != syscall.ECONNREFUSED {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// What another process says cannot make this one hold more than it has agreed to.
+func TestHostileFrames(t *testing.T) {
+	a := newApart("a", "b", "c")
+	there, here := a.connected(t)
+	e, name := a["b"], there.far
+	data := func(count int) Frame {
+		return Frame{Kind: writes, ID: name.id, Opened: true, Data: make([]byte, count)}
+	}
+	e.Take("c", data(1)) // not its stream
+	e.Take("a", Frame{Kind: reads, ID: name.id, Opened: true, Count: 1 << 40})
+	e.Take("a", Frame{Kind: reads, ID: name.id, Opened: true, Count: -1})
+	e.Take("a", Frame{Kind: "no such thing", ID: name.id, Opened: true})
+	e.Take("a", Frame{Kind: listens, Role: "c", Service: 7, Free: 1})
+	e.Take("a", Frame{Kind: opens, Role: "b", Service: 7, ID: name.id, Opened: true}) // once more
+	if e.Party("b").CanConnect("c", 7) {
+		t.Error("a process listens for the role of another one")
+	}
+	e.Take("a", data(Room))
+	e.Take("a", data(1))
+	if n, err := there.Read(make([]byte, 2*Room)); n != Room || err != nil {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	if _, err := there.Read(make([]byte, 1)); err != syscall.ECONNRESET {
+		t.Errorf("too much was written: %v", err)
+	}
+	for id := range uint64(1000) {
+		e.Take("c", Frame{Kind: opens, Role: "b", Service: 7, ID: id, Opened: true})
+	}
+	if held := len(e.listeners[place{"b", 7}].pending); held != 1 {
+		t.Errorf("%d streams wait", held)
+	}
+	for service := range uint32(2 * mostServices) {
+		e.Take("a", Frame{Kind: listens, Role: "a", Service: service, Free: 1 << 30})
+	}
+	if known := len(e.far.free); known != mostServices || e.far.free[place{"a", 1}] != MostPending {
+		t.Errorf("%d services, room %d", known, e.far.free[place{"a", 1}])
+	}
+	here.Close()
+}
