@@ -161,6 +161,15 @@ func (i *Instance) Context(ctx context.Context) context.Context {
 	return &instanceContext{ctx, i}
 }
 
+// InstanceOf is the instance that a host function was called for.
+func InstanceOf(ctx context.Context) *Instance { return instanceOf(ctx) }
+
+// Memory is what the guest has of its memory now.
+func (i *Instance) Memory() []byte { return i.memory }
+
+// LastError is why the guest's last call that failed did.
+func (i *Instance) LastError() error { return i.lastError }
+
 func instanceOf(ctx context.Context) *Instance {
 	if c, ok := ctx.(*instanceContext); ok {
 		return c.instance

@@ -8,10 +8,13 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
+// Wrap makes the function that guests call of the one that does the work; nil leaves it as it is.
+type Wrap func(function Function, call api.GoFunc) api.GoFunc
+
 // Instantiate adds the host module to a runtime, once for all its guests: which instance a call is for,
 // its context says (Instance.Context).
-func Instantiate(ctx context.Context, runtime wazero.Runtime) error {
-	_, err := instantiate(ctx, runtime, ModuleName, nil)
+func Instantiate(ctx context.Context, runtime wazero.Runtime, wrap Wrap) error {
+	_, err := instantiate(ctx, runtime, ModuleName, nil, wrap)
 	return err
 }
 
@@ -22,19 +25,23 @@ type Stub struct {
 }
 
 // InstantiateWith adds the host module for one guest, under another name, with functions that answer -ENOSYS.
-func InstantiateWith(ctx context.Context, runtime wazero.Runtime, name string, stubs []Stub) (api.Module, error) {
-	return instantiate(ctx, runtime, name, stubs)
+func InstantiateWith(ctx context.Context, runtime wazero.Runtime, name string, stubs []Stub, wrap Wrap) (api.Module, error) {
+	return instantiate(ctx, runtime, name, stubs, wrap)
 }
 
-func instantiate(ctx context.Context, runtime wazero.Runtime, name string, stubs []Stub) (api.Module, error) {
+func instantiate(ctx context.Context, runtime wazero.Runtime, name string, stubs []Stub, wrap Wrap) (api.Module, error) {
 	builder := runtime.NewHostModuleBuilder(name)
 	for _, f := range Functions() {
 		names := make([]string, len(f.Params))
 		for at, param := range f.Params {
 			names[at] = param.Name
 		}
+		call := f.implementation()
+		if wrap != nil {
+			call = wrap(f, call)
+		}
 		builder = builder.NewFunctionBuilder().
-			WithGoFunction(f.implementation(), f.signature, []api.ValueType{api.ValueTypeI32}).
+			WithGoFunction(call, f.signature, []api.ValueType{api.ValueTypeI32}).
 			WithName(f.Name).WithParameterNames(names...).Export(f.Name)
 	}
 	for _, stub := range stubs {

@@ -48,6 +48,7 @@ type guestFlags struct {
 	// Those of limits that are sizes.
 	memory, registered, output byteSize
 	verbose                    bool
+	trace                      traceFlags
 }
 
 func newGuestRunCommand(a *app) *cobra.Command {
@@ -71,6 +72,7 @@ func newGuestRunCommand(a *app) *cobra.Command {
 	command.Flags().Int64Var(&flags.limits.Files, "files", guest.DefaultFiles, "how many file descriptors its event channels and CQs may have")
 	command.Flags().Var(&flags.output, "output", "how much it may write to its standard streams and its log")
 	command.Flags().BoolVarP(&flags.verbose, "verbose", "v", false, "say what was compiled and what was freed")
+	flags.trace.register(command)
 	complete := cobra.FixedCompletions(rdmacore.Providers(), cobra.ShellCompDirectiveNoFileComp)
 	if err := command.RegisterFlagCompletionFunc("provider", complete); err != nil {
 		panic(err) // the flag was defined some lines above
@@ -85,7 +87,13 @@ func completeGuests(*cobra.Command, []string, string) ([]string, cobra.ShellComp
 func runGuest(ctx context.Context, a *app, flags guestFlags, path string, args []string) (err error) {
 	// A signal asks the guest to end, below; it does not take the ground from under it.
 	life := context.WithoutCancel(ctx)
-	runtime, err := guest.New(life, guest.RuntimeConfig{CacheDir: a.env[guest.CacheVariable], Warn: a.warn})
+	config := guest.RuntimeConfig{CacheDir: a.env[guest.CacheVariable], Warn: a.warn}
+	closeTrace, err := flags.trace.open(a, &config.Trace)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeTrace()) }()
+	runtime, err := guest.New(life, config)
 	if err != nil {
 		return withExit(exitEnvironment, err)
 	}
@@ -118,14 +126,14 @@ func runGuest(ctx context.Context, a *app, flags guestFlags, path string, args [
 	}
 	defer func() { err = errors.Join(err, provider.Close()) }()
 
-	config := guest.Config{
+	guestConfig := guest.Config{
 		Provider: provider, Args: args, Limits: flags.limits, Began: began,
 		Stdin: a.stdin, Stdout: shownOn(a.stdout), Stderr: shownOn(a.stderr),
 	}
 	if script != nil {
-		config = script.Configure(config)
+		guestConfig = script.Configure(guestConfig)
 	}
-	guest, err := runtime.Start(life, module, config)
+	guest, err := runtime.Start(life, module, guestConfig)
 	if err != nil {
 		return withExit(exitInvalid, err)
 	}

@@ -128,6 +128,11 @@ func runChecked(ctx context.Context, a *app, flags *runFlags, config scenario.Ru
 		}
 		defer func() { err = errors.Join(err, closeCapture()) }()
 	}
+	closeTrace, err := flags.trace.open(a, &config.GuestTrace)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeTrace()) }()
 	if config.Party != nil {
 		if err := flags.shared.join(ctx, a, &config, cases); err != nil {
 			return err
@@ -251,6 +256,7 @@ type runFlags struct {
 	log          logFlags
 	out          outFlags
 	capture      captureFlags
+	trace        traceFlags
 	baselines    baselineFlags
 	color        *choiceFlag
 }
@@ -266,7 +272,7 @@ var runGroups = []flagGroup{
 	{"Target", []string{"param", "params", "provider", "device", "gid", "seed", "link"}},
 	{"Several processes", []string{"role", "peer", "meet", "wait", "fabric"}},
 	{"Several hosts", []string{"lab", "place", "nats", "creds", "nkey", "tlsca", "tlscert", "tlskey"}},
-	{"Output", []string{"out", "out-dir", "capture", "capture-snaplen", "baseline", "save-baseline", "verbose", "quiet", "units", "color", "log-file", "log-format"}},
+	{"Output", []string{"out", "out-dir", "capture", "capture-snaplen", "trace", "trace-file", "baseline", "save-baseline", "verbose", "quiet", "units", "color", "log-file", "log-format"}},
 	{"Limits", []string{"timeout", "stall-timeout", "time-scale", "jobs", "repeat", "retries", "fail-fast", "strict", "no-thresholds"}},
 }
 
@@ -312,6 +318,7 @@ func (f *runFlags) registerOutput(command *cobra.Command) {
 	f.log.register(command)
 	f.out.register(command)
 	f.capture.register(command)
+	f.trace.register(command)
 	f.baselines.register(command)
 	f.color.register(command)
 }

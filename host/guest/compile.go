@@ -171,7 +171,7 @@ func (r *Runtime) stub(ctx context.Context, m *Module) (err error) {
 	}
 	if len(stubs) > 0 {
 		r.stubbed++
-		m.host, err = hostfuncs.InstantiateWith(ctx, m.engine, fmt.Sprintf("%s for guest %d", hostfuncs.ModuleName, r.stubbed), stubs)
+		m.host, err = hostfuncs.InstantiateWith(ctx, m.engine, fmt.Sprintf("%s for guest %d", hostfuncs.ModuleName, r.stubbed), stubs, r.wrap())
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tetratelabs/wazero/api"
 
+	"rdmarun/host/guest/trace"
 	"rdmarun/hostfuncs"
 	"rdmarun/rdmacore"
 )
@@ -27,6 +28,7 @@ type Guest struct {
 	life     context.Context // likewise
 	done     chan struct{}
 	result   Result // once done is closed
+	trace    *trace.Guest
 }
 
 // Start starts a guest.  It runs until it ends by itself, its time is over, ctx ends, or it is stopped; then Done
@@ -55,6 +57,9 @@ func (r *Runtime) Start(ctx context.Context, m *Module, config Config) (*Guest, 
 			config.Name, mebibytes(m.MinMemory()), mebibytes(config.Limits.Memory))
 	}
 	g := &Guest{name: config.Name, module: m, config: config, budget: budget, files: newFiles(config.Files, budget), calls: make(chan *request), done: make(chan struct{})}
+	if r.tracer != nil {
+		g.trace = r.tracer.Guest(g.name)
+	}
 	barrier := g.wait
 	if config.Barrier == nil {
 		barrier = nil // a guest alone does not wait

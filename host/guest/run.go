@@ -34,6 +34,9 @@ func (g *Guest) run(ctx context.Context) Result {
 	} else {
 		result = g.outcome(ctx, g.call(ctx, module))
 	}
+	if g.trace != nil {
+		g.trace.End()
+	}
 	// The order is that of the package comment: nothing below runs guest code.
 	freed, err := g.instance.Close()
 	if module != nil {

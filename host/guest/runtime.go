@@ -37,6 +37,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
+	"rdmarun/host/guest/trace"
 	"rdmarun/hostfuncs"
 	"rdmarun/hostfuncs/stream"
 	"rdmarun/rdmacore"
@@ -56,6 +57,7 @@ type Runtime struct {
 	modules   map[string]*Module // by content
 	stubbed   int                // of them, with functions that answer -ENOSYS
 	exports   hostExports
+	tracer    *trace.Tracer
 }
 
 // New makes a runtime.  The caller closes it, after its last guest has ended.
@@ -67,6 +69,7 @@ func New(ctx context.Context, config RuntimeConfig) (*Runtime, error) {
 		compiling: make(chan struct{}, 1),
 		engines:   make(map[engineKind]wazero.Runtime),
 		modules:   make(map[string]*Module),
+		tracer:    config.Trace,
 	}
 	if r.mode == InterruptMetered && !compiles() {
 		// wazero's interpreter is preemptible as any Go code is, and looks at contexts for nearly nothing.
@@ -108,7 +111,7 @@ func (r *Runtime) engine(ctx context.Context, kind engineKind) (wazero.Runtime, 
 	if _, err := engine.InstantiateModule(ctx, wasi, wazero.NewModuleConfig()); err != nil {
 		return nil, fmt.Errorf("prepare WASI: %w", err)
 	}
-	if err := hostfuncs.Instantiate(ctx, engine); err != nil {
+	if err := hostfuncs.Instantiate(ctx, engine, r.wrap()); err != nil {
 		return nil, fmt.Errorf("prepare the host functions: %w", err)
 	}
 	r.exports = exportsOf(wasi)
@@ -138,6 +141,16 @@ type RuntimeConfig struct {
 	Warn func(text string)
 	// Interrupt is how guests that do not end by themselves are ended.
 	Interrupt InterruptMode
+	// Trace shows the calls of guests; nil shows none.
+	Trace *trace.Tracer
+}
+
+// wrap shows calls where they are traced.
+func (r *Runtime) wrap() hostfuncs.Wrap {
+	if r.tracer == nil {
+		return nil
+	}
+	return r.tracer.Wrap(func(ctx context.Context) *trace.Guest { return ctx.Value(guestKey{}).(*Guest).trace })
 }
 
 // InterruptMode is a way to end guests that spin.

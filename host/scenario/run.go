@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"rdmarun/host/guest"
+	"rdmarun/host/guest/trace"
 	"rdmarun/host/guest/wasm"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
@@ -82,6 +83,8 @@ type RunConfig struct {
 	BaselineName string
 	// GuestCache is the directory of compiled guests; empty for the user's own.
 	GuestCache string
+	// GuestTrace shows the calls of guests; nil shows none.
+	GuestTrace *trace.Tracer
 	// Warn is told what the user should know and no case has to do with; nil is nobody.
 	Warn func(text string)
 }
@@ -100,7 +103,7 @@ func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.To
 	}
 	j := &jobs{
 		config: config, stream: record.NewStream(config.Consumers...),
-		guests: &guests{config: guest.RuntimeConfig{CacheDir: config.GuestCache, Warn: config.Warn}},
+		guests: &guests{config: guest.RuntimeConfig{CacheDir: config.GuestCache, Warn: config.Warn, Trace: config.GuestTrace}},
 		cases:  cases, rounds: max(1, config.Repeat), noted: make(map[string]bool),
 	}
 	j.on = &providers{config: &j.config}

@@ -17,7 +17,7 @@ var arrows = []struct {
 	{"host/printable", nil},
 	{"host/bounded", nil},
 	{"host/bus", nil},
-	{"host/guest", []string{"host/bounded", "hostfuncs", "rdmacore"}},
+	{"host/guest", []string{"host/bounded", "host/printable", "hostfuncs", "rdmacore"}},
 	{"host/record", nil},
 	{"host/scenario", []string{"host/bounded", "host/bus", "host/guest", "host/printable", "host/record", "rdmacore"}},
 	{"host/lab", []string{"host/bounded", "host/bus", "host/doctor", "host/pack", "host/printable", "host/record", "host/scenario", "rdmacore"}},

@@ -1,0 +1,202 @@
+// Package trace shows the calls of guests with their arguments and results, decoded as the model of the ABI has them: as
+// strace(1) shows system calls.  trace.go is what is shown and when, decode.go how a call becomes a line, value.go how a
+// value does.
+package trace
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"rdmarun/host/printable"
+	"rdmarun/hostfuncs"
+	"rdmarun/hostfuncs/model"
+)
+
+// Tracer shows the calls of all guests of a runtime.  A runtime without one pays nothing for it: the functions of a traced
+// runtime are other ones.
+type Tracer struct {
+	calls map[string]*call // of the functions that are shown
+	lines chan []byte
+	ended chan struct{}
+	lock  sync.Mutex // of what follows
+	lost  int        // lines that nobody took
+	shut  bool
+}
+
+// patience is how long a guest waits for whoever reads the lines, and Close for the last ones.
+const patience = 5 * time.Second
+
+// New makes a tracer that writes to out; of the named functions only, if there are names.  The caller closes it.
+func New(out io.Writer, names []string) (*Tracer, error) {
+	m := model.Of()
+	t := &Tracer{calls: callsOf(&m), lines: make(chan []byte, 256), ended: make(chan struct{})}
+	for _, name := range names {
+		if t.calls[name] == nil {
+			return nil, fmt.Errorf("no host function is called %q; docs/abi.md has them all", name)
+		}
+	}
+	if len(names) > 0 {
+		maps.DeleteFunc(t.calls, func(name string, _ *call) bool { return !slices.Contains(names, name) })
+	}
+	go func() {
+		defer close(t.ended)
+		for line := range t.lines {
+			_, _ = out.Write(line)
+		}
+	}()
+	return t, nil
+}
+
+// Close writes what is left, and ends the tracer.  Guests must have ended.
+func (t *Tracer) Close() error {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	if t.shut {
+		return nil
+	}
+	t.shut = true
+	close(t.lines)
+	select {
+	case <-t.ended:
+	case <-time.After(patience):
+		return fmt.Errorf("nobody reads the trace")
+	}
+	if t.lost > 0 {
+		return fmt.Errorf("nobody read the trace for %s: %d lines of it are lost", patience, t.lost)
+	}
+	return nil
+}
+
+// write hands a line over.  Who waited in vain once is not waited for again.
+func (t *Tracer) write(line string) {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	if t.shut {
+		return
+	}
+	wait := patience
+	if t.lost > 0 {
+		wait = 0
+	}
+	select {
+	case t.lines <- []byte(line + "\n"):
+		return
+	default:
+	}
+	late := time.NewTimer(wait)
+	defer late.Stop()
+	select {
+	case t.lines <- []byte(line + "\n"):
+	case <-late.C:
+		t.lost++
+	}
+}
+
+// Guest is the calls of one guest.  It is used by the goroutine that runs the guest.
+type Guest struct {
+	tracer *Tracer
+	name   string
+	shown  int
+	recent []repeated
+}
+
+// repeated is a line, and how often the same call was made again.
+type repeated struct {
+	text  string
+	again int
+}
+
+const (
+	// maxLines is how many calls of a guest are shown.
+	maxLines = 1 << 18
+	// cycle is how many calls may make a loop whose turns are counted, not shown: a poll, and a yield.
+	cycle = 2
+)
+
+// Guest begins to trace a guest.  The caller ends it.
+func (t *Tracer) Guest(name string) *Guest {
+	return &Guest{tracer: t, name: printable.Line(name)}
+}
+
+// End says what has only been counted yet.
+func (g *Guest) End() { g.settle(0) }
+
+// show shows a call, unless it is one of the last ones once more.
+func (g *Guest) show(text string, took time.Duration) {
+	for i := range g.recent {
+		if g.recent[i].text == text {
+			g.recent[i].again++
+			return
+		}
+	}
+	if slices.ContainsFunc(g.recent, func(each repeated) bool { return each.again > 0 }) {
+		g.settle(0)
+	}
+	g.settle(cycle - 1)
+	g.recent = append(g.recent, repeated{text: text})
+	g.line(text + " <" + timeText(took) + ">")
+}
+
+// settle forgets all but the last lines, and says how often they came again.
+func (g *Guest) settle(but int) {
+	for len(g.recent) > but {
+		if oldest := g.recent[0]; oldest.again > 0 {
+			g.line(fmt.Sprintf("%s (%d times more)", oldest.text, oldest.again))
+		}
+		g.recent = g.recent[1:]
+	}
+}
+
+func (g *Guest) line(text string) {
+	switch g.shown++; {
+	case g.shown < maxLines:
+		g.tracer.write(g.name + ": " + text)
+	case g.shown == maxLines:
+		g.tracer.write(g.name + ": ... more calls are not shown")
+	}
+}
+
+// timeText is a duration with two or three digits.
+func timeText(d time.Duration) string {
+	for _, unit := range []time.Duration{time.Second, time.Millisecond, time.Microsecond} {
+		if d >= unit {
+			return d.Round(unit / 10).String()
+		}
+	}
+	return d.String()
+}
+
+// Wrap is a function as the guests of a traced runtime have it; whose call it is, of finds out.
+func (t *Tracer) Wrap(of func(context.Context) *Guest) hostfuncs.Wrap {
+	return func(function hostfuncs.Function, plain api.GoFunc) api.GoFunc {
+		c := t.calls[function.Name]
+		if c == nil {
+			return plain
+		}
+		return func(ctx context.Context, stack []uint64) {
+			guest, instance := of(ctx), hostfuncs.InstanceOf(ctx)
+			given := slices.Clone(stack[:len(c.params)])
+			var text strings.Builder
+			c.before(&text, instance.Memory(), given)
+			began, returned := time.Now(), false
+			defer func() {
+				if !returned { // the guest is over
+					guest.show(text.String()+" = ?", time.Since(began))
+				}
+			}()
+			plain(ctx, stack)
+			took := time.Since(began)
+			returned = true
+			c.after(&text, instance, given, int32(uint32(stack[0])))
+			guest.show(text.String(), took)
+		}
+	}
+}
