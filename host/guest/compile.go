@@ -219,7 +219,16 @@ func Inspect(path string) (Facts, error) {
 	if err != nil {
 		return Facts{}, err
 	}
-	return check(moduleName(path), module, exports)
+	facts, err := check(moduleName(path), module, exports)
+	if abi := (*ABIError)(nil); err != nil && !errors.As(err, &abi) {
+		return facts, err
+	}
+	features, unknown := wasm.Used(module)
+	if unknown != nil {
+		return facts, formatError(moduleName(path), unknown)
+	}
+	facts.Features, facts.Size = features, len(module)
+	return facts, err
 }
 
 func check(name string, module []byte, exports hostExports) (wasm.Facts, error) {
@@ -245,6 +254,9 @@ func check(name string, module []byte, exports hostExports) (wasm.Facts, error) 
 func formatError(name string, err error) error {
 	if err == nil {
 		return nil
+	}
+	if unsupported := (*wasm.UnsupportedError)(nil); errors.As(err, &unsupported) {
+		return &FormatError{name, err, unsupported.Remedy}
 	}
 	return &FormatError{name, err,
 		"a guest is a WebAssembly core module (Go: GOOS=wasip1 GOARCH=wasm go build)"}

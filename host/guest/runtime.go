@@ -81,8 +81,11 @@ func New(ctx context.Context, config RuntimeConfig) (*Runtime, error) {
 	return r, nil
 }
 
-// coreFeatures are WebAssembly 2.0 and atomic instructions, with which a guest in C reads what a peer writes.
-const coreFeatures = api.CoreFeaturesV2 | experimental.CoreFeaturesThreads
+// coreFeatures are WebAssembly 2.0, atomic instructions, with which a guest in C reads what a peer writes, tail calls and
+// extended constant expressions.  Exception handling is left out: wazero 1.12 keeps references to exceptions where Go's
+// garbage collector does not see them, and copies the whole stack at each try_table.
+const coreFeatures = api.CoreFeaturesV2 | experimental.CoreFeaturesThreads | experimental.CoreFeaturesTailCall |
+	experimental.CoreFeaturesExtendedConst
 
 // compiles tells whether wazero compiles here; elsewhere it interprets.
 func compiles() bool { return runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64" }

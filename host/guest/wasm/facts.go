@@ -69,6 +69,18 @@ type Facts struct {
 	MinPages, MaxPages uint64
 	// InstanceSize is what each instance takes beside its memory: tables, globals, functions, segments.
 	InstanceSize uint64
+	// Features are those that its instructions and types are of, Size is the module's in bytes; guest.Inspect fills them in.
+	Features Features
+	Size     int
+	// Custom are its custom sections, Producers the tools that it says it was made by.
+	Custom    []Custom
+	Producers []string
+}
+
+// Custom is a custom section.
+type Custom struct {
+	Name string
+	Size int
 }
 
 // Inspect reads a module's imports, exports and memory, and finds limits that it exceeds.
@@ -86,6 +98,8 @@ func Inspect(module []byte) (Facts, error) {
 			return Facts{}, err
 		}
 		switch one.id {
+		case sectionCustom:
+			facts.custom(one)
 		case sectionType:
 			types, err = parseTypes(one.content)
 		case sectionImport:
@@ -130,6 +144,28 @@ func (f *Facts) signExports(types []Signature, functions []uint32) {
 	}
 }
 
+// custom notes a custom section.  What is broken in it is nobody's concern.
+func (f *Facts) custom(one section) {
+	const most = 1024
+	if len(f.Custom) < most {
+		f.Custom = append(f.Custom, Custom{one.name, len(one.content)})
+	}
+	if one.name != "producers" || f.Producers != nil {
+		return
+	}
+	r := &reader{data: one.content}
+	r.name()
+	r.vector(func() {
+		r.name() // language, processed-by, sdk
+		r.vector(func() {
+			name, version := r.name(), r.name()
+			if r.err == nil && len(f.Producers) < most {
+				f.Producers = append(f.Producers, strings.TrimSpace(name+" "+version))
+			}
+		})
+	})
+}
+
 // Section ids (WebAssembly Core Specification 2.0, section 5.5.2).
 const (
 	sectionCustom   = 0
@@ -144,6 +180,7 @@ const (
 	sectionElement  = 9
 	sectionCode     = 10
 	sectionData     = 11
+	sectionTag      = 13
 )
 
 // ErrFormat is the error for bytes that are no WebAssembly module at all.
@@ -219,7 +256,7 @@ func parse[T any](name string, content []byte, item func(*reader) T) ([]T, error
 	var items []T
 	r.vector(func() { items = append(items, item(r)) })
 	if r.err != nil {
-		return nil, fmt.Errorf("%w: %s section: %w", ErrFormat, name, r.err)
+		return nil, wrapFormat(fmt.Errorf("%s section: %w", name, r.err))
 	}
 	return items, nil
 }
@@ -227,6 +264,9 @@ func parse[T any](name string, content []byte, item func(*reader) T) ([]T, error
 func parseTypes(content []byte) ([]Signature, error) {
 	return parse("type", content, func(r *reader) Signature {
 		if form := r.byte(); form != typeFunction && r.err == nil {
+			if feature := missingType(form); feature != nil {
+				r.fail(unsupported(feature))
+			}
 			r.fail(fmt.Errorf("type form %#x is not known", form))
 		}
 		return Signature{Params: r.valueTypes(), Results: r.valueTypes()}
@@ -235,7 +275,17 @@ func parseTypes(content []byte) ([]Signature, error) {
 
 func (r *reader) valueTypes() string {
 	var letters []byte
-	if count := r.vector(func() { letters = append(letters, Letter(r.byte())) }); count > maxValues {
+	count := r.vector(func() {
+		code := r.byte()
+		if feature := missingType(code); feature != nil && r.err == nil {
+			r.fail(unsupported(feature))
+		}
+		if code == typeV128 {
+			r.uses |= simd
+		}
+		letters = append(letters, Letter(code))
+	})
+	if count > maxValues {
 		r.fail(fmt.Errorf("a function has %d parameters or results, and %d are the most", count, maxValues))
 	}
 	return string(letters)
@@ -300,6 +350,9 @@ func parseExports(content []byte) ([]Export, error) {
 
 func (f *Facts) parseMemory(content []byte) error {
 	_, err := parse("memory", content, func(r *reader) struct{} {
+		if f.HasMemory {
+			r.fail(unsupported(multiMemory))
+		}
 		f.SharedMemory = r.pos < len(r.data) && r.data[r.pos]&2 != 0
 		minimum, maximum, bounded := r.limits()
 		if !bounded {

@@ -41,11 +41,13 @@ func (f *Facts) limits(one section, locals *uint64) error {
 		}
 	case sectionElement:
 		f.elements(r)
+	case sectionTag:
+		return unsupported(exceptions)
 	case sectionCode:
 		bodies(r, locals)
 	}
 	if r.err != nil {
-		return fmt.Errorf("%w: %w", ErrFormat, r.err)
+		return wrapFormat(r.err)
 	}
 	return nil
 }

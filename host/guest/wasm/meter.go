@@ -448,6 +448,9 @@ func parseTables(content []byte) ([]table, error) {
 			r.byte()
 			one.reference = r.byte()
 		}
+		if feature := missingType(one.reference); feature != nil && r.err == nil {
+			r.fail(unsupported(feature))
+		}
 		if one.reference != typeFuncref && one.reference != typeExternref && r.err == nil {
 			r.fail(fmt.Errorf("tables of type %#x are not known", one.reference))
 		}
@@ -461,7 +464,13 @@ func parseTables(content []byte) ([]table, error) {
 
 // expression skips a constant expression.
 func (r *reader) expression() {
-	for r.more() && r.instruction() != opEnd {
+	for r.more() {
+		switch r.instruction() {
+		case opEnd:
+			return
+		case opI32Add, opI32Sub, opI32Mul, opI64Add, opI64Sub, opI64Mul:
+			r.uses |= extendedConst
+		}
 	}
 }
 

@@ -26,7 +26,7 @@ func read(t testing.TB, path string) []byte {
 func valid(t testing.TB, module []byte) error {
 	t.Helper()
 	ctx := context.Background()
-	features := api.CoreFeaturesV2 | experimental.CoreFeaturesThreads | experimental.CoreFeaturesTailCall
+	features := api.CoreFeaturesV2 | experimental.CoreFeaturesThreads | experimental.CoreFeaturesTailCall | experimental.CoreFeaturesExtendedConst
 	runtime := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCoreFeatures(features))
 	defer runtime.Close(ctx)
 	_, err := runtime.CompileModule(ctx, module)
@@ -34,7 +34,8 @@ func valid(t testing.TB, module []byte) error {
 }
 
 func TestMeteredModulesAreValid(t *testing.T) {
-	for _, path := range []string{"testdata/instructions.wasm", "../../../guests/hello/hello.wasm", "../testdata/spin_at_start.wasm"} {
+	for _, path := range []string{"testdata/instructions.wasm", "../../../guests/hello/hello.wasm", "../testdata/spin_at_start.wasm", "../testdata/tail_calls.wasm",
+		"../testdata/extended_const.wasm"} {
 		metered, err := Meter(read(t, path))
 		if err == nil {
 			err = valid(t, metered.Module)
@@ -101,7 +102,8 @@ func TestTruncatedModules(t *testing.T) {
 }
 
 func FuzzMeter(f *testing.F) {
-	for _, path := range []string{"testdata/instructions.wasm", "../../../guests/hello/hello.wasm", "../testdata/spin_at_start.wasm"} {
+	for _, path := range []string{"testdata/instructions.wasm", "../../../guests/hello/hello.wasm", "../testdata/spin_at_start.wasm", "../testdata/tail_calls.wasm",
+		"../testdata/extended_const.wasm"} {
 		f.Add(read(f, path))
 	}
 	f.Fuzz(func(t *testing.T, module []byte) {

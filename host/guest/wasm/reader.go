@@ -13,6 +13,7 @@ type reader struct {
 	data []byte
 	pos  int
 	err  error
+	uses Features // what the instructions that were read are of
 }
 
 func (r *reader) fail(err error) {
@@ -94,7 +95,11 @@ func (r *reader) vector(item func()) uint32 {
 // limits reads those of a memory or table: its minimum, and its maximum when it has one.
 func (r *reader) limits() (minimum, maximum uint64, bounded bool) {
 	flags := r.byte()
-	if flags > 3 {
+	switch {
+	case flags&^7 == 0 && flags&4 != 0:
+		r.fail(unsupported(memory64))
+		return 0, 0, false
+	case flags > 3:
 		r.fail(fmt.Errorf("limits of kind %#x are not known", flags))
 		return 0, 0, false
 	}
@@ -142,7 +147,11 @@ const (
 	opI32GtU             = 0x4b
 	opI32Add             = 0x6a
 	opI32Sub             = 0x6b
+	opI32Mul             = 0x6c
 	opI32ShrU            = 0x76
+	opI64Add             = 0x7c
+	opI64Sub             = 0x7d
+	opI64Mul             = 0x7e
 	opBulk               = 0xfc // and a second number:
 	bulkMemoryInit       = 8
 	bulkMemoryCopy       = 10
@@ -154,98 +163,8 @@ const (
 
 	blockTypeEmpty = 0x40
 	typeI32        = 0x7f
+	typeV128       = 0x7b
 	typeFuncref    = 0x70
 	typeExternref  = 0x6f
 	typeFunction   = 0x60
 )
-
-// instruction skips one instruction and returns its opcode.  An unknown opcode fails the reader, as the length of its
-// immediates is unknown.
-func (r *reader) instruction() byte {
-	opcode := r.byte()
-	switch {
-	case opcode <= 0x01, opcode == 0x05, opcode == opEnd, opcode == 0x0f,
-		opcode == opDrop, opcode == 0x1b,
-		opcode >= 0x45 && opcode <= 0xc4, opcode == 0xd1:
-		// no immediates
-	case opcode >= 0x02 && opcode <= opIf:
-		r.leb() // block type
-	case opcode == 0x0c, opcode == 0x0d, opcode == opCall, opcode == opReturnCall,
-		opcode >= 0x20 && opcode <= 0x26, opcode == 0xd2:
-		r.index()
-	case opcode == 0x0e: // br_table
-		r.vector(func() { r.index() })
-		r.index()
-	case opcode == opCallIndirect, opcode == opReturnCallIndirect:
-		r.index()
-		r.index()
-	case opcode == 0x1c: // select with types
-		r.vector(r.leb)
-	case opcode >= 0x28 && opcode <= 0x3e:
-		r.memoryArgument()
-	case opcode == 0x3f, opcode == opMemoryGrow:
-		r.byte()
-	case opcode == opI32Const, opcode == 0x42, opcode == 0xd0:
-		r.leb()
-	case opcode == 0x43:
-		r.skip(4)
-	case opcode == 0x44:
-		r.skip(8)
-	case opcode == 0xfc:
-		r.bulkInstruction()
-	case opcode == 0xfd:
-		r.vectorInstruction()
-	case opcode == 0xfe:
-		r.atomicInstruction()
-	default:
-		r.fail(fmt.Errorf("instruction %#x is not known", opcode))
-	}
-	return opcode
-}
-
-func (r *reader) memoryArgument() {
-	if align := r.unsigned(); align >= 1<<6 {
-		r.fail(fmt.Errorf("memory argument %#x names one of several memories", align))
-	}
-	r.unsigned()
-}
-
-func (r *reader) bulkInstruction() {
-	switch code := r.index(); {
-	case code <= 7: // saturating truncation
-	case code == 9, code == 11, code == 13, code >= 15 && code <= 17:
-		r.index()
-	case code == 8, code == 10, code == 12, code == 14:
-		r.index()
-		r.index()
-	default:
-		r.fail(fmt.Errorf("instruction 0xfc %d is not known", code))
-	}
-}
-
-func (r *reader) vectorInstruction() {
-	switch code := r.index(); {
-	case code <= 11, code == 92, code == 93:
-		r.memoryArgument()
-	case code == 12, code == 13: // v128.const, i8x16.shuffle
-		r.skip(16)
-	case code >= 21 && code <= 34: // lanes
-		r.byte()
-	case code >= 84 && code <= 91: // one lane from or to memory
-		r.memoryArgument()
-		r.byte()
-	case code > 0x113:
-		r.fail(fmt.Errorf("instruction 0xfd %d is not known", code))
-	}
-}
-
-func (r *reader) atomicInstruction() {
-	switch code := r.index(); {
-	case code == 3: // atomic.fence
-		r.byte()
-	case code <= 2, code >= 0x10 && code <= 0x4e:
-		r.memoryArgument()
-	default:
-		r.fail(fmt.Errorf("instruction 0xfe %d is not known", code))
-	}
-}
