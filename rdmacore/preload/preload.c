@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,6 +182,21 @@ struct core_provider *preload_provider(void)
 	}
 	process.provider.select(&process.provider);
 	return &process.provider;
+}
+
+int preload_tell(struct core_provider *provider, int result)
+{
+	static atomic_flag told = ATOMIC_FLAG_INIT;
+	int error = errno;
+	const char *why;
+
+	if ((result < 0 ? error : result) != EADDRINUSE || getenv("RDMARUN_EXEC_QUIET"))
+		return result;
+	why = provider->refusal(provider);
+	if (*why && !atomic_flag_test_and_set(&told))
+		fprintf(stderr, "rdmarun exec: %s\n", why);
+	errno = error;
+	return result;
 }
 
 struct core_provider *preload_provider_of(const void *owner)

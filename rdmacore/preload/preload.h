@@ -58,28 +58,34 @@ const void *preload_owner_of_event(const struct rdma_cm_event *event);
 		struct rdma_cm_event *: preload_owner_of_event)(object)
 #define NOBODYS NULL
 
-/* FORWARD_*: by what a failure looks like.  librdmacm: -1 and errno; libibverbs: the errno itself. */
-#define FORWARD_RDMACM(owner, name, parameters, arguments)                                         \
+#define FORWARD_CALL(owner, name, parameters, call, lacking, refused)                              \
 	int name parameters                                                                        \
 	{                                                                                          \
 		struct core_provider *provider = preload_provider_of(owner);                       \
                                                                                                    \
-		if (provider && provider->name)                                                    \
-			return provider->name arguments;                                           \
-		if (provider)                                                                      \
-			errno = ENOSYS;                                                            \
-		return -1;                                                                         \
+		if (!provider)                                                                     \
+			return refused;                                                            \
+		return provider->name ? call : lacking;                                            \
 	}
 
+/* FORWARD_*: by what a failure looks like.  librdmacm: -1 and errno; libibverbs: the errno itself. */
+#define FORWARD_RDMACM(owner, name, parameters, arguments)                                         \
+	FORWARD_CALL(owner, name, parameters, provider->name arguments, (errno = ENOSYS, -1), -1)
 #define FORWARD_IBVERBS(owner, name, parameters, arguments)                                        \
-	int name parameters                                                                        \
-	{                                                                                          \
-		struct core_provider *provider = preload_provider_of(owner);                       \
-                                                                                                   \
-		if (provider && provider->name)                                                    \
-			return provider->name arguments;                                           \
-		return provider ? ENOSYS : errno;                                                  \
-	}
+	FORWARD_CALL(owner, name, parameters, provider->name arguments, ENOSYS, errno)
+
+/*
+ * The same for calls that find a port of the host's taken, which the program has never heard of: whose it is goes to standard
+ * error, once.
+ */
+#define FORWARD_RDMACM_TELLING(owner, name, parameters, arguments)                                 \
+	FORWARD_CALL(owner, name, parameters, PRELOAD_TELL(provider->name arguments), (errno = ENOSYS, -1), -1)
+#define FORWARD_IBVERBS_TELLING(owner, name, parameters, arguments)                                \
+	FORWARD_CALL(owner, name, parameters, PRELOAD_TELL(provider->name arguments), ENOSYS, errno)
+#define PRELOAD_TELL(call) (provider->forget_refusal(provider), preload_tell(provider, call))
+
+/* Of what such a call gives back, which it gives back. */
+int preload_tell(struct core_provider *provider, int result);
 
 #define FORWARD_POINTER(owner, type, name, parameters, arguments)                                  \
 	type name parameters                                                                       \

@@ -56,7 +56,7 @@ FORWARD_VOID(OWNER(cq), ibv_ack_cq_events, (struct ibv_cq * cq, unsigned int eve
 FORWARD_POINTER(OWNER(pd), struct ibv_qp *, ibv_create_qp,
 		(struct ibv_pd * pd, struct ibv_qp_init_attr *attr),
 		(pd, attr))
-FORWARD_IBVERBS(OWNER(qp), ibv_modify_qp, (struct ibv_qp * qp, struct ibv_qp_attr *attr, int mask),
+FORWARD_IBVERBS_TELLING(OWNER(qp), ibv_modify_qp, (struct ibv_qp * qp, struct ibv_qp_attr *attr, int mask),
 		(qp, attr, mask))
 FORWARD_IBVERBS(OWNER(qp), ibv_query_qp,
 		(struct ibv_qp * qp, struct ibv_qp_attr *attr, int mask,

@@ -16,7 +16,7 @@ FORWARD_RDMACM(OWNER(channel), rdma_create_id,
 		enum rdma_port_space ps),
 	       (channel, id, context, ps))
 FORWARD_RDMACM(OWNER(id), rdma_destroy_id, (struct rdma_cm_id * id), (id))
-FORWARD_RDMACM(OWNER(pd), rdma_create_ep,
+FORWARD_RDMACM_TELLING(OWNER(pd), rdma_create_ep,
 	       (struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv_pd *pd,
 		struct ibv_qp_init_attr *attr),
 	       (id, res, pd, attr))
@@ -45,7 +45,7 @@ FORWARD_RDMACM(OWNER(id), rdma_write_cm_event,
 
 FORWARD_RDMACM(OWNER(id), rdma_bind_addr,
 	       (struct rdma_cm_id * id, struct sockaddr *addr), (id, addr))
-FORWARD_RDMACM(OWNER(id), rdma_resolve_addr,
+FORWARD_RDMACM_TELLING(OWNER(id), rdma_resolve_addr,
 	       (struct rdma_cm_id * id, struct sockaddr *src, struct sockaddr *dst, int timeout_ms),
 	       (id, src, dst, timeout_ms))
 FORWARD_RDMACM(OWNER(id), rdma_resolve_route,
@@ -54,10 +54,10 @@ FORWARD_RDMACM(OWNER(id), rdma_listen, (struct rdma_cm_id * id, int backlog), (i
 FORWARD_RDMACM(OWNER(listen), rdma_get_request,
 	       (struct rdma_cm_id * listen, struct rdma_cm_id **id), (listen, id))
 
-FORWARD_RDMACM(OWNER(id), rdma_connect,
+FORWARD_RDMACM_TELLING(OWNER(id), rdma_connect,
 	       (struct rdma_cm_id * id, struct rdma_conn_param *param), (id, param))
 FORWARD_RDMACM(OWNER(id), rdma_establish, (struct rdma_cm_id * id), (id))
-FORWARD_RDMACM(OWNER(id), rdma_accept,
+FORWARD_RDMACM_TELLING(OWNER(id), rdma_accept,
 	       (struct rdma_cm_id * id, struct rdma_conn_param *param), (id, param))
 FORWARD_RDMACM(OWNER(id), rdma_reject, (struct rdma_cm_id * id, const void *data, uint8_t length),
 	       (id, data, length))
