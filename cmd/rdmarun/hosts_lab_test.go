@@ -349,6 +349,43 @@ func TestLabBySSH(t *testing.T) {
 	}
 }
 
+// TestLabStoppedBySSH: an agent that is stopped where ssh has started it does not see that its pipe ends, and is ended all the
+// same.
+func TestLabStoppedBySSH(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	host := startSSH(t, folder)
+	lab := writeLab(t, fmt.Sprintf("hosts: {a: , b: {ssh: {%s/user]}}}\nplace: {server: a, client: b}\n", host))
+	scenario := filepath.Join(t.TempDir(), "long.yaml")
+	if err := os.WriteFile(scenario, []byte(longCase), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := startOverLab(t, "--lab", lab, scenario)
+	run.await(t, "it waits")
+	var there []int
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range lines {
+		if line, err := os.ReadFile(path); err == nil && bytes.HasPrefix(line, []byte(folder)) && bytes.Contains(line, []byte("\x00agent\x00--stdio")) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			there = append(there, pid)
+		}
+	}
+	if len(there) != 1 {
+		t.Fatalf("its agents are %v", there)
+	}
+	if err := syscall.Kill(there[0], syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	said := run.ends(t, exitEnvironment)
+	if !strings.Contains(said, "the process of b says nothing for 4.5s") || strings.Contains(said, "may be there still") {
+		t.Errorf("%s", said)
+	}
+	awaitEnds(t, there)
+}
+
 // TestLabDiskIsFull: a host that has no room for the program says so.
 func TestLabDiskIsFull(t *testing.T) {
 	t.Parallel()

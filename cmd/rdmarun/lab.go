@@ -236,8 +236,12 @@ func (f *labFlags) begin(ctx context.Context, a *app, run *runFlags, config *sce
 	closing = func() error {
 		config.Party.Close()
 		err := endCapture()
-		if killed := h.control.Close(); len(killed) > 0 {
+		killed, left := h.control.Close()
+		if len(killed) > 0 {
 			a.warn(fmt.Sprintf("the agents of %s did not end by themselves, and were killed", strings.Join(killed, ", ")))
+		}
+		for _, each := range left {
+			a.warn(each)
 		}
 		return err
 	}

@@ -1,7 +1,10 @@
 package lab
 
 import (
+	"bytes"
 	"fmt"
+	"os"
+	"regexp"
 	"runtime"
 	"strings"
 
@@ -34,22 +37,44 @@ type Answer struct {
 	Protocol int
 	Version  string
 	Platform string
+	// Process tells the agent from all others of its host: its id and its start, in ticks since the boot; "" where it does not know.
+	Process string
 }
 
 // NewAnswer is that of this program.
 func NewAnswer(version string) Answer {
-	return Answer{Protocol, strings.Join(strings.Fields(version), "_"), runtime.GOOS + "/" + runtime.GOARCH}
+	return Answer{Protocol, strings.Join(strings.Fields(version), "_"), runtime.GOOS + "/" + runtime.GOARCH, ownProcess()}
+}
+
+// ownProcess is this one.
+func ownProcess() string {
+	status, err := os.ReadFile("/proc/self/stat") // proc(5): the name, in parentheses, is the second field, the start is the 22nd
+	if err != nil {
+		return ""
+	}
+	fields := strings.Fields(string(status[bytes.LastIndexByte(status, ')')+1:]))
+	if len(fields) < 20 {
+		return ""
+	}
+	return fmt.Sprintf("%d.%s", os.Getpid(), fields[19])
 }
 
 func (a Answer) String() string {
-	return fmt.Sprintf("%s %d %s %s", greetingWord, a.Protocol, a.Version, a.Platform)
+	return strings.TrimRight(fmt.Sprintf("%s %d %s %s %s", greetingWord, a.Protocol, a.Version, a.Platform, a.Process), " ")
 }
+
+var processForm = regexp.MustCompile(`^[1-9][0-9]{0,9}\.[0-9]{1,20}$`)
 
 // ParseAnswer reads the line of an agent; false for what is none.
 func ParseAnswer(line string) (a Answer, ok bool) {
 	words := strings.Fields(line)
-	if len(words) != 4 || words[0] != greetingWord {
+	if len(words) < 4 || len(words) > 5 || words[0] != greetingWord {
 		return a, false
+	}
+	if len(words) == 5 {
+		if a.Process = words[4]; !processForm.MatchString(a.Process) {
+			return a, false
+		}
 	}
 	if _, err := fmt.Sscanf(words[1], "%d", &a.Protocol); err != nil {
 		return a, false

@@ -184,7 +184,7 @@ func (c *Controller) Keep(hosts []lab.Host) {
 	c.agents = slices.DeleteFunc(c.agents, func(agent *launch.Agent) bool {
 		wanted := slices.ContainsFunc(hosts, func(h lab.Host) bool { return h.Name == agent.Host.Name })
 		if !wanted {
-			ending.Go(func() { agent.End(false) })
+			ending.Go(func() { _, _ = agent.End(false) }) // who is left is no part of the run
 		}
 		return !wanted
 	})
@@ -395,8 +395,9 @@ func (c *Controller) Clocks(ctx context.Context) map[string]record.Clock {
 	return clocks
 }
 
-// Close ends the agents, and waits for their ends.  It returns the hosts whose agents did not end by themselves.
-func (c *Controller) Close() (killed []string) {
+// Close ends the agents, and waits for their ends.  It returns the hosts whose agents did not end by themselves, and for each
+// whose agent may be there still a sentence.
+func (c *Controller) Close() (killed, left []string) {
 	var ending sync.WaitGroup
 	var mu sync.Mutex
 	for _, agent := range c.agents {
@@ -404,10 +405,14 @@ func (c *Controller) Close() (killed []string) {
 			c.mu.Lock()
 			lost := c.lost[agent.Host.Name]
 			c.mu.Unlock()
-			if agent.End(lost) && !lost {
-				mu.Lock()
-				defer mu.Unlock()
+			forced, err := agent.End(lost)
+			mu.Lock()
+			defer mu.Unlock()
+			if forced && !lost {
 				killed = append(killed, agent.Host.Name)
+			}
+			if err != nil {
+				left = append(left, fmt.Sprintf("host %s: %v", agent.Host.Name, err))
 			}
 		})
 	}
@@ -417,5 +422,6 @@ func (c *Controller) Close() (killed []string) {
 	c.conn.Close()
 	c.server.Close()
 	slices.Sort(killed)
-	return killed
+	slices.Sort(left)
+	return killed, left
 }

@@ -43,6 +43,7 @@ type Agent struct {
 	Host    lab.Host
 	Who     bus.Credentials
 	Version string // of the agent
+	process string // of the agent, as its answer has it; "" as long as nobody knows
 	stream  *stream
 	last    *lastLines
 	// ended is closed once the launcher has ended, and how says how, if not by itself; destroy ends it at once.
@@ -201,7 +202,7 @@ func (a *Agent) greet(ctx context.Context, version string) error {
 		line, err := a.stream.reader.ReadSlice('\n')
 		read += len(line)
 		if answer, ok := lab.ParseAnswer(string(line)); ok && err == nil {
-			a.Version = answer.Version
+			a.Version, a.process = answer.Version, answer.Process
 			if own := lab.NewAnswer(version); answer.Protocol != own.Protocol || answer.Version != own.Version {
 				remedy := "install the same, or let `push: true` bring it"
 				if a.Host.Join != "" {
@@ -282,20 +283,18 @@ func (a *Agent) WhenEnded(f func()) (stop func()) {
 func (a *Agent) Stream() io.ReadWriteCloser { return a.stream }
 
 // End waits until the agent has ended by itself, as it does when its standard input has, and kills it if it does not, or
-// if it is lost.  It tells whether that was needed.
-func (a *Agent) End(lost bool) (killed bool) {
-	if lost {
-		a.kill()
-		return true
+// if it is lost.  It tells whether that was needed, and why the agent may be there still.
+func (a *Agent) End(lost bool) (killed bool, left error) {
+	if !lost {
+		_ = a.stream.input.Close()
+		select {
+		case <-a.ended:
+			return false, nil
+		case <-time.After(endTime):
+		}
 	}
-	_ = a.stream.input.Close()
-	select {
-	case <-a.ended:
-		return false
-	case <-time.After(endTime):
-		a.kill()
-		return true
-	}
+	a.kill()
+	return true, a.sweep()
 }
 
 func (a *Agent) kill() {

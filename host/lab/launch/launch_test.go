@@ -38,7 +38,9 @@ func shell(script string) lab.Host {
 
 // answers is what an agent of that version says first.
 func answers(version string) string {
-	return "echo '" + lab.NewAnswer(version).String() + "'; cat >/dev/null"
+	answer := lab.NewAnswer(version)
+	answer.Process = "" // this one, which nobody is to end
+	return "echo '" + answer.String() + "'; cat >/dev/null"
 }
 
 func TestStart(t *testing.T) {
@@ -65,11 +67,11 @@ func TestStart(t *testing.T) {
 			agent, err := Start(t.Context(), test.host, Config{Program: "/bin/rdmarun", Version: "v1", Print: said.print})
 			switch {
 			case err == nil && test.want == "":
-				if agent.End(false) {
+				if killed, _ := agent.End(false); killed {
 					t.Error("it had to be killed")
 				}
 			case err == nil:
-				agent.End(true)
+				_, _ = agent.End(true)
 				t.Errorf("it has started; want %q", test.want)
 			case test.want == "" || !strings.Contains(err.Error(), test.want):
 				t.Errorf("%v, not %q; %s", err, test.want, said.String())
@@ -91,7 +93,7 @@ func TestEnds(t *testing.T) {
 	folder := t.TempDir()
 	pid := filepath.Join(folder, "pid")
 	agent := start(fmt.Sprintf("sleep 1000 & echo $! >%s; %s; wait", pid, answers("v1")))
-	if !agent.End(true) {
+	if killed, err := agent.End(true); !killed || err != nil {
 		t.Error("it ended by itself")
 	}
 	text, err := os.ReadFile(pid)
@@ -116,7 +118,7 @@ func TestEnds(t *testing.T) {
 	called := make(chan struct{})
 	agent.WhenEnded(func() { close(called) })
 	<-called
-	if agent.End(false) {
+	if killed, _ := agent.End(false); killed {
 		t.Error("it had ended")
 	}
 	if said.String() != "a: one|a: two" {
@@ -146,7 +148,7 @@ func TestPush(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if agent.End(false) {
+		if killed, _ := agent.End(false); killed {
 			t.Error("it had to be killed")
 		}
 	}
@@ -176,5 +178,44 @@ func TestPush(t *testing.T) {
 	cancel()
 	if _, err := Start(ctx, host, Config{Program: program, Version: "v1", Print: said.print}); err == nil {
 		t.Error("it has started when nobody wanted it")
+	}
+}
+
+// TestStoppedElsewhere: an agent that is stopped where its launcher cannot kill it is found there by what it has said of itself;
+// another process with its number is left alone.
+func TestStoppedElsewhere(t *testing.T) {
+	// The launcher ends alone: what it has started is in a session of its own, as on another host.
+	text := `case "$*" in *--stdio) ` +
+		`setsid sh -c 'echo $$ >&2; echo "rdmarun-agent 1 v1 x/y $$.$(cut -d")" -f2- /proc/$$/stat | cut -d" " -f21)"; kill -STOP $$' & cat >/dev/null;; ` +
+		`sh*) exec "$@";; esac`
+	var said printedLines
+	agent, err := Start(t.Context(), lab.Host{Name: "a", Command: []string{"sh", "-c", text, "launcher"}}, Config{Program: "/bin/rdmarun", Version: "v1", Print: said.print})
+	if err != nil {
+		t.Fatal(err, said.String())
+	}
+	id, begin, _ := strings.Cut(agent.process, ".")
+	agent.process = id + ".1" // of an earlier process
+	if killed, err := agent.End(true); !killed || err != nil {
+		t.Errorf("%v %v", killed, err)
+	}
+	if _, err := os.Stat("/proc/" + id); err != nil {
+		t.Errorf("another process was killed: %v", err)
+	}
+	agent.process = id + "." + begin
+	if err := agent.sweep(); err != nil {
+		t.Error(err)
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		status, err := os.ReadFile("/proc/" + id + "/stat")
+		if err != nil || strings.Contains(string(status), ") Z ") {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("it is left: %s", status)
+		}
+	}
+	agent.Host.Command = []string{"sh", "-c", "echo no way >&2; exit 255"}
+	if err := agent.sweep(); err == nil || err.Error() != "its agent may be there still, as process "+id+": exit status 255: no way" {
+		t.Error(err)
 	}
 }

@@ -1,12 +1,10 @@
 package launch
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
 	"os"
-	"os/exec"
 	"runtime"
 	"strings"
 	"time"
@@ -36,7 +34,7 @@ func push(ctx context.Context, h *lab.Host, config Config) (string, error) {
 	// One look first: the program is on most hosts already, and tens of megabytes.
 	ask := fmt.Sprintf(`p=%s; if [ -x "$p" ]; then echo %s; elif [ "$(uname -s) $(uname -m)" = %q ]; then echo %s; else echo %s $(uname -s) $(uname -m); fi`,
 		path, wordHere, machine(), wordWants, wordOther)
-	said, err := overSSH(ctx, h, nil, ask)
+	said, err := onHost(ctx, h, nil, ask)
 	switch {
 	case err != nil:
 		return "", err
@@ -48,7 +46,7 @@ func push(ctx context.Context, h *lab.Host, config Config) (string, error) {
 	}
 	// Beside its place first, so that nobody starts half of it.
 	bring := fmt.Sprintf(`p=%s; d="${p%%/*}"; mkdir -p "$d" && cat >"$d/new.$$" && chmod 755 "$d/new.$$" && mv "$d/new.$$" "$p" || { rm -f "$d/new.$$"; exit 1; }`, path)
-	if _, err := overSSH(ctx, h, program, bring); err != nil {
+	if _, err := onHost(ctx, h, program, bring); err != nil {
 		return "", fmt.Errorf("bring this program there: %w", err)
 	}
 	return path, nil
@@ -62,21 +60,4 @@ func machine() string {
 		name = runtime.GOARCH
 	}
 	return "Linux " + name
-}
-
-// overSSH runs a line of shell on a host.
-func overSSH(ctx context.Context, h *lab.Host, input []byte, script string) (string, error) {
-	words := append(ssh(h), "sh", "-c", "'"+strings.ReplaceAll(script, "'", `'\''`)+"'")
-	command := exec.CommandContext(ctx, words[0], words[1:]...)
-	command.WaitDelay = killTime
-	last := &lastLines{print: func(string) {}}
-	var output bytes.Buffer
-	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(input), &output, last
-	if err := command.Run(); err != nil {
-		if said := last.String(); said != "" {
-			return "", fmt.Errorf("%w: %s", err, said)
-		}
-		return "", err
-	}
-	return output.String(), nil
 }

@@ -125,8 +125,6 @@ limit=60
 check "nothing is left on either host" nothing_left
 check "the agent of b is killed" breaks 4 'the process of b has ended unexpectedly' on_b 'pkill -KILL -f "[r]dmarun agent"'
 check "the agent of b is stopped" breaks 4 'says nothing' on_b 'pkill -STOP -f "[r]dmarun agent"'
-# A stopped process ends when it goes on, and nobody but its host can say when that is.
-on_b 'pkill -CONT -f "[r]dmarun agent"'
 check "nothing is left after that" nothing_left
 check "the wire is cut" breaks 4 'the process of b' cut
 check "the wire is back, and b has ended what it ran" mend

@@ -1,0 +1,53 @@
+package launch
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"rdmarun/host/lab"
+)
+
+// sweepTime bounds the second way to a host whose agent has not ended.
+const sweepTime = 6 * time.Second
+
+// sweep kills the agent on its host, where its launcher could not: one that is stopped does not see that its pipe has ended.
+// It goes there a second time, by the same launcher, and kills the process that has said who it is, and no other that has its
+// number now.
+func (a *Agent) sweep() error {
+	if a.Host.Local() || a.Host.Join != "" || a.process == "" {
+		return nil // the first had its process, the second ends it, and of the third nothing is known
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), sweepTime)
+	defer cancel()
+	id, begin, _ := strings.Cut(a.process, ".")
+	script := fmt.Sprintf(`s=$(cut -d")" -f2- /proc/%[1]s/stat 2>/dev/null | cut -d" " -f21); [ "$s" != %[2]s ] || kill -KILL %[1]s`, id, begin)
+	if _, err := onHost(ctx, &a.Host, nil, script); err != nil {
+		return fmt.Errorf("its agent may be there still, as process %s: %w", id, err)
+	}
+	return nil
+}
+
+// onHost runs a line of shell on a host.
+func onHost(ctx context.Context, h *lab.Host, input []byte, script string) (string, error) {
+	words := append(slices.Clone(h.Command), "sh", "-c", script)
+	if h.SSH != nil { // whose shell there reads one line
+		words = append(ssh(h), "sh", "-c", "'"+strings.ReplaceAll(script, "'", `'\''`)+"'")
+	}
+	command := exec.CommandContext(ctx, words[0], words[1:]...)
+	command.WaitDelay = killTime
+	last := &lastLines{print: func(string) {}}
+	var output bytes.Buffer
+	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(input), &output, last
+	if err := command.Run(); err != nil {
+		if said := last.String(); said != "" {
+			return "", fmt.Errorf("%w: %s", err, said)
+		}
+		return "", err
+	}
+	return output.String(), nil
+}
