@@ -268,7 +268,7 @@ func languageParts() []languagePart {
 			[]string{"params", "type"}, []string{"sizes"}},
 		{"Roles", "The parties.  A role has registered memory, and endpoints that its steps make; or a WebAssembly program plays it, which has memory of its own; " +
 			"or a script in JavaScript, which calls what guests call: [guests/README.md](../../guests/README.md) says how.",
-			[]string{"roles", "buffers", "path", "place", "guest", "input", "limits"}, []string{"buffers", "guest", "function", "script"}},
+			[]string{"roles", "buffers", "path", "place", "guest", "allow", "input", "limits"}, []string{"buffers", "guest", "function", "script"}},
 		{"Cases", "Each combination of a matrix is a case of its own; the values stand in its id, `faults.yaml::remote key violation[bad=past_end]`.  A case ends " +
 			"as passed, failed, skipped (its requirements do not hold), or failed as known (xfail); one that was known to fail and passes has failed, and so has one that fails otherwise than `raises` of its xfail says.",
 			[]string{"cases", "matrix", "xfail", "raises", "requirement"}, []string{"matrix", "requires", "xfail"}},
