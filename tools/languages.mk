@@ -1,6 +1,6 @@
 # The examples of guests/languages, compiled with each language's own compiler: build/languages/LANGUAGE.wasm.
 
-LANGUAGES      := assemblyscript c go rust
+LANGUAGES      := assemblyscript c cpp go rust
 ASSEMBLYSCRIPT := 0.27.37
 ASC            := build/tools/assemblyscript/node_modules/.bin/asc
 RUST_TARGET     = $(notdir $(firstword $(wildcard /usr/lib/rustlib/wasm32-wasi /usr/lib/rustlib/wasm32-wasip1)))
@@ -26,6 +26,15 @@ build/languages/c.wasm: $(wildcard guests/languages/c/*.[ch] sdk/c/*.h) | setup-
 	@echo "building $@"
 	$(Q)clang --target=wasm32 -std=c11 -O2 -mbulk-memory -Wall -Wextra -Werror -nostdlib -Isdk/c -Wl,--no-entry \
 		guests/languages/c/*.c -o $@
+
+# clang links in a command of its own, or it gives the module to wasm-opt.  The store and the negotiation are those in C.
+CPP_FLAGS := --target=wasm32-wasi -O2 -mbulk-memory -Wall -Wextra -Werror -Isdk/c -c
+build/languages/cpp.wasm: $(wildcard guests/languages/cpp/*.[ch]pp guests/languages/c/*.[ch] sdk/c/*.h) | setup-test build/languages
+	@echo "building $@"
+	$(Q)mkdir -p build/languages/cpp
+	$(Q)cd build/languages/cpp && clang++ $(subst -Isdk,-I../../../sdk,$(CPP_FLAGS)) -std=c++17 -fno-exceptions ../../../guests/languages/cpp/*.cpp
+	$(Q)for part in kv negotiate connection; do clang $(CPP_FLAGS) -std=c11 -o build/languages/cpp/c_$$part.o guests/languages/c/$$part.c || exit; done
+	$(Q)clang++ --target=wasm32-wasi -fno-exceptions build/languages/cpp/*.o -o $@
 
 build/languages/go.wasm: $(wildcard guests/languages/go/*.go) $(GUEST_SOURCES) | setup build/languages
 	@echo "building $@"

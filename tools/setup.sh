@@ -59,6 +59,7 @@ needs_test() {
 	need lld "links them" has_program wasm-ld
 	need wasi-libc "their C library, for programs that were written for one" has_wasi_header stdio.h
 	need "$(wasm_runtime)" "what the compiler calls there" has_wasm_runtime
+	need libc++-dev-wasm32 "the library of guests in C++" has_cpp_for_wasm
 	need curl "fetches the source of guests that are others' programs" has_program curl
 	need binaryen "gives threads to programs that become guests" has_program wasm-opt
 	need rustc "compiles guests in Rust" test -x /usr/bin/rustc
@@ -137,6 +138,10 @@ wasm_runtime() {
 
 has_wasm_runtime() {
 	compgen -G '/usr/lib/llvm-*/lib/clang/*/lib/wasi/libclang_rt.builtins-wasm32.a'
+}
+
+has_cpp_for_wasm() {
+	[ -e /usr/lib/wasm32-wasi/libc++.a ]
 }
 
 has_rust_for_wasm() {

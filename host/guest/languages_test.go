@@ -26,7 +26,7 @@ func built(t *testing.T, language string) {
 
 // The examples of each language talk to those of each, in either role.
 func TestPairsOfLanguages(t *testing.T) {
-	languages := []string{"assemblyscript", "c", "go", "rust"}
+	languages := []string{"assemblyscript", "c", "cpp", "go", "rust"}
 	for _, serves := range languages {
 		for _, asks := range languages {
 			t.Run(serves+" serves "+asks, func(t *testing.T) {

@@ -30,6 +30,11 @@ func Missing(language string) string {
 			return "the distribution's rustc has no library for WebAssembly; tools/setup.sh test installs it"
 		}
 	}
+	if language == "cpp" {
+		if _, err := os.Stat("/usr/lib/wasm32-wasi/libc++.a"); err != nil {
+			return "there is no library of C++ for WebAssembly; tools/setup.sh test installs it"
+		}
+	}
 	return ""
 }
 
@@ -37,6 +42,8 @@ func programs(language string) []string {
 	switch language {
 	case "c":
 		return []string{"clang", "wasm-ld"}
+	case "cpp":
+		return []string{"clang++", "wasm-ld"}
 	case "rust":
 		// The distribution's, whatever else is on PATH: others rarely have a library for WebAssembly.
 		return []string{"/usr/bin/rustc", "wasm-ld"}
