@@ -28,6 +28,8 @@ type Module struct {
 	engine   wazero.Runtime
 	metered  bool
 	lines    *wasm.Lines // nil without a line table
+	size     int         // of the file
+	cached   bool
 	// host is the ABI with what the module imports and this host lacks; nil when that is nothing.
 	host api.Module
 }
@@ -49,6 +51,12 @@ const freeInstance = 64 << 10
 
 // InstanceSize is what each instance takes beside its memory, in bytes.
 func (m *Module) InstanceSize() int64 { return int64(m.facts.InstanceSize) }
+
+// Size is the size of the file, in bytes.
+func (m *Module) Size() int { return m.size }
+
+// Cached tells that the module had been compiled before.
+func (m *Module) Cached() bool { return m.cached }
 
 // Metered tells that the module counts its steps; if not, wazero looks at its context, or nobody does.
 func (m *Module) Metered() bool { return m.metered }
@@ -137,7 +145,7 @@ func (r *Runtime) compile(ctx context.Context, name string, module []byte) (*Mod
 	if err != nil {
 		return nil, err
 	}
-	m := &Module{name: name, facts: facts}
+	m := &Module{name: name, facts: facts, size: len(module)}
 	rewrite := wasm.Bound
 	if m.metered = r.mode == InterruptMetered; m.metered {
 		rewrite = wasm.Meter
@@ -185,6 +193,7 @@ func (r *Runtime) generate(ctx context.Context, m *Module, module []byte, looks 
 	}
 	key := r.cache.key(module, looks)
 	r.cache.offer(key)
+	m.cached = len(r.cache.offered) > 0
 	m.compiled, err = m.engine.CompileModule(ctx, module)
 	r.cache.keep(key)
 	if err == nil || r.cache.dir == "" || ctx.Err() != nil {

@@ -215,7 +215,7 @@ func split(wasm []byte) ([]section, error) {
 		sections = append(sections, one)
 	}
 	if r.err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrFormat, r.err)
+		return nil, fmt.Errorf("%w: %w", ErrFormat, r.failure())
 	}
 	return sections, nil
 }
@@ -256,7 +256,7 @@ func parse[T any](name string, content []byte, item func(*reader) T) ([]T, error
 	var items []T
 	r.vector(func() { items = append(items, item(r)) })
 	if r.err != nil {
-		return nil, wrapFormat(fmt.Errorf("%s section: %w", name, r.err))
+		return nil, wrapFormat(fmt.Errorf("%s section, %w", name, r.failure()))
 	}
 	return items, nil
 }

@@ -47,7 +47,7 @@ func (f *Facts) limits(one section, locals *uint64) error {
 		bodies(r, locals)
 	}
 	if r.err != nil {
-		return wrapFormat(r.err)
+		return wrapFormat(fmt.Errorf("section %d, %w", one.id, r.failure()))
 	}
 	return nil
 }

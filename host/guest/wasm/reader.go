@@ -13,15 +13,19 @@ type reader struct {
 	data []byte
 	pos  int
 	err  error
+	at   int      // where the error is
 	uses Features // what the instructions that were read are of
 }
 
 func (r *reader) fail(err error) {
 	if r.err == nil {
-		r.err = err
+		r.err, r.at = err, r.pos
 	}
 	r.pos = len(r.data)
 }
+
+// failure is the error with its place.
+func (r *reader) failure() error { return fmt.Errorf("at byte %d: %w", r.at, r.err) }
 
 func (r *reader) more() bool { return r.err == nil && r.pos < len(r.data) }
 
