@@ -149,7 +149,7 @@ rxe-shell: bin/rdmarun guests rxe-setup ## a prompt in the VM; the device is rxe
 	$(Q)tools/rxe-vm/rxe-vm shell $(if $(SIW),--siw)
 
 .PHONY: test-rxe
-test-rxe: bin/rdmarun bin/librdmarun-soft.so guests bin/rdmacore.test core-test-programs build/pyverbs/soft.txt ## tests on rdma_rxe in the VM, with other people's programs and tests, and conformance
+test-rxe: bin/rdmarun bin/librdmarun-soft.so guests rdma-core bin/rdmacore.test core-test-programs build/pyverbs/soft.txt ## tests on rdma_rxe in the VM, with other people's programs and tests, and conformance
 	$(Q)tools/rxe-vm/jobs.sh test conformance pyverbs wire
 
 # Keys for the job lab, of which both machines have the folder.

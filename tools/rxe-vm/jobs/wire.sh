@@ -23,19 +23,27 @@ namespace() {
 # Who has no name and no capability, in that namespace.
 nobody=(ip netns exec tester setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all --bounding-set=-all env HOME=/tmp)
 
-# on END PROGRAM ARGUMENTS...: the command that runs it there, as $run.  On soft it is nobody's, without a capability.
+# on END PROGRAM ARGUMENTS...: the command that runs it there, as $run.  On soft it is nobody's, without a capability.  guest is a
+# program as a guest on soft: a case of guests/librdmacm/kernel.yaml, and the server's address; verbs one on the kernel's device.
 on() {
 	local end=$1
 	shift
-	run=(timeout -k 5 "$limit" "$@")
-	[ "$end" = kernel ] || run=(timeout -k 5 "$limit" "${nobody[@]}" bin/rdmarun exec --link udp -- "$@")
+	run=(timeout -k 5 "$limit")
+	case $end in
+	kernel) run+=("$@") ;;
+	soft) run+=("${nobody[@]}" bin/rdmarun exec --link udp -- "$@") ;;
+	guest) run+=("${nobody[@]}" bin/rdmarun run --link udp -q guests/librdmacm/kernel.yaml --id "*::$1" -p "address=$2" -p "port=$port") ;;
+	verbs) run+=(bin/rdmarun guest run -P verbs "build/rdma-core/$1.wasm" -- "${@:2}") ;;
+	esac
 }
 
 # listens_kernel PORT, listens_soft PORT: whether somebody does, of rdma_cm.
 listens_kernel() { rdma resource show cm_id | grep -q "state LISTEN.* src-addr [^ ]*:$1 "; }
+listens_verbs() { listens_kernel "$1"; }
 listens_process_kernel() { listens_kernel "$1"; }
 listens_process_soft() { ip netns exec tester grep -q "00010000 .*@rdmarun//[0-9a-f]*/$1/" /proc/net/unix; }
 listens_soft() { ip netns exec tester ss -Huln "sport = :4791" | grep -q .; } # whatever the port
+listens_guest() { listens_soft; }
 # The same of a program that exchanges addresses over TCP.
 listens_tcp_kernel() { ss -Htln "sport = :$1" | grep -q .; }
 listens_tcp_soft() { ip netns exec tester ss -Htln "sport = :$1" | grep -q .; }
@@ -154,6 +162,23 @@ both "udaddy" listens:7174 udaddy -b ADDRESS -c 2 -C 10 -S 512 -- udaddy -s ADDR
 both "cmtime" listens cmtime -b ADDRESS -p PORT -c 20 -- cmtime -s ADDRESS -p PORT -c 20
 check "five servers on soft, five clients on the kernel, all at once" many soft
 check "five servers on the kernel, five clients on soft, all at once" many kernel
+# The same programs as guests: on soft, and on the kernel's device.
+if [ -e build/rdma-core/rping.wasm ]; then
+	port=$((port + 1))
+	check "rping, the server a guest on soft" between guest kernel listens $port rping_server $soft -- rping -c -V -a $soft -p $port -C 10 -S 1000
+	port=$((port + 1))
+	check "rping, the client a guest on soft" between kernel guest listens $port rping -s -V -a $kernel -p $port -C 10 -S 1000 -- rping_client $kernel
+	port=$((port + 1))
+	check "rdma_server as a guest on soft" between guest kernel listens $port rdma_server $soft -- rdma_client -s $soft -p $port
+	port=$((port + 1))
+	check "rdma_client as a guest on soft" between kernel guest listens $port rdma_server -s $kernel -p $port -- rdma_client $kernel
+	port=$((port + 1))
+	check "rping, the server a guest on the kernel" between verbs soft listens $port rping -s -V -a $kernel -p $port -C 10 -S 1000 -- rping -c -V -a $kernel -p $port -C 10 -S 1000
+	port=$((port + 1))
+	check "rping, the client a guest on the kernel" between soft verbs listens $port rping -s -V -a $soft -p $port -C 10 -S 1000 -- rping -c -V -a $soft -p $port -C 10 -S 1000
+else
+	echo "--- no programs as guests: make rdma-core builds them"
+fi
 # Groups of RoCE have addresses of IPv4, and so have those who exchange addresses over TCP.
 ends="soft kernel"
 both "mckey" listens_group mckey -m 239.1.2.3 -b ADDRESS -- mckey -m 239.1.2.3 -b OTHER -s
