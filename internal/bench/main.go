@@ -46,6 +46,7 @@ func main() {
 func measure(ctx context.Context, p paths, all figures, skipped map[string]string) error {
 	sleepers := func(ctx context.Context, p paths, all figures) error { return measureSleepers(ctx, p, all, skipped) }
 	starts := func(ctx context.Context, _ paths, all figures) error { return measureStarts(ctx, all, skipped) }
+	inPairs := func(ctx context.Context, _ paths, all figures) error { return measureCrowd(ctx, all) }
 	asGuests := func(ctx context.Context, p paths, all figures) error { return measurePrograms(ctx, p, all, skipped) }
 	for _, step := range []struct {
 		what string
@@ -59,6 +60,7 @@ func measure(ctx context.Context, p paths, all figures, skipped map[string]strin
 		{"labs", measureLab},
 		{"guests", measureGuests},
 		{"starts of guests", starts},
+		{"a thousand guests", inPairs},
 		{"programs as guests", asGuests},
 		{"the scenario engine", measureEngine},
 	} {

@@ -47,6 +47,8 @@ var rows = []row{
 	{title: "cached start to end of a guest in C", figure: "start-c", unit: "ms", mark: 5},
 	{title: "the same in Go", figure: "start-go", unit: "ms", mark: 60},
 	{title: "the same, a script", figure: "start-script", unit: "ms", mark: 60},
+	{title: "1,000 guests in C connected in pairs, cached", figure: "guests-1000-connected", unit: "s", mark: 3},
+	{title: "each of them, with its memory", figure: "guests-1000-each", unit: "KiB", mark: 1024},
 	{title: "rping -C 1000 -S 1000 as guests, beside the same under exec", figure: "rping-as-guests", unit: "s", beside: "rping-native", mark: 2},
 	{title: "rdmarun run rping.yaml, wall", figure: "run-wall", unit: "ms", mark: 50},
 	{title: "rdmarun run rping.yaml, peak memory", figure: "run-peak", unit: "MiB", mark: 64},
