@@ -5,9 +5,13 @@
  * For that a handler of ours is in front of what the program sets for the two signals.  The program's is kept, given back to
  * who asks, and called for all other faults as the kernel would have.  Ours is there from the first opened device on.  What is
  * set past these functions (by a system call, as Go does) is found when the next device is opened.
+ *
+ * A fault in a thread that blocks the signal ends the process, so no thread does from then on, whatever it asks for: threads
+ * that poll are often made with all signals blocked.
  */
 #include "preload.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -28,7 +32,7 @@ static const int numbers[COUNT] = {SIGSEGV, SIGBUS};
 static struct {
 	_Atomic(const struct soft_mr_table *) memory; /* of the device */
 	atomic_flag lock; /* whose holder has all signals blocked, so that handlers may wait for it */
-	pid_t process; /* that the handler is of; a child of vfork(2) has its parent's memory, and handlers of its own */
+	_Atomic pid_t process; /* that the handler is of; a child of vfork(2) has its parent's memory, and handlers of its own */
 	struct sigaction program[COUNT];
 } faults = {.lock = ATOMIC_FLAG_INIT};
 
@@ -150,6 +154,8 @@ void preload_faults_catch(const struct soft_mr_table *memory)
 		put_in_front(index);
 	}
 	faults.process = getpid();
+	for (int index = 0; index < COUNT; index++)
+		sigdelset(&before, numbers[index]);
 	unlock(&before);
 }
 
@@ -236,4 +242,45 @@ sighandler_t preload_sysv_signal(int number, sighandler_t handler)
 sighandler_t preload_xsysv_signal(int number, sighandler_t handler)
 {
 	return preload_sysv_signal(number, handler);
+}
+
+/* --- what is blocked ------------------------------------------------------------------------------ */
+
+/* What the names would stand for without this library; NULL before it is told, when the kernel is asked. */
+static int (*next_mask)(int, const sigset_t *, sigset_t *);
+
+static __attribute__((constructor)) void find_next(void)
+{
+	*(void **)&next_mask = dlsym(RTLD_NEXT, "pthread_sigmask");
+}
+
+int preload_pthread_sigmask(int how, const sigset_t *set, sigset_t *old) SYMBOL(pthread_sigmask);
+int preload_sigprocmask(int how, const sigset_t *set, sigset_t *old) SYMBOL(sigprocmask);
+
+int preload_pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+	int error = errno, result;
+	sigset_t others;
+
+	if (set && how != SIG_UNBLOCK && faults.process) {
+		others = *set;
+		for (int index = 0; index < COUNT; index++)
+			sigdelset(&others, numbers[index]);
+		set = &others;
+	}
+	if (next_mask)
+		return next_mask(how, set, old);
+	result = syscall(SYS_rt_sigprocmask, how, set, old, _NSIG / 8) ? errno : 0;
+	errno = error;
+	return result;
+}
+
+int preload_sigprocmask(int how, const sigset_t *set, sigset_t *old)
+{
+	int error = preload_pthread_sigmask(how, set, old);
+
+	if (!error)
+		return 0;
+	errno = error;
+	return -1;
 }

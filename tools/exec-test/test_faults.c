@@ -213,6 +213,32 @@ static void in_forked_child(void)
 	REQUIRE(touch(gone) && signal(SIGSEGV, SIG_DFL) == leave);
 }
 
+static void *use_without_signals(void *unused)
+{
+	sigset_t all;
+
+	(void)unused;
+	sigfillset(&all);
+	REQUIRE(!pthread_sigmask(SIG_SETMASK, &all, NULL));
+	use_device();
+	REQUIRE(!pthread_sigmask(SIG_SETMASK, NULL, &all) && sigismember(&all, SIGUSR1) && sigismember(&all, SIGTERM));
+	return NULL;
+}
+
+static void block_all(void)
+{
+	pthread_t thread;
+	sigset_t all;
+
+	sigfillset(&all);
+	REQUIRE(!sigprocmask(SIG_SETMASK, &all, NULL));
+	open_device();
+	REQUIRE(sigprocmask(77, &all, NULL) == -1 && errno == EINVAL);
+	REQUIRE(!pthread_create(&thread, NULL, use_without_signals, NULL) && !pthread_join(thread, NULL));
+	REQUIRE(!sigprocmask(SIG_UNBLOCK, &all, NULL) && !sigprocmask(SIG_BLOCK, &all, NULL));
+	use_device();
+}
+
 static void die_of_own(void)
 {
 	open_device();
@@ -252,6 +278,7 @@ static const struct {
 	{"overflow stack", overflow_stack, 0},
 	{"reset in child", reset_in_child, 0},
 	{"in forked child", in_forked_child, 0},
+	{"block all", block_all, 0},
 	{"die of own", die_of_own, SIGSEGV},
 	{"die of second", die_of_second, SIGSEGV},
 	{"die ignoring", die_ignoring, SIGSEGV},
