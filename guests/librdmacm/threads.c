@@ -22,7 +22,7 @@
 		}                                                                  \
 	} while (0)
 
-enum { ROUNDS = 100, MANY = 50 };
+enum { ROUNDS = 100, MANY = 50, CROWD = 100000 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -121,6 +121,30 @@ static void release_all(void)
 	CHECK(!waiting);
 }
 
+/* More threads than there is memory for: the last is refused, and those that there are go on. */
+static void crowd(void)
+{
+	pthread_t *threads = calloc(CROWD, sizeof(*threads));
+	int made = 0, refused = 0;
+
+	CHECK(threads);
+	while (made < CROWD && !(refused = pthread_create(&threads[made], NULL, wait_to_be_released, NULL)))
+		made++;
+	CHECK(made >= MANY && made < CROWD && refused == EAGAIN);
+	while (waiting < made)
+		sched_yield();
+	pthread_mutex_lock(&mutex);
+	released = 1;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&mutex);
+	for (int i = 0; i < made; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+	CHECK(!waiting);
+	CHECK(!pthread_create(&threads[0], NULL, wait_to_be_released, NULL)); /* there is room again */
+	CHECK(!pthread_join(threads[0], NULL));
+	printf("threads: a crowd that was refused, and went on\n");
+}
+
 static void poll_descriptors(void)
 {
 	struct pollfd fd = {.events = POLLIN};
@@ -148,6 +172,10 @@ int main(int argc, char **argv)
 	if (argc > 1 && !strcmp(argv[1], "overflow")) {
 		CHECK(!pthread_create(&thread, NULL, overflow, NULL));
 		pthread_join(thread, NULL);
+		return 0;
+	}
+	if (argc > 1 && !strcmp(argv[1], "crowd")) {
+		crowd();
 		return 0;
 	}
 	take_turns();
