@@ -10,7 +10,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -192,15 +194,62 @@ __attribute__((export_name("_start"))) void start(void)
 	}
 }
 
-// What the benchmark measures does what it is meant to.
-func TestHopGuest(t *testing.T) {
+// compileBare compiles a program in C that has no C library.
+func compileBare(t *testing.T, source string, flags ...string) string {
+	t.Helper()
 	toolchain.Need(t, "c")
-	module := filepath.Join(t.TempDir(), "hop.wasm")
-	out, err := exec.Command("clang", "--target=wasm32", "-std=c11", "-O2", "-mbulk-memory", "-Wall", "-Wextra", "-Werror", "-nostdlib",
-		"-DBATCHES=3", "-I../../sdk/c", "-Wl,--no-entry", "../../guests/hop_c/hop.c", "-o", module).CombinedOutput()
-	if err != nil {
+	module := filepath.Join(t.TempDir(), "bare.wasm")
+	arguments := append([]string{"--target=wasm32", "-std=c11", "-O2", "-mbulk-memory", "-Wall", "-Wextra", "-Werror", "-nostdlib",
+		"-I../../sdk/c", "-Wl,--no-entry", source, "-o", module}, flags...)
+	if out, err := exec.Command("clang", arguments...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	return module
+}
+
+// The guests that the benchmark has a thousand of connect in pairs, and meet when all are.
+func TestCrowdOfGuests(t *testing.T) {
+	const pairs = 8
+	r, p := newRuntime(t, guest.InterruptMetered), newProvider(t)
+	m, err := r.Compile(testContext(t), compileBare(t, "../../guests/crowd_c/crowd.c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listening, connected sync.WaitGroup
+	listening.Add(pairs)
+	connected.Add(2 * pairs)
+	meet := func(_ context.Context, name string) error {
+		if name == "listening" {
+			listening.Done()
+			return nil
+		}
+		connected.Done()
+		connected.Wait()
+		return nil
+	}
+	var all []*guest.Guest
+	start := func(side string) {
+		for pair := range pairs {
+			g, err := r.Start(testContext(t), m, guest.Config{Provider: p, Args: []string{side, strconv.Itoa(20000 + pair)}, Barrier: meet})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, g)
+		}
+	}
+	start("server")
+	listening.Wait()
+	start("client")
+	for _, g := range all {
+		if result, err := g.Wait(testContext(t)); err != nil || !result.OK() {
+			t.Errorf("%v %+v", err, result)
+		}
+	}
+}
+
+// What the benchmark measures does what it is meant to.
+func TestHopGuest(t *testing.T) {
+	module := compileBare(t, "../../guests/hop_c/hop.c", "-DBATCHES=3")
 	r, p := newRuntime(t, guest.InterruptMetered), newProvider(t)
 	m, err := r.Compile(testContext(t), module)
 	if err != nil {

@@ -2,6 +2,7 @@ package guest_test
 
 import (
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,9 @@ import (
 func compileC(t *testing.T, name string, flags ...string) string {
 	t.Helper()
 	toolchain.Need(t, "c")
+	if _, err := os.Stat("/usr/include/wasm32-wasi/stdlib.h"); err != nil {
+		toolchain.Lacks(t, err.Error()+"; tools/setup.sh test installs wasi-libc")
+	}
 	object, module := filepath.Join(t.TempDir(), name+".o"), filepath.Join(t.TempDir(), name+".wasm")
 	compile := append([]string{"--target=wasm32-wasi", "-c", "-o", object, name + ".c"}, flags...)
 	for _, arguments := range [][]string{compile, {"--target=wasm32-wasi", "-o", module, object}} {
