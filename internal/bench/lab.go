@@ -27,7 +27,7 @@ func measureLab(ctx context.Context, p paths, all figures) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	for _, measure := range []func(context.Context, paths, string, figures) error{measureLabSteps, measureAgents, measureLabRecords, measureLabRun, measureMesh} {
+	for _, measure := range []func(context.Context, paths, string, figures) error{measureLabSteps, measureAgents, measureLabRecords, measureLabRun, measureJoinedRun, measureMesh} {
 		if err := measure(ctx, p, folder, all); err != nil {
 			return err
 		}

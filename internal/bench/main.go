@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"rdmarun/host/bus/bustest"
 )
 
 // patience bounds the whole run.
@@ -15,6 +17,9 @@ const patience = 5 * time.Minute
 type paths struct{ native, rdmarun, guest, scenario string }
 
 func main() {
+	if os.Getenv(serveNATS) != "" {
+		bustest.Main()
+	}
 	var p paths
 	flag.StringVar(&p.native, "native", "build/core/plain", "the folder of the programs of the native rows")
 	flag.StringVar(&p.rdmarun, "rdmarun", "bin/rdmarun", "the rdmarun binary")

@@ -59,6 +59,7 @@ var rows = []row{
 	{title: "a step on another host that waits for the one before, more than here", figure: "lab-step-more", unit: "us", mark: 150},
 	{title: "a step of many on one other host, beside here", figure: "lab-steps-alone", unit: "us", beside: "here-steps-alone", mark: 1.2},
 	{title: "rdmarun run rping.yaml over two agents, wall", figure: "lab-run-wall", unit: "ms", mark: 1000},
+	{title: "the same over two agents that wait on a NATS server", figure: "joined-run-wall", unit: "ms", mark: 1000},
 	{title: "64 agents launched, connected and placed", figure: "lab-64-agents", unit: "s", mark: 5},
 	{title: "the controller's peak memory", figure: "lab-64-peak", unit: "MiB", mark: 100},
 	{title: "the same, with 100,000 records", figure: "lab-records-peak", unit: "MiB", mark: 100},

@@ -164,12 +164,12 @@ func find(ctx context.Context, config Config) (net.Conn, error) {
 }
 
 // introduction is the line with which a connection begins: who will speak on it, by a name and a secret of his own choice.
-const introduction = "rdmarun meeting %40s %40s\n"
+const introduction = "rdmarun meeting %s %s\n"
 
 // introduce says who speaks on a connection, and connects to the bus over it.
 func introduce(conn net.Conn) (*bus.Conn, error) {
 	who := bus.NewCredentials()
-	if _, err := fmt.Fprintf(conn, "rdmarun meeting %s %s\n", who.Name, who.Secret); err != nil {
+	if _, err := fmt.Fprintf(conn, introduction, who.Name, who.Secret); err != nil {
 		_ = conn.Close()
 		return nil, err
 	}
