@@ -18,7 +18,7 @@ type Config struct {
 	Device *rdmacore.Device
 	// Log takes what the guest logs; nil discards it.  Its error is the guest's.
 	Log func(level slog.Level, text string) error
-	// Barrier waits until all parties of that name are there or ctx ends; nil is a party of one.
+	// Barrier waits until all parties of that name are there or ctx ends, on the clock of the provider; nil is a party of one.
 	Barrier func(ctx context.Context, name string) error
 	// Party is the role by which other guests find this one's streams; nil is one that nobody else finds, called "".
 	Party *stream.Party

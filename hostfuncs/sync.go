@@ -35,8 +35,7 @@ func (i *Instance) waitBarrier(name Pointer, length uint32, timeout Nanoseconds)
 		return 0
 	}
 	return i.wait(timeout, func(ctx context.Context) (err error) {
-		i.clock.Outside(func() { err = i.barrier(ctx, barrier) })
-		return err
+		return i.barrier(ctx, barrier)
 	})
 }
 

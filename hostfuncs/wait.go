@@ -25,6 +25,7 @@ func (i *Instance) wait(timeout Nanoseconds, wait func(context.Context) error) i
 	}
 	if !i.stopDelivered {
 		defer context.AfterFunc(i.stop, cancel)()
+		ctx = stoppable{ctx, i.stop}
 	}
 	err := wait(ctx)
 	if err == nil {
@@ -36,6 +37,20 @@ func (i *Instance) wait(timeout Nanoseconds, wait func(context.Context) error) i
 		return i.refuse(syscall.ECANCELED, "the guest was asked to stop")
 	}
 	return i.fail(err)
+}
+
+// stoppable is a context that has ended as soon as the guest is asked to stop: a virtual clock would go on in the time that it
+// takes to tell the context.
+type stoppable struct {
+	context.Context
+	stop context.Context
+}
+
+func (s stoppable) Err() error {
+	if err := s.Context.Err(); err != nil {
+		return err
+	}
+	return s.stop.Err()
 }
 
 // exitIfOver ends the guest if its right to run has ended.

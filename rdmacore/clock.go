@@ -73,13 +73,19 @@ func (c *Clock) Outside(f func()) {
 }
 
 // Launch runs f in a goroutine that acts on the clock.  On a virtual clock, on which the caller must act, too, it
-// returns when f first waits or has ended, so that several begin in the order of their launches.
-func (c *Clock) Launch(f func()) {
+// returns when f first waits or has ended, so that several begin in the order of their launches.  ended is closed at the
+// moment at which f acts no more.
+func (c *Clock) Launch(f func()) (ended <-chan struct{}) {
+	over := make(chan struct{})
 	if c.virtual != nil {
-		c.virtual.launch(f)
-		return
+		c.virtual.launch(f, over)
+		return over
 	}
-	go f()
+	go func() {
+		defer close(over)
+		f()
+	}()
+	return over
 }
 
 // WithTimeout is context.WithTimeout on this clock.
@@ -108,14 +114,16 @@ func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// Await waits until signal is closed, which another who acts on this clock will do.  The error wraps ctx.Err()
-// when ctx ends first.
-func (c *Clock) Await(ctx context.Context, signal <-chan struct{}) error {
+// Await waits until signal is closed, or other, which may be nil, by another who acts on this clock.  The error wraps
+// ctx.Err() when ctx ends first.
+func (c *Clock) Await(ctx context.Context, signal, other <-chan struct{}) error {
 	came := false
 	if c.virtual != nil {
 		came = c.virtual.wait(ctx, func() bool {
 			select {
 			case <-signal:
+				return true
+			case <-other:
 				return true
 			default:
 				return false
@@ -124,6 +132,8 @@ func (c *Clock) Await(ctx context.Context, signal <-chan struct{}) error {
 	} else {
 		select {
 		case <-signal:
+			came = true
+		case <-other:
 			came = true
 		case <-ctx.Done():
 		}
@@ -190,18 +200,28 @@ func (c *virtualClock) enter(change int) {
 	c.mu.Unlock()
 }
 
+// end is the end of one who acts.
+func (c *virtualClock) end(ended chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(ended)
+	c.acting--
+	c.settle()
+	c.calmer.Broadcast()
+}
+
 // awake counts those who act and do not wait.  mu is held.
 func (c *virtualClock) awake() int { return c.acting - len(c.sleepers) - c.onWall }
 
 // launch runs f in a goroutine that acts, and returns when it first waits or has ended.  The caller acts, and so
 // nobody else goes on meanwhile.
-func (c *virtualClock) launch(f func()) {
+func (c *virtualClock) launch(f func(), ended chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.awake()
 	c.acting++
 	go func() {
-		defer c.enter(-1)
+		defer c.end(ended)
 		f()
 	}()
 	for c.awake() > before {

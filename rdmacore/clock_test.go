@@ -148,12 +148,12 @@ func TestClockAwait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			clock.Enter()
 			signal, ended := make(chan struct{}), make(chan error, 1)
-			clock.Launch(func() { ended <- clock.Await(bounded(t), signal) })
+			clock.Launch(func() { ended <- clock.Await(bounded(t), signal, nil) })
 			close(signal)
 			clock.Outside(func() { must(t, <-ended) })
 			ctx, cancel := clock.WithTimeout(bounded(t), time.Millisecond)
 			defer cancel()
-			if err := clock.Await(ctx, make(chan struct{})); !errors.Is(err, context.DeadlineExceeded) {
+			if err := clock.Await(ctx, make(chan struct{}), nil); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("a signal that does not come: %v", err)
 			}
 			clock.Leave()

@@ -18,9 +18,11 @@ func benchmarkBatches(b *testing.B, mode guest.InterruptMode, name string) {
 	r, p := newRuntime(b, mode), newProvider(b)
 	m := compileWAT(b, r, name)
 	ctx, cancel := context.WithCancel(context.Background())
+	opened := make(chan struct{})
+	close(opened)
 	visits := 0
 	result := r.Run(ctx, m, guest.Config{Provider: p, Limits: guest.Limits{Time: guest.NoTimeLimit},
-		Barrier: func(ctx context.Context, _ string) error {
+		Barrier: func(string) <-chan struct{} {
 			switch visits++; visits {
 			case 1:
 				b.ResetTimer()
@@ -28,7 +30,7 @@ func benchmarkBatches(b *testing.B, mode guest.InterruptMode, name string) {
 				b.StopTimer()
 				cancel()
 			}
-			return ctx.Err()
+			return opened
 		},
 	})
 	if result.Outcome != guest.Stopped {

@@ -16,14 +16,7 @@ func TestCall(t *testing.T) {
 	module := compileWAT(t, r, "calls")
 	open := make(chan struct{})
 	start := func() *guest.Guest {
-		g, err := r.Start(t.Context(), module, guest.Config{Provider: p, Barrier: func(ctx context.Context, _ string) error {
-			select {
-			case <-open:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}})
+		g, err := r.Start(t.Context(), module, guest.Config{Provider: p, Barrier: func(string) <-chan struct{} { return open }})
 		if err != nil {
 			t.Fatal(err)
 		}

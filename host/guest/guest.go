@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
@@ -23,10 +25,10 @@ type Guest struct {
 	outputs  *outputs
 	instance *hostfuncs.Instance
 	cancel   context.CancelCauseFunc
-	calls    chan *request
+	asked    requests
 	running  api.Module      // of the guest's goroutine
 	life     context.Context // likewise
-	done     chan struct{}
+	done     <-chan struct{}
 	result   Result // once done is closed
 	trace    *trace.Guest
 }
@@ -56,7 +58,7 @@ func (r *Runtime) Start(ctx context.Context, m *Module, config Config) (*Guest, 
 		return nil, fmt.Errorf("start guest %s: it begins with %s of memory and may have %s; raise its memory limit",
 			config.Name, mebibytes(m.MinMemory()), mebibytes(config.Limits.Memory))
 	}
-	g := &Guest{name: config.Name, module: m, config: config, budget: budget, files: newFiles(config.Files, budget), calls: make(chan *request), done: make(chan struct{})}
+	g := &Guest{name: config.Name, module: m, config: config, budget: budget, files: newFiles(config.Files, budget), asked: requests{came: make(chan struct{})}}
 	if r.tracer != nil {
 		g.trace = r.tracer.Guest(g.name)
 	}
@@ -84,14 +86,14 @@ func (r *Runtime) Start(ctx context.Context, m *Module, config Config) (*Guest, 
 		if !config.Began.IsZero() {
 			end = config.Began
 		}
-		ctx, expire = context.WithDeadlineCause(ctx, end.Add(limit), fmt.Errorf("%w of %s", errTimeLimit, limit))
+		over := fmt.Errorf("%w of %s", errTimeLimit, limit)
+		if config.Provider.Clock().Virtual() {
+			over = fmt.Errorf("%w: it computed, or spun without sched_yield, and the virtual clock stood still meanwhile", over)
+		}
+		ctx, expire = context.WithDeadlineCause(ctx, end.Add(limit), over)
 	}
-	// The guest acts from now on, and not only once its goroutine has begun.
-	clock := config.Provider.Clock()
-	clock.Enter()
-	go func() {
-		defer close(g.done)
-		defer clock.Leave()
+	// On a virtual clock this is not over before the guest first waits.
+	g.done = config.Provider.Clock().Launch(func() {
 		defer g.cancel(nil)
 		defer expire()
 		if err := pin(config.CPUs); err != nil {
@@ -99,7 +101,7 @@ func (r *Runtime) Start(ctx context.Context, m *Module, config Config) (*Guest, 
 			return
 		}
 		g.result = g.run(ctx)
-	}()
+	})
 	return g, nil
 }
 
@@ -140,18 +142,16 @@ func (g *Guest) Wait(ctx context.Context) (Result, error) {
 }
 
 // Stop asks the guest to end (hostfuncs.Instance.RequestStop), stops it if it has not within StopGrace or
-// before ctx ends, and returns when everything it had is freed.
+// before ctx ends, and returns when everything it had is freed.  On a virtual clock the caller acts.
 func (g *Guest) Stop(ctx context.Context) Result {
 	g.instance.RequestStop()
-	grace := time.NewTimer(StopGrace)
-	defer grace.Stop()
-	select {
-	case <-g.done:
-		return g.result
-	case <-grace.C:
-	case <-ctx.Done():
+	grace, cancel := context.WithTimeout(ctx, StopGrace)
+	defer cancel()
+	clock := g.config.Provider.Clock()
+	if clock.Await(grace, g.done, nil) != nil {
+		g.cancel(errStopped)
+		_ = clock.Await(context.Background(), g.done, nil) // which does not end
 	}
-	g.cancel(errStopped)
 	<-g.done
 	return g.result
 }
@@ -162,12 +162,53 @@ func mebibytes(bytes int64) string { return fmt.Sprintf("%.4g MiB", float64(byte
 type request struct {
 	function  string
 	arguments []uint64
-	answer    chan answer // with room for one
+	answered  chan struct{} // closed once there are
+	results   []uint64
+	err       error
 }
 
-type answer struct {
-	results []uint64
-	err     error
+func (r *request) answer(results []uint64, err error) {
+	r.results, r.err = results, err
+	close(r.answered)
+}
+
+// requests are those that a guest has not taken, in their order.
+type requests struct {
+	mu   sync.Mutex
+	list []*request
+	came chan struct{} // closed while there are any
+}
+
+func (q *requests) put(r *request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.list = append(q.list, r); len(q.list) == 1 {
+		close(q.came)
+	}
+}
+
+// remove takes a request back, or the first for nil; it returns nil if that is not there.
+func (q *requests) remove(r *request) *request {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	at := slices.Index(q.list, r)
+	if r == nil && len(q.list) > 0 {
+		at = 0
+	}
+	if at < 0 {
+		return nil
+	}
+	r = q.list[at]
+	if q.list = slices.Delete(q.list, at, at+1); len(q.list) == 0 {
+		q.came = make(chan struct{})
+	}
+	return r
+}
+
+func (q *requests) any() <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.came
 }
 
 // Call calls an exported function of the guest, on the guest's own goroutine: the guest takes calls while it waits
@@ -176,31 +217,37 @@ type answer struct {
 //
 // The error is ctx's when ctx ends before the guest comes to a barrier, or before the call returns.
 func (g *Guest) Call(ctx context.Context, function string, arguments ...uint64) ([]uint64, error) {
-	r := &request{function, arguments, make(chan answer, 1)}
+	r := &request{function: function, arguments: arguments, answered: make(chan struct{})}
+	g.asked.put(r)
+	err := g.config.Provider.Clock().Await(ctx, r.answered, g.done)
+	waits := g.asked.remove(r) != nil
 	select {
-	case g.calls <- r:
-	case <-g.done:
+	case <-r.answered:
+		return r.results, r.err
+	default:
+	}
+	switch {
+	case err == nil:
 		return nil, fmt.Errorf("call %s of guest %s: the guest has ended", function, g.name)
-	case <-ctx.Done():
+	case waits:
 		return nil, fmt.Errorf("call %s of guest %s, which takes calls while it waits at a barrier: %w", function, g.name, ctx.Err())
 	}
-	select {
-	case got := <-r.answer:
-		return got.results, got.err
-	case <-ctx.Done():
-		return nil, fmt.Errorf("call %s of guest %s: it does not return: %w", function, g.name, ctx.Err())
-	}
+	return nil, fmt.Errorf("call %s of guest %s: it does not return: %w", function, g.name, ctx.Err())
 }
 
 // wait is the guest at a barrier, on its own goroutine.
 func (g *Guest) wait(ctx context.Context, barrier string) error {
-	opened := make(chan error, 1)
-	go func() { opened <- g.config.Barrier(ctx, barrier) }()
+	opened := g.config.Barrier(barrier)
 	for {
+		if err := g.config.Provider.Clock().Await(ctx, opened, g.asked.any()); err != nil {
+			return ctx.Err()
+		}
 		select {
-		case err := <-opened:
-			return err
-		case r := <-g.calls:
+		case <-opened:
+			return nil
+		default:
+		}
+		if r := g.asked.remove(nil); r != nil {
 			g.serve(r)
 		}
 	}
@@ -210,22 +257,19 @@ func (g *Guest) wait(ctx context.Context, barrier string) error {
 func (g *Guest) serve(r *request) {
 	function := g.running.ExportedFunction(r.function)
 	if function == nil {
-		r.answer <- answer{err: fmt.Errorf("guest %s exports no function %q", g.name, r.function)}
+		r.answer(nil, fmt.Errorf("guest %s exports no function %q", g.name, r.function))
 		return
 	}
 	if want := len(function.Definition().ParamTypes()); want != len(r.arguments) {
-		r.answer <- answer{err: fmt.Errorf("function %q of guest %s takes %d arguments, not %d", r.function, g.name, want, len(r.arguments))}
+		r.answer(nil, fmt.Errorf("function %q of guest %s takes %d arguments, not %d", r.function, g.name, want, len(r.arguments)))
 		return
 	}
-	clock := g.config.Provider.Clock()
-	clock.Enter() // the barrier has counted it out
-	defer clock.Leave()
 	results, err := function.Call(g.instance.Context(g.life), r.arguments...)
 	if err == nil {
-		r.answer <- answer{results: results}
+		r.answer(results, nil)
 		return
 	}
-	r.answer <- answer{err: g.module.trapError(err)}
+	r.answer(nil, g.module.trapError(err))
 	panic(err) // through the guest's own code, which ends with it
 }
 

@@ -218,14 +218,19 @@ func TestCrowdOfGuests(t *testing.T) {
 	var listening, connected sync.WaitGroup
 	listening.Add(pairs)
 	connected.Add(2 * pairs)
-	meet := func(_ context.Context, name string) error {
+	opened, met := make(chan struct{}), make(chan struct{})
+	close(opened)
+	go func() {
+		connected.Wait()
+		close(met)
+	}()
+	meet := func(name string) <-chan struct{} {
 		if name == "listening" {
 			listening.Done()
-			return nil
+			return opened
 		}
 		connected.Done()
-		connected.Wait()
-		return nil
+		return met
 	}
 	var all []*guest.Guest
 	start := func(side string) {
@@ -258,7 +263,7 @@ func TestHopGuest(t *testing.T) {
 	var printed output
 	listening := make(chan struct{})
 	server, err := r.Start(testContext(t), m, guest.Config{Provider: p, Args: []string{"server"},
-		Barrier: func(context.Context, string) error { close(listening); return nil }})
+		Barrier: func(string) <-chan struct{} { close(listening); return listening }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,7 +134,7 @@ func startServer(t testing.TB, r *guest.Runtime, p *rdmacore.Provider, out *outp
 	listening := make(chan struct{})
 	server, err := r.Start(testContext(t), compileGo(t, r, pingpong), guest.Config{
 		Name: "server", Provider: p, Args: append([]string{"--server"}, args...), Stdout: out, Stderr: out,
-		Barrier: func(context.Context, string) error { close(listening); return nil },
+		Barrier: func(string) <-chan struct{} { close(listening); return listening },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -264,12 +264,16 @@ type Config struct {
 	Began time.Time
 	// Logger takes what the guest logs; nil writes lines to Stderr.
 	Logger *slog.Logger
-	// Barrier waits until everyone has come to the barrier of that name, or ctx ends; nil does not wait.
-	Barrier func(ctx context.Context, name string) error
+	// Barrier is called by the guest's goroutine when the guest comes to the barrier of that name; what it returns is closed when
+	// everyone has.  nil: the guest does not wait.
+	Barrier func(name string) (opened <-chan struct{})
 	// Party is the role by which other guests find this one's streams; nil is one that nobody else finds.
 	Party *stream.Party
 	// Listening is called by the guest's goroutine with where the guest listens; may be nil.
 	Listening func(Listening)
+	// Seed is what its random numbers are drawn from, and makes its time of day that of the provider's clock alone; nil: they are
+	// the system's.
+	Seed *uint64
 	// CPUs are where the guest's thread may run; none: anywhere.  With any it has a thread to itself.
 	CPUs []int
 	// Deny is what the guest may not do.

@@ -86,7 +86,9 @@ func (s *Script) Configure(config Config) Config {
 	if config.Env == nil {
 		config.Env = make(map[string]string)
 	}
-	if limit := cmp.Or(config.Limits.Time, DefaultTime); limit > 0 {
+	// On a virtual clock, which the script reads, its limit of real time means nothing.
+	wall := config.Provider == nil || !config.Provider.Clock().Virtual()
+	if limit := cmp.Or(config.Limits.Time, DefaultTime); limit > 0 && wall {
 		config.Env["RDMARUN_TIME_NS"] = strconv.FormatInt(int64(limit-min(limit/2, lastWords)), 10)
 	}
 	memory := cmp.Or(config.Limits.Memory, DefaultMemory)

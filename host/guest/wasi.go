@@ -7,7 +7,9 @@ import (
 	"io"
 	"maps"
 	"math"
+	mathrand "math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -22,7 +24,7 @@ import (
 // numbers, and the files that it was given.  No sockets.
 func (g *Guest) moduleConfig(ctx context.Context) wazero.ModuleConfig {
 	clock := g.config.Provider.Clock()
-	config := withClock(wazero.NewModuleConfig(), clock).
+	config := withClock(wazero.NewModuleConfig(), clock, g.config.Seed != nil).
 		WithName("").
 		WithStartFunctions().
 		WithArgs(append([]string{g.name}, g.config.Args...)...).
@@ -31,14 +33,16 @@ func (g *Guest) moduleConfig(ctx context.Context) wazero.ModuleConfig {
 				endGuest()
 			}
 		}).
-		WithRandSource(&randomReader{ctx})
+		WithRandSource(&randomReader{ctx, g.random()})
 	for _, name := range slices.Sorted(maps.Keys(g.config.Env)) {
 		config = config.WithEnv(name, g.config.Env[name])
 	}
 	if g.files != nil {
 		config = config.WithFSConfig(wazero.NewFSConfig().WithFSMount(g.files, "/"))
 	}
-	if g.config.Stdin != nil {
+	if text, is := g.config.Stdin.(*strings.Reader); is {
+		config = config.WithStdin(text) // never waits
+	} else if g.config.Stdin != nil {
 		config = config.WithStdin(&interruptibleReader{ctx: ctx, clock: clock, from: g.config.Stdin})
 	}
 	return config.WithStdout(g.outputs.stdout).WithStderr(g.outputs.stderr)
@@ -48,23 +52,43 @@ func (g *Guest) moduleConfig(ctx context.Context) wazero.ModuleConfig {
 const streamChunk = 64 << 10
 
 // randomReader reads random numbers, a chunk at a time.
-type randomReader struct{ ctx context.Context }
+type randomReader struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+// random is where the guest's random numbers come from.
+func (g *Guest) random() io.Reader {
+	if g.config.Seed == nil {
+		return rand.Reader
+	}
+	var seed [32]byte
+	binary.LittleEndian.PutUint64(seed[:], *g.config.Seed)
+	copy(seed[8:], g.name) // two guests draw other numbers
+	return mathrand.NewChaCha8(seed)
+}
 
 func (r *randomReader) Read(into []byte) (int, error) {
 	if r.ctx.Err() != nil {
 		endGuest()
 	}
-	return rand.Read(into[:min(len(into), streamChunk)])
+	return r.from.Read(into[:min(len(into), streamChunk)])
 }
 
-// withClock gives the guest's own library the time of the run.
-func withClock(config wazero.ModuleConfig, clock *rdmacore.Clock) wazero.ModuleConfig {
-	if !clock.Virtual() {
+// firstDay is when runs begin of guests that shall do the same each time: 2000-01-01.
+var firstDay = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// withClock gives the guest's own library the time of the run; same: it begins on the first day.
+func withClock(config wazero.ModuleConfig, clock *rdmacore.Clock, same bool) wazero.ModuleConfig {
+	if !clock.Virtual() && !same {
 		return config.WithSysWalltime().WithSysNanotime()
 	}
 	// Go's runtime takes a monotonic clock that is at 0 for a broken one.
 	const origin = time.Second
-	began := time.Now().Add(-clock.Now())
+	began := firstDay
+	if !same {
+		began = time.Now().Add(-clock.Now())
+	}
 	const resolution = sys.ClockResolution(1)
 	return config.
 		WithWalltime(func() (int64, int32) {

@@ -62,7 +62,7 @@ func roles() object {
 	role["not"] = jsonschema.Require("guest", "buffers") // a guest has its own memory
 	guest := mapping("A WebAssembly program, or a script.", ast.Keys("guest"), object{
 		"module": jsonschema.Scalar(), "script": object{"type": "string"}, "args": list(), "limits": jsonschema.Ref("limits"),
-		"allow": jsonschema.Ref("allow"),
+		"allow": jsonschema.Ref("allow"), "deterministic": object{"type": "boolean"},
 		"env":   object{"type": "object", "additionalProperties": jsonschema.Scalar()},
 		"stdin": jsonschema.Ref("input"), "files": object{"type": "object", "additionalProperties": jsonschema.Ref("input")},
 	})

@@ -59,16 +59,12 @@ func newMeeting(parties int64) *meeting {
 	return m
 }
 
-func (m *meeting) arrive(ctx context.Context) error {
+// arrive is one more that has come; what it returns is closed when it may go on.
+func (m *meeting) arrive() <-chan struct{} {
 	if m.missing.Add(-1) == 0 {
 		close(m.open)
 	}
-	select {
-	case <-m.leave:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return m.leave
 }
 
 // crowd runs the guests once.
@@ -100,8 +96,8 @@ func crowd(ctx context.Context, folder, path string) (seconds, bytes float64, er
 		for pair := range crowdPairs {
 			g, err := runtime.Start(ctx, module, guest.Config{
 				Provider: provider, Args: []string{side, strconv.Itoa(20000 + pair)}, Stderr: os.Stderr,
-				Barrier: func(ctx context.Context, name string) error {
-					return map[string]*meeting{"listening": listening, "connected": connected}[name].arrive(ctx)
+				Barrier: func(name string) <-chan struct{} {
+					return map[string]*meeting{"listening": listening, "connected": connected}[name].arrive()
 				},
 			})
 			if err != nil {

@@ -92,7 +92,7 @@ func hop(ctx context.Context, runtime *guest.Runtime, module *guest.Module, prov
 	listening := make(chan struct{})
 	server, err := runtime.Start(ctx, module, guest.Config{
 		Name: "server", Provider: provider, Args: []string{"server"},
-		Barrier: func(context.Context, string) error { close(listening); return nil },
+		Barrier: func(string) <-chan struct{} { close(listening); return listening },
 	})
 	if err != nil {
 		return "", err

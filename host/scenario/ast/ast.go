@@ -121,6 +121,8 @@ type Guest struct {
 	Files  []syntax.Pair `key:"files,later" doc:"files that it may read, and no other: {/etc/peer.conf: text, /data/keys: {file: keys.txt}}"`
 	Allow  *Allow        `key:"allow" doc:"what alone it may do; without it, everything that guests can.  What it may not do fails with EPERM"`
 	Limits Limits        `key:"limits" doc:"what it may take"`
+	// Deterministic guests do the same each time.
+	Deterministic *syntax.Node `key:"deterministic" doc:"true: its clocks are the virtual one, its date begins at 2000-01-01, its random numbers are drawn from the seed of the run: with one --seed it does the same each time"`
 }
 
 // Allow is what a guest may do.

@@ -280,6 +280,9 @@ func (r *reader) guest(node *syntax.Node) *Guest {
 		r.errors.Report(diag.Conflict, node.Key("script").Span(), "a guest has a module or a script, not both")
 		return nil
 	}
+	if same := guest.Deterministic; same != nil && same.Value != "true" && same.Value != "false" {
+		r.errors.Report(diag.WrongType, same.Span(), "deterministic is true or false")
+	}
 	if env := node.Get("env"); env != nil && r.mapping(env, "env") {
 		for _, pair := range env.Pairs {
 			if r.text(pair.Value) != nil {

@@ -141,6 +141,7 @@ func Compile(file *ast.File, options Options, errors *diag.List) *Program {
 	x.cases(p)
 	x.roleParams()
 	x.clock(p)
+	x.deterministic(p)
 	x.unmeasured()
 	x.unusedFragments()
 	x.unusedNames()

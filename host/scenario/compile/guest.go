@@ -56,6 +56,7 @@ func (x *expander) guest(written *ast.Guest, optional bool) (*testbed.GuestConfi
 			*limit.to = int64(value.(int))
 		}
 	}
+	config.Deterministic = isTrue(written.Deterministic)
 	config.Inputs = x.inputFiles(written)
 	at, err := x.program(written, config)
 	if at == nil {

@@ -6,6 +6,7 @@ import (
 
 	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
 	"rdmarun/rdmacore"
@@ -24,8 +25,9 @@ func (x *expander) fileProvider(p *Program) {
 	}
 }
 
-// clock reads which clock soft has.  A guest acts without telling a virtual clock, several providers have none in common,
-// and packets in sockets take real time, so files with any of these run on the wall clock.
+// clock reads which clock soft has.  Several providers have none in common, and packets in sockets take real time, so files with
+// any of these run on the wall clock.  So do files with guests unless they say otherwise: while a guest computes, or looks
+// at its memory or a queue again and again, a virtual clock stands still.
 func (x *expander) clock(p *Program) {
 	guests := slices.ContainsFunc(p.Roles, func(r testbed.RoleConfig) bool { return r.Guest != nil })
 	p.Soft.Virtual = !guests && p.Soft.Link != rdmacore.LinkUDP
@@ -37,17 +39,28 @@ func (x *expander) clock(p *Program) {
 	switch {
 	case clock == "wall":
 		p.Soft.Virtual = false
-	case clock == "virtual" && guests:
-		x.errors.Report(diag.Conflict, written.Span(), "a file with guests runs on the wall clock").
-			WithHint("a guest acts without telling, so a virtual clock could not know when to move")
 	case clock == "virtual" && p.Soft.Link == rdmacore.LinkUDP:
 		x.errors.Report(diag.Conflict, written.Span(), "a file on the link udp runs on the wall clock").
 			WithHint("packets in sockets take real time; on the link packets a virtual clock moves them")
 	case clock == "virtual" && severalProviders(p.Roles):
 		x.errors.Report(diag.Conflict, written.Span(), "roles of several providers run on the wall clock").
 			WithHint("a virtual clock is that of one provider, and knows of no packet of another")
+	case clock == "virtual":
+		p.Soft.Virtual = true
 	}
 }
+
+// deterministic looks whether guests that shall do the same each time can.
+func (x *expander) deterministic(p *Program) {
+	for _, role := range x.file.Roles {
+		if role.Guest != nil && isTrue(role.Guest.Deterministic) && !p.Soft.Virtual {
+			x.errors.Report(diag.Conflict, role.Guest.Deterministic.Span(), "on the wall clock no guest does the same each time").
+				WithHint("provider: {soft: {clock: virtual}}")
+		}
+	}
+}
+
+func isTrue(node *syntax.Node) bool { return node != nil && node.Value == "true" }
 
 // severalProviders tells whether roles name providers that cannot be one.
 func severalProviders(roles []testbed.RoleConfig) bool {

@@ -178,10 +178,19 @@ func (r *caseRun) finally(ctx context.Context) {
 	}
 }
 
+// seed is what the random numbers of a case are drawn from; 0 where there is none.
+func (r *caseRun) seed() uint64 {
+	if r.config.Seed != nil {
+		return *r.config.Seed
+	}
+	return r.program.Soft.Seed
+}
+
 // setUp makes the testbed and the names of expressions.
 func (r *caseRun) setUp(ctx context.Context) bool {
 	made, err := testbed.New(testbed.Config{
 		Providers: r.config.Providers, Roles: r.testCase.Roles, Guests: r.config.Guests, Output: r.output,
+		Seed: r.seed(),
 	})
 	if err == nil {
 		r.testbed = made

@@ -166,7 +166,7 @@ func Times() []Time {
 	return []Time{
 		{"a wait", "a verb that waits gives up after 5s on the provider's clock unless \"within\" says otherwise; many of the times below are longer",
 			[]string{"within", "poll", "wait_event", "get_event", "UNREACHABLE", "RETRY_EXC_ERR"}},
-		{"a case", "it fails after 1m of real time unless \"timeout\" says otherwise.  soft's clock is virtual where no guest runs: when everybody waits, it goes on to the " +
+		{"a case", "it fails after 1m of real time unless \"timeout\" says otherwise.  soft's clock is virtual where no guest runs, or where the file wants it so: when everybody waits, it goes on to the " +
 			"next event at once, so none of these times makes a run longer, and \"took\" can be exact",
 			[]string{"timeout", "clock", "took"}},
 		{"address and route", "create_ep gives each of the two 2s (resolve), resolve_addr and resolve_route 2s (timeout); then ADDR_ERROR or ROUTE_ERROR comes with ETIMEDOUT, " +

@@ -28,21 +28,19 @@ var errGuestEnded = errors.New("the guest has ended")
 // await waits, without the lock of the testbed, until changed is closed, or a guest that may bring the change about has
 // ended: errGuestEnded; nil for no guest.
 func (t *Testbed) await(ctx context.Context, changed <-chan struct{}, guest *Guest) (err error) {
+	var ended <-chan struct{}
 	if guest != nil && guest.running != nil {
-		ended := guest.running.Done()
-		t.outside(func() {
-			select {
-			case <-changed:
-			case <-ended:
-				err = errGuestEnded
-			case <-ctx.Done():
-				err = ctx.Err()
-			}
-		})
+		ended = guest.running.Done()
+	}
+	t.Unlocked(func() { err = t.Clock().Await(ctx, changed, ended) })
+	select {
+	case <-changed:
+		return nil
+	case <-ended:
+		return errGuestEnded
+	default:
 		return err
 	}
-	t.Unlocked(func() { err = t.Clock().Await(ctx, changed) })
-	return err
 }
 
 // barriers let guests, branches of a parallel step and the timeline wait for each other by name.  A guest arrives when
@@ -69,19 +67,14 @@ func (b *barriers) named(name string) *barrier {
 	return found
 }
 
-// arrive is a guest at a barrier: it waits until the barrier opens.
-func (b *barriers) arrive(ctx context.Context, name, role string) error {
+// arrive is a guest that comes to a barrier: opened is closed when that opens.
+func (b *barriers) arrive(name, role string) (opened <-chan struct{}) {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	here := b.named(name)
 	here.guests = append(here.guests, role)
 	here.arrival.broadcast()
-	b.mu.Unlock()
-	select {
-	case <-here.opened:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return here.opened
 }
 
 // waitingAt is the name of a barrier at which the guest of a role waits, "" when it waits at none.

@@ -21,6 +21,8 @@ type GuestConfig struct {
 	Limits guest.Limits
 	// Inputs are files that the guest reads.
 	Inputs []string
+	// Deterministic is set if it shall do the same each time.
+	Deterministic bool
 	// Missing says why an optional guest cannot run; "" when it can.
 	Missing string
 }
@@ -122,9 +124,13 @@ func (g *Guest) Start(ctx context.Context, args []string, input GuestInput) erro
 		Env: input.Env, Stdin: strings.NewReader(input.Stdin), Files: input.Files,
 		Deny: input.Deny, Rules: input.Rules,
 		Limits: g.config.Limits, CPUs: g.role.cpus,
-		Barrier:   func(ctx context.Context, barrier string) error { return t.barriers.arrive(ctx, barrier, name) },
+		Barrier:   func(barrier string) <-chan struct{} { return t.barriers.arrive(barrier, name) },
 		Party:     t.streams.Party(name),
 		Listening: func(news guest.Listening) { t.listeners.update(name, news) },
+	}
+	if g.config.Deterministic {
+		seed := t.seed
+		config.Seed = &seed
 	}
 	if g.config.Script != nil {
 		config = g.config.Script.Configure(config)
@@ -169,15 +175,10 @@ func (g *Guest) Wait(ctx context.Context) (GuestResult, error) {
 			Hint: "a step `guest: start` comes first",
 		}
 	}
-	late := false
-	g.role.testbed.outside(func() {
-		select {
-		case <-running.Done():
-		case <-ctx.Done():
-			late = true
-		}
-	})
-	if late {
+	t := g.role.testbed
+	var late error
+	t.Unlocked(func() { late = t.Clock().Await(ctx, running.Done(), nil) })
+	if late != nil {
 		return GuestResult{}, ctx.Err()
 	}
 	return g.ended(), nil
@@ -191,7 +192,7 @@ func (g *Guest) Call(ctx context.Context, function string, arguments []uint64) (
 		}
 	}
 	running := g.running
-	g.role.testbed.outside(func() { results, err = running.Call(ctx, function, arguments...) })
+	g.role.testbed.Unlocked(func() { results, err = running.Call(ctx, function, arguments...) })
 	if err != nil && ctx.Err() == nil {
 		err = &Failure{What: "the call failed", Expected: "its return", Got: err.Error()}
 	}
@@ -201,7 +202,7 @@ func (g *Guest) Call(ctx context.Context, function string, arguments []uint64) (
 // Stop ends the guest and returns how it ended.
 func (g *Guest) Stop(ctx context.Context) (GuestResult, error) {
 	if running := g.running; running != nil {
-		g.role.testbed.outside(func() { running.Stop(ctx) })
+		g.role.testbed.Unlocked(func() { running.Stop(ctx) })
 	}
 	return g.Wait(context.WithoutCancel(ctx)) // Stop returns when the guest has ended
 }

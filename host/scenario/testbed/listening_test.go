@@ -39,7 +39,7 @@ func TestGuestsListen(t *testing.T) {
 			return guest.Result{Outcome: guest.Exited, ExitCode: 1, Err: errors.New("it said so")}
 		},
 		"meets": func(ctx context.Context, start guest.Config) guest.Result {
-			if err := start.Barrier(ctx, "up"); err != nil {
+			if !reached(ctx, start.Barrier("up")) {
 				return guest.Result{Outcome: guest.Stopped}
 			}
 			return guest.Result{Outcome: guest.Exited}

@@ -32,6 +32,8 @@ type Config struct {
 	// Output takes what log steps and guests print, a line at a time; never nil.  It is called from
 	// several goroutines.
 	Output func(role, line string)
+	// Seed is what the random numbers are drawn from of guests that shall do the same each time.
+	Seed uint64
 }
 
 // RoleConfig is one role.
@@ -84,6 +86,7 @@ type Testbed struct {
 	mu        sync.Mutex
 	providers Providers
 	output    func(role, line string)
+	seed      uint64
 	guests    GuestStarter
 	roles     []*Role
 	byName    map[string]*Role
@@ -107,6 +110,7 @@ func New(config Config) (*Testbed, error) {
 		streams:   guest.NewExchange(),
 		providers: config.Providers,
 		output:    config.Output,
+		seed:      config.Seed,
 		guests:    config.Guests,
 		byName:    make(map[string]*Role),
 		barriers:  barriers{byName: make(map[string]*barrier)},
@@ -196,8 +200,7 @@ func (t *Testbed) Unlocked(f func()) {
 	f()
 }
 
-// outside runs f, which waits for a guest, without the lock.  A guest acts on its own, so no virtual clock may wait for
-// the caller meanwhile.
+// outside runs f, which waits for another process, without the lock.  No virtual clock may wait for the caller meanwhile.
 func (t *Testbed) outside(f func()) {
 	t.Unlocked(func() { t.Clock().Outside(f) })
 }
