@@ -120,19 +120,18 @@ func TestVirtualClockOrder(t *testing.T) {
 	for range 50 {
 		const several = 8
 		var order []int // one acts at a time, so it needs no lock
-		ended := make(chan struct{}, several)
+		var ended []<-chan struct{}
 		for i := range several {
-			clock.Launch(func() {
-				defer func() { ended <- struct{}{} }()
+			ended = append(ended, clock.Launch(func() {
 				for range 3 {
 					order = append(order, i)
 					must(t, clock.Sleep(bounded(t), time.Second))
 				}
-			})
+			}))
 		}
 		clock.Outside(func() {
-			for range several {
-				<-ended
+			for _, end := range ended {
+				<-end
 			}
 		})
 		for at, i := range order {

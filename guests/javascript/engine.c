@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine.h"
 
@@ -116,6 +117,19 @@ static JSValue read_file(JSContext *ctx, JSValueConst this, int given, JSValueCo
 	return result;
 }
 
+/* Math.random(): the engine's own begins with the time of day, which is the same each time where the host says so. */
+static JSValue draw(JSContext *ctx, JSValueConst this, int given, JSValueConst *values)
+{
+	uint64_t drawn;
+
+	(void)this;
+	(void)given;
+	(void)values;
+	if (getentropy(&drawn, sizeof(drawn)))
+		return JS_ThrowInternalError(ctx, "there are no random numbers");
+	return JS_NewFloat64(ctx, (double)(drawn >> 11) * 0x1p-53);
+}
+
 /* The environment, less what is for this program. */
 static JSValue make_env(JSContext *ctx)
 {
@@ -142,7 +156,7 @@ static void add(JSContext *ctx, JSValueConst to, const char *name, JSCFunction *
 
 static void make_globals(JSContext *ctx, int count, char **args)
 {
-	JSValue global = JS_GetGlobalObject(ctx), list = JS_NewArray(ctx), console = JS_NewObject(ctx);
+	JSValue global = JS_GetGlobalObject(ctx), list = JS_NewArray(ctx), console = JS_NewObject(ctx), math;
 
 	for (int i = 0; i < count; i++)
 		JS_SetPropertyUint32(ctx, list, (uint32_t)i, JS_NewString(ctx, args[i]));
@@ -155,6 +169,9 @@ static void make_globals(JSContext *ctx, int count, char **args)
 	add(ctx, global, "exit", end);
 	add(ctx, console, "log", print);
 	JS_SetPropertyStr(ctx, global, "console", console);
+	math = JS_GetPropertyStr(ctx, global, "Math");
+	add(ctx, math, "random", draw);
+	JS_FreeValue(ctx, math);
 	JS_FreeValue(ctx, global);
 	JS_FreeValue(ctx, JS_Eval(ctx, prelude, sizeof(prelude) - 1, "prelude.js", JS_EVAL_TYPE_GLOBAL));
 }

@@ -142,3 +142,28 @@ rdma.dereg_mr(from); print(rdma.query_qp(rdma.ep_qp(a)).qp_state)`, "who 1\n1\nS
 		})
 	}
 }
+
+// Chance is drawn from the seed where there is one, and otherwise is another each time.
+func TestScriptsDraw(t *testing.T) {
+	r, p := newRuntime(t, guest.InterruptMetered), newProvider(t)
+	m := engine(t, r)
+	draw := func(seed *uint64) string {
+		var out output
+		script := guest.Script{File: "odd.js", Text: `const a = Math.random(); assert(a >= 0 && a < 1 && a !== Math.random()); print(a, Math.random())`}
+		result := r.Run(testContext(t), m, script.Configure(guest.Config{Provider: p, Stdout: &out, Stderr: &out, Seed: seed}))
+		if !result.OK() {
+			t.Fatalf("%s %d: %v\n%.2000s", result.Outcome, result.ExitCode, result.Err, out.String())
+		}
+		return out.String()
+	}
+	seven, eight := uint64(7), uint64(8)
+	if once, again := draw(&seven), draw(&seven); once != again {
+		t.Errorf("of one seed %s and %s", once, again)
+	}
+	if one, other := draw(&seven), draw(&eight); one == other {
+		t.Errorf("of two seeds %s", one)
+	}
+	if once, again := draw(nil), draw(nil); once == again {
+		t.Errorf("of none twice %s", once)
+	}
+}

@@ -46,7 +46,7 @@ type Provider struct {
 
 // Soft is how the soft provider is opened.
 type Soft struct {
-	Clock *syntax.Node `key:"clock" doc:"virtual or wall"`
+	Clock *syntax.Node `key:"clock" doc:"virtual or wall; where nothing is said, wall for files with guests or several providers, and on the link udp"`
 	Seed  *syntax.Node `key:"seed" doc:"of random numbers: PSNs, keys, losses"`
 	Link  *syntax.Node `key:"link" doc:"local: a message is copied at once, whole; packets: it goes in packets of the path MTU, each of which takes time and may be lost; udp: such packets go through UDP sockets, in real time. Without it local, or what --link says"`
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"rdmarun/host/scenario/compile"
 )
@@ -133,12 +132,10 @@ func (r *caseRun) atOnce(ctx context.Context, count int, f func(ctx context.Cont
 	var (
 		first    error // of those that have ended; written with the lock of the testbed
 		panicked any   // likewise
-		ended    sync.WaitGroup
+		ended    []<-chan struct{}
 	)
 	for i := range count {
-		ended.Add(1)
 		run := func() {
-			defer ended.Done()
 			r.testbed.Lock()
 			defer r.testbed.Unlock()
 			defer func() {
@@ -154,9 +151,15 @@ func (r *caseRun) atOnce(ctx context.Context, count int, f func(ctx context.Cont
 				cancel(errSibling)
 			}
 		}
-		r.testbed.Unlocked(func() { clock.Launch(run) })
+		r.testbed.Unlocked(func() { ended = append(ended, clock.Launch(run)) })
 	}
-	r.testbed.Unlocked(func() { clock.Outside(ended.Wait) })
+	r.testbed.Unlocked(func() {
+		clock.Outside(func() {
+			for _, end := range ended {
+				<-end
+			}
+		})
+	})
 	if panicked != nil {
 		panic(panicked) // of this case, which recovers it
 	}
