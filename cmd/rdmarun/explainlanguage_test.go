@@ -47,6 +47,9 @@ func TestEachWordHasAnExample(t *testing.T) {
 			}
 		}
 	}
+	for _, table := range tables {
+		shown[table.name] = true // by the example of the whole table
+	}
 	for _, table := range append(tables, verbs) {
 		for _, word := range table.words {
 			if !shown[word.Name] && withoutExample[word.Name] == "" {
@@ -226,8 +229,14 @@ func (u *usage) value(table, key string, value *syntax.Node) {
 		for _, item := range value.Items {
 			u.mapping(item, key)
 		}
-	case "matrix", "provider", "soft", "verbs", "defaults", "path", "place", "limits", "xfail", "raises", "abort_on_fail", "took":
+	case "matrix", "provider", "soft", "verbs", "defaults", "path", "place", "limits", "xfail", "raises", "abort_on_fail", "took", "allow":
 		u.mapping(value, key)
+	case "stdin":
+		u.mapping(value, "input")
+	case "files":
+		for _, pair := range value.Pairs {
+			u.mapping(pair.Value, "input")
+		}
 	case "guest":
 		u.mapping(value, key) // of a role; that of a step is a word
 	case "setup", "steps", "finally", "do", "parallel":
