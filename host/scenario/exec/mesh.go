@@ -92,7 +92,7 @@ func (c *company) Hear(ctx context.Context, process, part string, into any) (err
 	var raw json.RawMessage
 	r := c.run
 	r.testbed.Unlocked(func() {
-		r.testbed.Clock().Outside(func() { _, raw, err = r.others.hear(ctx, process, c.key(part)+"/"+process) })
+		r.testbed.Clock().Outside(func() { raw, err = r.others.hearLast(ctx, process, c.key(part)+"/"+process) })
 	})
 	var gone *meeting.GoneError
 	switch {

@@ -138,6 +138,27 @@ func (o *others) hearWith(ctx context.Context, all []string, keys ...string) (ke
 	return key, raw, err
 }
 
+// hearLast waits for a message of a process that may be the last of the case: another that has heard all it waits for may have
+// ended the case before this one comes.  It fails when the process itself has ended the case, which each does that waits in vain.
+func (o *others) hearLast(ctx context.Context, from, key string) (json.RawMessage, error) {
+	end := o.key("end", from)
+	o.mu.Lock()
+	_, ended := o.ends[from]
+	o.mu.Unlock()
+	if ended {
+		if raw, came := o.meeting.Take(key); came {
+			return raw, nil
+		}
+		return nil, cmp.Or(context.Cause(o.left), fmt.Errorf("the process of %s has ended the case", from))
+	}
+	came, raw, err := o.meeting.Await(ctx, from, key, end)
+	if err == nil && came == end {
+		err = o.endedBy(end, raw)
+		o.leave(err)
+	}
+	return raw, err
+}
+
 func (o *others) key(what, of string) string { return o.prefix + what + "/" + of }
 
 // gather tells the others that this process is at the beginning of the case, and learns of their roles.  It is false when
