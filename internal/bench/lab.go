@@ -22,12 +22,22 @@ const (
 
 // measureLab takes runs over agents on this machine, with the launcher that starts them here.
 func measureLab(ctx context.Context, p paths, all figures) error {
+	return inFolder(ctx, p, all, measureLabSteps, measureAgents, measureLabRecords, measureLabRun, measureJoinedRun)
+}
+
+// measureMeshes is of labs, too, but comes last: for a while after so many have spun, two that spin are slower.
+func measureMeshes(ctx context.Context, p paths, all figures) error {
+	return inFolder(ctx, p, all, measureMesh)
+}
+
+// inFolder runs measurements that write files, in a folder that is there as long.
+func inFolder(ctx context.Context, p paths, all figures, measures ...func(context.Context, paths, string, figures) error) error {
 	folder, err := os.MkdirTemp("", "rdmarun-bench")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	for _, measure := range []func(context.Context, paths, string, figures) error{measureLabSteps, measureAgents, measureLabRecords, measureLabRun, measureJoinedRun, measureMesh} {
+	for _, measure := range measures {
 		if err := measure(ctx, p, folder, all); err != nil {
 			return err
 		}

@@ -68,6 +68,7 @@ func measure(ctx context.Context, p paths, all figures, skipped map[string]strin
 		{"a thousand guests", inPairs},
 		{"programs as guests", asGuests},
 		{"the scenario engine", measureEngine},
+		{"a mesh of hosts", measureMeshes},
 	} {
 		fmt.Fprintln(os.Stderr, "measuring", step.what)
 		if err := step.run(ctx, p, all); err != nil {
