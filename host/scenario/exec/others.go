@@ -133,7 +133,6 @@ func (o *others) hearWith(ctx context.Context, all []string, keys ...string) (ke
 	key, raw, err = o.meeting.AwaitWith(waiting, all, keys...)
 	if err == nil && slices.Contains(keys[own:], key) {
 		err = o.endedBy(key, raw)
-		o.leave(err)
 	}
 	return key, raw, err
 }
@@ -154,7 +153,6 @@ func (o *others) hearLast(ctx context.Context, from, key string) (json.RawMessag
 	came, raw, err := o.meeting.Await(ctx, from, key, end)
 	if err == nil && came == end {
 		err = o.endedBy(end, raw)
-		o.leave(err)
 	}
 	return raw, err
 }
