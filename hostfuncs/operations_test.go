@@ -67,7 +67,7 @@ func withoutFunction() map[string]string {
 	)
 	reasons := make(map[string]string)
 	for reason, names := range map[string]string{
-		goOnly: "AddrInfo.EP DeviceAttr.Can AsyncEvent.OfObject CQ.Destroyed ID.Destroyed Device.Provider Event.Err Event.Held Event.OfGroup EventChannel.Provider ID.Channel ID.SRQ Live.Total MR.Length PD.Device " +
+		goOnly: "AddrInfo.EP DeviceAttr.Can AsyncEvent.OfObject CQ.Destroyed CQ.Entries ID.Destroyed Device.Provider Event.Err Event.Held Event.OfGroup EventChannel.Provider ID.Channel ID.SRQ Live.Total MR.Length PD.Device " +
 			"QP.InitAttr Provider.Name func.Providers func.RejectReason func.StatusString",
 		host: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.OnWall Clock.Outside Clock.Sleep Clock.Virtual Clock.WithTimeout " +
 			"Device.GetAsyncEvent Device.PendingAsyncEvents EventChannel.Pending ID.Await Provider.NewWork Work.Free Provider.CanFault Provider.Clock Provider.Close Provider.CreateEP Provider.Live Provider.Link Provider.SendsPackets func.Links func.WithLink func.WithFabric func.CheckFabric func.NewNotices Notices.Close func.WithNotices func.Open " +

@@ -83,10 +83,10 @@ package rdmacore
 // 	return core_poll_cq((struct ibv_cq *)cq, max, wc, attempts);
 // }
 //
-// static inline int hot_poll_cq_ex(uintptr_t cq, uint64_t wc_flags, int max, struct ibv_wc *wc,
+// static inline int hot_poll_cq_ex(uintptr_t cq, uint64_t wc_flags, bool next_poll, int max, struct ibv_wc *wc,
 // 				 struct core_wc_time *times, uint32_t attempts)
 // {
-// 	return core_poll_cq_ex((struct ibv_cq *)cq, wc_flags, max, wc, times, attempts);
+// 	return core_poll_cq_ex((struct ibv_cq *)cq, wc_flags, next_poll, max, wc, times, attempts);
 // }
 //
 // /* What a guest asks for in one call: posting, when there are requests, and then looking for completions. */
@@ -170,8 +170,8 @@ func hotPollCQ(cq unsafe.Pointer, wcs []WC, attempts uint32) int {
 		(*C.struct_ibv_wc)(unsafe.Pointer(unsafe.SliceData(wcs))), C.uint32_t(attempts)))
 }
 
-func hotPollCQEx(cq unsafe.Pointer, fields WCFields, wcs []WC, stamps []Timestamp, attempts uint32) int {
-	return int(C.hot_poll_cq_ex(C.uintptr_t(uintptr(cq)), C.uint64_t(fields), C.int(len(wcs)),
+func hotPollCQEx(cq unsafe.Pointer, fields WCFields, nextPoll bool, wcs []WC, stamps []Timestamp, attempts uint32) int {
+	return int(C.hot_poll_cq_ex(C.uintptr_t(uintptr(cq)), C.uint64_t(fields), C.bool(nextPoll), C.int(len(wcs)),
 		(*C.struct_ibv_wc)(unsafe.Pointer(unsafe.SliceData(wcs))),
 		(*C.struct_core_wc_time)(unsafe.Pointer(unsafe.SliceData(stamps))), C.uint32_t(attempts)))
 }

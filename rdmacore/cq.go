@@ -25,6 +25,7 @@ type CQ struct {
 	left     bool // its id's QP is gone while others use it: it goes with the last of those
 	extended bool // of CreateCQEx, with these fields
 	fields   WCFields
+	nextPoll bool        // ibv_next_poll works there
 	asked    atomic.Bool // for an event, by RequestNotify
 	merged   atomic.Bool // an event may stand for several completions (Moderate)
 	seen     sightings   // what was looked at, and not taken
@@ -152,6 +153,14 @@ func (c *CQ) Destroy() error {
 	return c.free(op)
 }
 
+// Entries is how many completions the queue has room for, at least as many as were asked for; 0 once destroyed.
+func (c *CQ) Entries() int {
+	if !c.open() {
+		return 0
+	}
+	return int(c.c.cqe)
+}
+
 // Destroyed tells whether the queue is gone: by Destroy, or with the QPs that it was made for.
 func (c *CQ) Destroyed() bool { return !c.open() }
 
@@ -194,7 +203,7 @@ func (c *CQ) pollNative(wcs []WC, stamps []Timestamp, attempts uint32) (n int, e
 	op := "ibv_poll_cq"
 	if c.extended {
 		op = "ibv_start_poll"
-		n = hotPollCQEx(unsafe.Pointer(c.c), c.fields, wcs, stamps, attempts)
+		n = hotPollCQEx(unsafe.Pointer(c.c), c.fields, c.nextPoll, wcs, stamps, attempts)
 	} else {
 		n = hotPollCQ(unsafe.Pointer(c.c), wcs, attempts)
 	}
@@ -244,8 +253,8 @@ type Timestamp struct {
 }
 
 // CreateCQEx makes a completion queue whose completions have these fields and time stamps (ibv_create_cq_ex(3)).
-// It is polled with ibv_start_poll(3), ibv_next_poll and ibv_end_poll, where one of CreateCQ is with ibv_poll_cq(3);
-// nothing else is different.  A field that it was not made with is 0.  EOPNOTSUPP for fields that the device
+// It is polled with ibv_start_poll(3), ibv_next_poll (but not with rdma_rxe, whose library has errors there) and
+// ibv_end_poll, where one of CreateCQ is with ibv_poll_cq(3); nothing else is different.  A field that it was not made with is 0.  EOPNOTSUPP for fields that the device
 // has not.
 func (d *Device) CreateCQEx(entries int, fields WCFields) (*CQ, error) {
 	return d.createExtendedCQ(nil, entries, fields)
@@ -261,8 +270,9 @@ func (c *CompChannel) CreateCQEx(entries int, fields WCFields) (*CQ, error) {
 
 func (d *Device) createExtendedCQ(shared *CompChannel, entries int, fields WCFields) (*CQ, error) {
 	const op = "ibv_create_cq_ex"
+	var nextPoll C.bool
 	cq, err := d.createCQ(op, shared, entries, func(channel *C.struct_ibv_comp_channel, c **C.struct_ibv_cq) C.int {
-		return C.core_create_cq_ex(d.provider.c, d.c, C.int(entries), channel, C.uint64_t(fields), c)
+		return C.core_create_cq_ex(d.provider.c, d.c, C.int(entries), channel, C.uint64_t(fields), c, &nextPoll)
 	})
 	if failure, ok := err.(*Error); ok && failure.Op == op && failure.Errno == syscall.EOPNOTSUPP {
 		failure.Why = "the device has no completions with " + fields.String()
@@ -273,7 +283,7 @@ func (d *Device) createExtendedCQ(shared *CompChannel, entries int, fields WCFie
 	if err != nil {
 		return nil, err
 	}
-	cq.extended, cq.fields = true, fields
+	cq.extended, cq.fields, cq.nextPoll = true, fields, bool(nextPoll)
 	return cq, nil
 }
 

@@ -347,10 +347,11 @@ int core_poll_cq(struct ibv_cq *cq, int max, struct ibv_wc *wc, uint32_t attempt
 
 /*
  * ibv_create_cq_ex(3), with wc_flags of enum ibv_create_cq_wc_flags: a queue that core_poll_cq_ex polls.
- * Otherwise it is used and destroyed as one of core_create_cq.  -EOPNOTSUPP for fields that the device has not.
+ * Otherwise it is used and destroyed as one of core_create_cq.  *next_poll: whether ibv_next_poll can be trusted, for
+ * core_poll_cq_ex.  -EOPNOTSUPP for fields that the device has not.
  */
 int core_create_cq_ex(struct core_provider *provider, struct ibv_context *context, int entries,
-		      struct ibv_comp_channel *channel, uint64_t wc_flags, struct ibv_cq **cq);
+		      struct ibv_comp_channel *channel, uint64_t wc_flags, struct ibv_cq **cq, bool *next_poll);
 
 /* When a completion came (ibv_create_cq_ex(3)); 0 where that was not asked for, and of failures. */
 struct core_wc_time {
@@ -359,10 +360,11 @@ struct core_wc_time {
 };
 
 /*
- * As core_poll_cq, by ibv_start_poll, ibv_next_poll and ibv_end_poll.  wc_flags are those the queue was
- * made with: the fields of other flags are 0.  times, which may be NULL, is an array like wc.
+ * As core_poll_cq, by ibv_start_poll, ibv_next_poll and ibv_end_poll; without next_poll each completion has an
+ * ibv_start_poll of its own.  wc_flags are those the queue was made with: the fields of other flags are 0.  times, which
+ * may be NULL, is an array like wc.
  */
-int core_poll_cq_ex(struct ibv_cq *cq, uint64_t wc_flags, int max, struct ibv_wc *wc,
+int core_poll_cq_ex(struct ibv_cq *cq, uint64_t wc_flags, bool next_poll, int max, struct ibv_wc *wc,
 		    struct core_wc_time *times, uint32_t attempts);
 
 /* --- post.c ------------------------------------------------------------------------------------- */

@@ -1,14 +1,27 @@
 /* Completion queues of ibv_create_cq_ex(3): completions are read field by field, with time stamps. */
 #include "core/call.h"
 
+/*
+ * librxe counts a completion twice when ibv_next_poll finds no more and ibv_end_poll comes (until rdma-core 55; PR 1512
+ * there), and gives the whole ring once more; until 59 it also unlocks twice (PR 1617).  Nothing tells its version, so
+ * with rdma_rxe each completion has an ibv_start_poll of its own.  The vendor is RXE_VENDOR_ID of its kernel module.
+ */
+static bool next_poll_works(struct core_provider *provider, struct ibv_context *context)
+{
+	struct ibv_device_attr attr;
+
+	return !provider->libraries[1] || core_query_device(provider, context, &attr) || attr.vendor_id != 0xffffff;
+}
+
 int core_create_cq_ex(struct core_provider *provider, struct ibv_context *context, int entries,
-		      struct ibv_comp_channel *channel, uint64_t wc_flags, struct ibv_cq **cq)
+		      struct ibv_comp_channel *channel, uint64_t wc_flags, struct ibv_cq **cq, bool *next_poll)
 {
 	struct ibv_cq_init_attr_ex attr = {.cqe = (uint32_t)entries, .channel = channel, .wc_flags = wc_flags};
 	struct ibv_cq_ex *extended = ibv_create_cq_ex(context, &attr);
 
 	if (!extended)
 		return core_errno();
+	*next_poll = next_poll_works(provider, context);
 	*cq = ibv_cq_ex_to_cq(extended);
 	core_count(provider, CORE_CQ, 1);
 	return 0;
@@ -54,29 +67,46 @@ static void read_time(struct ibv_cq_ex *cq, uint64_t wc_flags, struct core_wc_ti
 		time->wallclock = ibv_wc_read_completion_wallclock_ns(cq);
 }
 
-int core_poll_cq_ex(struct ibv_cq *cq, uint64_t wc_flags, int max, struct ibv_wc *wc,
+/* One ibv_start_poll and all that ibv_next_poll has, up to max: how many, or a negative errno. */
+static int poll_once(struct ibv_cq_ex *cq, uint64_t wc_flags, int max, struct ibv_wc *wc, struct core_wc_time *times)
+{
+	struct ibv_poll_cq_attr attr = {0};
+	int count = 0, result = ibv_start_poll(cq, &attr);
+
+	if (result == ENOENT)
+		return 0;
+	if (result)
+		return result > 0 ? -result : -EIO; /* and no ibv_end_poll(3) */
+	do {
+		read_completion(cq, wc_flags, &wc[count]);
+		if (times)
+			read_time(cq, wc_flags, &times[count]);
+		count++;
+	} while (count < max && !ibv_next_poll(cq)); /* a failure is the next poll's */
+	ibv_end_poll(cq);
+	return count;
+}
+
+int core_poll_cq_ex(struct ibv_cq *cq, uint64_t wc_flags, bool next_poll, int max, struct ibv_wc *wc,
 		    struct core_wc_time *times, uint32_t attempts)
 {
 	struct ibv_cq_ex *extended = (struct ibv_cq_ex *)cq; /* the reverse of ibv_cq_ex_to_cq */
-	struct ibv_poll_cq_attr attr = {0};
-	int count = 0, result;
+	int count, more;
 
 	if (max <= 0)
 		return max ? -EINVAL : 0;
-	while ((result = ibv_start_poll(extended, &attr)) == ENOENT) {
+	while (!(count = poll_once(extended, wc_flags, next_poll ? max : 1, wc, times))) {
 		if (attempts <= 1)
 			return 0;
 		attempts--;
 		core_pause();
 	}
-	if (result)
-		return result > 0 ? -result : -EIO; /* and no ibv_end_poll(3) */
-	do {
-		read_completion(extended, wc_flags, &wc[count]);
-		if (times)
-			read_time(extended, wc_flags, &times[count]);
-		count++;
-	} while (count < max && !ibv_next_poll(extended)); /* a failure is the next poll's */
-	ibv_end_poll(extended);
+	if (count < 0 || next_poll)
+		return count;
+	for (; count < max; count += more) {
+		more = poll_once(extended, wc_flags, 1, wc + count, times ? times + count : NULL);
+		if (more <= 0) /* a failure is the next poll's */
+			break;
+	}
 	return count;
 }

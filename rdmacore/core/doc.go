@@ -7,9 +7,8 @@
 // From the top; each calls only those further down.
 //
 //   - memory, sync: protection domains, regions and windows; the calls that wait in librdmacm
-//   - build: posting by builders
-//   - addrinfo, ah, channel, cm, cq, cq_extended, device, multicast, option, post, qp, srq: a subject of the man pages
-//     each
+//   - build, cq_extended: posting by builders, polling field by field
+//   - addrinfo, ah, channel, cm, cq, device, multicast, option, post, qp, srq: a subject of the man pages each
 //   - capture: files of packets
 //   - open: providers, their clocks and faults
 //   - call, core: what every file here does, and all functions declared

@@ -234,7 +234,7 @@ func (t *Testbed) Leftovers() []string {
 	return found
 }
 
-// mostNamed bounds how many guests are named of those that a case was cut off with.
+// mostNamed bounds how many are named of the guests that a case was cut off with, and of a queue's completions.
 const mostNamed = 10
 
 // RunningGuests names the guests that no step has waited for, and that still run: of many, the first.
@@ -251,7 +251,8 @@ func (t *Testbed) RunningGuests() []string {
 	return found
 }
 
-// leftovers takes what is on the endpoint's completion queues.
+// leftovers takes what is on the endpoint's completion queues, at most as many as fit into each: a queue may be filled
+// while this empties it.  Of many the first are named.
 func (e *Endpoint) leftovers() (found []string) {
 	if e.IgnoreLeftovers {
 		return nil
@@ -259,15 +260,19 @@ func (e *Endpoint) leftovers() (found []string) {
 	var batch [16]rdmacore.WC
 	for _, direction := range []string{"send", "recv"} {
 		cq, err := e.CQ(direction)
-		for n := 1; err == nil && n > 0; {
+		taken := 0
+		for n := 1; err == nil && n > 0 && taken < cq.Entries(); taken += n {
 			n, err = cq.Poll(batch[:])
-			for _, wc := range batch[:n] {
+			for _, wc := range batch[:min(n, max(mostNamed-taken, 0))] {
 				text := fmt.Sprintf("%s %s: a completion on the %s queue: wr_id %d %s", e.Role.Name, e.Name, direction, wc.WRID, wc.Status)
 				if wc.Status == rdmacore.WCSuccess {
 					text += " " + wc.Opcode.String()
 				}
 				found = append(found, text)
 			}
+		}
+		if more := taken - mostNamed; more > 0 {
+			found = append(found, fmt.Sprintf("%s %s: and %d completions more on the %s queue", e.Role.Name, e.Name, more, direction))
 		}
 	}
 	return found

@@ -66,7 +66,7 @@ func withoutVerb() map[string]string {
 	)
 	reasons := make(map[string]string)
 	for reason, names := range map[string]string{
-		goOnly: "AddrInfo.EP DeviceAttr.Can AsyncEvent.OfObject CQ.Destroyed ID.Destroyed MeasureSpec.Check Device.Provider Device.Name Event.Err Event.Held Event.OfGroup EventChannel.Provider ID.Await ID.Channel ID.Pending ID.Event ID.QP ID.RecvCQ ID.SRQ ID.SendCQ " +
+		goOnly: "AddrInfo.EP DeviceAttr.Can AsyncEvent.OfObject CQ.Destroyed CQ.Entries ID.Destroyed MeasureSpec.Check Device.Provider Device.Name Event.Err Event.Held Event.OfGroup EventChannel.Provider ID.Await ID.Channel ID.Pending ID.Event ID.QP ID.RecvCQ ID.SRQ ID.SendCQ " +
 			"Live.Total MR.Length PD.Device QP.InitAttr Provider.Name func.Providers func.RejectReason func.StatusString",
 		runner: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.Now Clock.OnWall Clock.Outside Clock.Virtual Clock.WithTimeout EventChannel.Pending EventChannel.Poll Device.PendingAsyncEvents " +
 			"Provider.CanFault Provider.Clock Provider.Close Provider.Live Provider.Link Provider.SendsPackets func.Links func.WithLink func.WithFabric func.CheckFabric func.Open func.WithSeed func.WithVirtualClock func.NewMemory func.NewMemoryOn func.HugePages " +

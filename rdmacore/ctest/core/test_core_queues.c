@@ -15,6 +15,7 @@
 struct side {
 	struct bare bare;
 	uint64_t wc_flags;
+	bool next_poll;
 };
 
 #define PLAIN UINT64_MAX
@@ -30,7 +31,8 @@ static void open_side(struct side *side, struct bench *bench, uint64_t wc_flags)
 	if (wc_flags == PLAIN)
 		CHECK(!core_create_cq(bench->provider, bench->context, 64, NULL, &side->bare.cq));
 	else
-		CHECK(!core_create_cq_ex(bench->provider, bench->context, 64, NULL, wc_flags, &side->bare.cq));
+		CHECK(!core_create_cq_ex(bench->provider, bench->context, 64, NULL, wc_flags, &side->bare.cq,
+					 &side->next_poll));
 	attr.send_cq = attr.recv_cq = side->bare.cq;
 	side->bare.qp = bench->provider->ibv_create_qp(bench->pd, &attr);
 	CHECK(side->bare.qp);
@@ -50,7 +52,7 @@ static int look(struct side *side, int max, struct ibv_wc *wc, struct core_wc_ti
 {
 	if (side->wc_flags == PLAIN)
 		return core_poll_cq(side->bare.cq, max, wc, ATTEMPTS);
-	return core_poll_cq_ex(side->bare.cq, side->wc_flags, max, wc, times, ATTEMPTS);
+	return core_poll_cq_ex(side->bare.cq, side->wc_flags, side->next_poll, max, wc, times, ATTEMPTS);
 }
 
 /* Until there are that many. */
@@ -153,8 +155,8 @@ static void test_stamps(struct bench *bench)
 
 	CHECK(!core_query_device_ex(bench->provider, bench->context, &attr));
 	if (!attr.completion_timestamp_mask) {
-		CHECK(core_create_cq_ex(bench->provider, bench->context, 64, NULL, EVERY, &client.bare.cq) ==
-		      -EOPNOTSUPP);
+		CHECK(core_create_cq_ex(bench->provider, bench->context, 64, NULL, EVERY, &client.bare.cq,
+					&client.next_poll) == -EOPNOTSUPP);
 		CHECK(core_query_rt_values(bench->context, &before) == -EOPNOTSUPP);
 		return;
 	}
@@ -204,8 +206,42 @@ static void test_few_fields(struct bench *bench)
 	take(&server, 3, wc, NULL);
 	CHECK(wc[2].wr_id == 2 && wc[2].opcode == IBV_WC_RECV && !wc[2].byte_len && !wc[2].imm_data);
 	CHECK(wc[2].qp_num == server.bare.qp->qp_num);
-	CHECK(core_poll_cq_ex(client.bare.cq, 0, 0, wc, NULL, 1) == 0);
-	CHECK(core_poll_cq_ex(client.bare.cq, 0, -1, wc, NULL, 1) == -EINVAL);
+	CHECK(core_poll_cq_ex(client.bare.cq, 0, true, 0, wc, NULL, 1) == 0);
+	CHECK(core_poll_cq_ex(client.bare.cq, 0, true, -1, wc, NULL, 1) == -EINVAL);
+	close_side(&client);
+	close_side(&server);
+}
+
+/* A look with more room than there are completions takes each once, around the end of the ring. */
+static void test_more_room(struct bench *bench)
+{
+	struct ibv_sge sge = bench_sge(bench, 0, 8);
+	struct side client, server;
+
+	open_side(&client, bench, IBV_WC_STANDARD_FLAGS);
+	open_side(&server, bench, IBV_WC_STANDARD_FLAGS);
+	bare_connect(&client.bare, &server.bare);
+	for (uint64_t id = 0; id < 300;) {
+		time_t deadline = time(NULL) + PATIENCE;
+		uint64_t posted = id + 1 + id % 3, from = id;
+
+		while (from < posted) {
+			struct ibv_send_wr wr = bench_wr(IBV_WR_RDMA_WRITE, from++, &sge);
+
+			wr.wr.rdma.remote_addr = (uintptr_t)bench->memory + 4096;
+			wr.wr.rdma.rkey = bench->mr->rkey;
+			CHECK(!bare_post(&client.bare, &wr));
+		}
+		while (id < posted) {
+			struct ibv_wc wc[8];
+			int count = look(&client, 8, wc, NULL);
+
+			CHECK(count >= 0 && (uint64_t)count <= posted - id && time(NULL) < deadline);
+			for (int i = 0; i < count; i++)
+				CHECK(wc[i].wr_id == id++ && wc[i].status == IBV_WC_SUCCESS);
+		}
+		expect_empty(&client);
+	}
 	close_side(&client);
 	close_side(&server);
 }
@@ -219,6 +255,7 @@ int main(void)
 	test_both_ways(&bench);
 	test_stamps(&bench);
 	test_few_fields(&bench);
+	test_more_room(&bench);
 	bench_close(&bench);
 	close_provider(provider);
 	return 0;
