@@ -63,6 +63,7 @@ func TestParty(t *testing.T) {
 	want := map[string]record.Status{
 		"results": record.Passed, "loops and branches": record.Passed, "a failure is everybody's": record.Failed, "known to fail": record.XFailed,
 		"a step known to fail": record.Passed, "skipped by one": record.Skipped, "after a leftover of one": record.Failed,
+		"loops of one role": record.Passed, "a failure in a loop": record.Failed, "a loop without end": record.Failed,
 	}
 	const path = "testdata/run/party.yaml"
 	alone := newRoleRecords()
@@ -89,11 +90,21 @@ func TestParty(t *testing.T) {
 					t.Errorf("%d: %+v", i, each.results)
 				}
 				failed := each.results["a failure is everybody's"]
-				if len(failed.Failures) != 1 || failed.Failures[0].Action != "check" || failed.Failures[0].Role != "server" || failed.Failures[0].Line != 52 {
+				if len(failed.Failures) != 1 || failed.Failures[0].Action != "check" || failed.Failures[0].Role != "server" || failed.Failures[0].Line != 59 {
 					t.Errorf("%d: %+v", i, failed.Failures)
 				}
 				if reason := each.results["skipped by one"].Reason; !strings.Contains(reason, "it requires server.provider.verbs") {
 					t.Errorf("%d: %s", i, reason)
+				}
+				loops, same := each.results["loops of one role"], alone.results["loops of one role"]
+				finally := 2 // steps, which only one has had
+				if loops.Steps != same.Steps && loops.Steps != same.Steps-finally || len(loops.Loops) != 1 || loops.Loops[0].Name != "outer" || loops.Loops[0].Rounds != 3 {
+					t.Errorf("%d: %d steps, loops %+v; alone %d steps", i, loops.Steps, loops.Loops, same.Steps)
+				}
+				failures, sames := each.results["a failure in a loop"].Failures, alone.results["a failure in a loop"].Failures
+				if len(failures) != 1 || len(sames) != 1 || failures[0].Line != sames[0].Line || failures[0].Action != sames[0].Action || failures[0].Role != sames[0].Role ||
+					!slices.Equal(failures[0].Path, sames[0].Path) || !slices.Equal(failures[0].Used, sames[0].Used) || failures[0].What != sames[0].What {
+					t.Errorf("%d: %+v, alone %+v", i, failures, sames)
 				}
 				left := each.results["after a leftover of one"].Failures
 				if len(left) != 1 || left[0].Kind != "leftover" {

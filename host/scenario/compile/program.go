@@ -175,6 +175,8 @@ type Repeat struct {
 	Count   *Value
 	Counter string // name of the counter, "" for none
 	Steps   []*Step
+	// Role is the one whose steps all of them are, whatever they compute; "" where processes of other roles take part.
+	Role string
 }
 
 // Use is a fragment, expanded: its parameters are names of these steps alone.

@@ -105,7 +105,34 @@ func (x *expander) repeat(step *ast.Step, at place, inner *scope) Action {
 		r.Counter = step.As.Value
 	}
 	r.Steps = x.stepList(step.Do, inner)
+	r.Role, _ = roleOfAll("", r.Steps)
 	return r
+}
+
+// roleOfAll finds the one role of all steps, those in them included; all is false where there is none, or another than this
+// one.  Results in a list (as: x[$(i)]) are too many to be told at once.
+func roleOfAll(role string, steps []*Step) (_ string, all bool) {
+	for _, step := range steps {
+		switch action := step.Action.(type) {
+		case *Call:
+			if action.Role == nil || action.Verb.Divides || action.Verb.Measures || action.As.text != nil {
+				return "", false
+			}
+			known, constant := action.Role.Constant()
+			if name, is := known.(string); !constant || !is || role != "" && role != name {
+				return "", false
+			} else {
+				role = name
+			}
+		case *Parallel:
+			return "", false
+		default:
+			if role, all = roleOfAll(role, step.Inner()); !all {
+				return "", false
+			}
+		}
+	}
+	return role, true
 }
 
 // stepRole compiles `role` and checks that it is of the right kind; name is "" when only the run will

@@ -10,18 +10,29 @@ import (
 	"rdmarun/host/scenario/compile"
 )
 
-// repeat runs the rounds of a loop.
+// repeat runs the rounds of a loop, here or where its role is.
 func (r *caseRun) repeat(ctx context.Context, step *compile.Step, repeat *compile.Repeat) error {
 	count, err := repeat.Count.Get(r.env)
 	if err != nil {
 		return r.failed(step, "", "repeat", err)
 	}
-	defer r.shadow(repeat.Counter)()
-	timed, what := false, "round"
+	what := "round"
 	if step.Label != "" {
-		timed, what = r.loops.enter(step.Label, r.tags), step.Label+" round"
+		what = step.Label + " round"
 	}
-	err = r.rounds(what, count.(int), func(i int) error {
+	advance := r.advances.begin(what, count.(int))
+	defer r.advances.end(advance)
+	if r.others != nil && repeat.Role != "" && !r.turns.whole {
+		return r.wholeLoop(ctx, step, repeat, advance)
+	}
+	return r.loop(ctx, step, repeat, advance)
+}
+
+// loop runs the rounds of a loop here.
+func (r *caseRun) loop(ctx context.Context, step *compile.Step, repeat *compile.Repeat, advance *advance) error {
+	defer r.shadow(repeat.Counter)()
+	timed := step.Label != "" && r.loops.enter(step.Label, r.tags)
+	err := advance.rounds(func(i int) error {
 		if repeat.Counter != "" {
 			r.env[repeat.Counter] = i
 		}
@@ -47,19 +58,6 @@ func (r *caseRun) repeat(ctx context.Context, step *compile.Step, repeat *compil
 		r.loops.leave(err == nil, r.testbed.Clock().Virtual())
 	}
 	return err
-}
-
-// rounds does something several times, and shows how far it is.
-func (r *caseRun) rounds(what string, count int, round func(i int) error) error {
-	advance := r.advances.begin(what, count)
-	defer r.advances.end(advance)
-	for i := range count {
-		advance.at.Store(int64(i + 1))
-		if err := round(i); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // shadow remembers what a name means around a block, and returns what restores it.

@@ -30,6 +30,8 @@ type failureTold struct {
 	record.Failure
 	// Late tells that the step took longer than its own limit.
 	Late bool `json:"late,omitempty"`
+	// Step is its number in a loop that ran as a whole, from 1.
+	Step int `json:"step,omitempty"`
 }
 
 func toldOf(f record.Failure) failureTold {

@@ -18,7 +18,8 @@ import (
 
 // stepError is a step that failed, as the innermost step saw it.
 type stepError struct {
-	span   diag.Span
+	step   *compile.Step
+	span   diag.Span // of the step, or of something in it
 	role   string
 	action string
 	path   []string
@@ -52,7 +53,7 @@ func (r *caseRun) failed(step *compile.Step, role, action string, err error) *st
 	if errors.As(err, &inner) {
 		return inner
 	}
-	return &stepError{span: step.Span, role: role, action: action, path: slices.Clone(r.path), used: r.used(), advance: r.advances.String(), err: err}
+	return &stepError{step: step, span: step.Span, role: role, action: action, path: slices.Clone(r.path), used: r.used(), advance: r.advances.String(), err: err}
 }
 
 // fail notes the failure of a step in the result.

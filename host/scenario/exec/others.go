@@ -15,7 +15,6 @@ import (
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/meeting"
-	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
 	"rdmarun/rdmacore"
 )
@@ -81,25 +80,6 @@ type roleFacts struct {
 	// GUID is that of its device, Host the name of its host.
 	GUID uint64 `json:"guid"`
 	Host string `json:"host"`
-}
-
-// outcome is what a process tells of a step.
-type outcome struct {
-	Bound []boundResult `json:"bound,omitempty"`
-	// Ignored are the connections of whose peers no leftovers are looked for.
-	Ignored []testbed.Ends `json:"ignored,omitempty"`
-	Failure *failureTold   `json:"failure,omitempty"`
-}
-
-// boundResult is a result that got a name; of a buffer, its new keys.
-type boundResult struct {
-	Role   string          `json:"role"`
-	Name   string          `json:"name"`
-	Index  int             `json:"index"`
-	Buffer bool            `json:"buffer,omitempty"`
-	Value  json.RawMessage `json:"value"`
-	// value is what Value is made of.
-	value any
 }
 
 // meetTime bounds the wait for the others at the beginning of a case and at its end, beyond what the case may take.
@@ -350,6 +330,9 @@ const maxElsewhere = 1000
 // turn runs a step if its role is here, and waits for its result if not.  One without a role runs everywhere.
 func (r *caseRun) turn(ctx context.Context, step *compile.Step, call *compile.Call) error {
 	o := r.others
+	if r.turns.whole {
+		return r.decorated(ctx, step)
+	}
 	if ofAll(call) {
 		return r.together(ctx, step, call)
 	}
@@ -373,16 +356,20 @@ func (r *caseRun) turn(ctx context.Context, step *compile.Step, call *compile.Ca
 	}
 	r.turns.next()
 	if process != "" {
-		return r.elsewhere(ctx, step, call, role, process, r.half(call, process))
+		_, err = r.elsewhere(ctx, &remoteStep{
+			step: step, role: role, action: call.Verb.Name, process: process, leaves: call.Verb.Divides,
+			hears: r.measuredKey, heard: func(raw json.RawMessage) error { return r.takeMeasured(step, raw) }, half: r.half(call, process),
+		})
+		return err
 	}
-	r.turns.bound, r.turns.ignored, r.turns.told, r.turns.untold = nil, nil, 0, nil
+	r.turns.begin()
 	err = r.decorated(ctx, step)
 	if call.Verb.Divides {
 		o.meeting.Forget(r.stepKey() + "/")
 	}
 	if ctx.Err() == nil {
 		if telling := cmp.Or(r.turns.untold, r.tell(err)); telling != nil && err == nil {
-			return r.failed(step, role, call.Verb.Name, &testbed.EnvironmentError{What: "tell the other processes", Err: telling})
+			return r.untold(step, role, call.Verb.Name, telling)
 		}
 	}
 	return err
@@ -424,141 +411,3 @@ func (r *caseRun) playedBy(call *compile.Call) (string, error) {
 	}
 	return "", nil
 }
-
-// tell tells the others what a step has brought.
-func (r *caseRun) tell(err error) error {
-	if err == nil && len(r.turns.bound)+len(r.turns.ignored)+r.turns.told == 0 {
-		return r.others.quiet.passed(r.turns.prefix, r.turns.count)
-	}
-	if err := r.others.quiet.flush(); err != nil {
-		return err
-	}
-	told := outcome{Bound: r.turns.bound, Ignored: r.turns.ignored}
-	for i := range told.Bound {
-		each := &told.Bound[i]
-		raw, err := meeting.Encode(each.value)
-		if err != nil {
-			return fmt.Errorf("%s: %w", each.Name, err)
-		}
-		each.Value = raw
-	}
-	if err != nil {
-		told.Failure = r.failureTold(err)
-	}
-	return r.others.meeting.Tell(r.stepKey(), told)
-}
-
-// elsewhere waits for the result of a step that runs in another process, and runs half of it, where there is one here.
-func (r *caseRun) elsewhere(ctx context.Context, step *compile.Step, call *compile.Call, role, process string, half func(context.Context)) error {
-	r.enter(role, r.others.numbers[role])
-	var told outcome
-	err := r.others.quiet.flush() // those who would tell what this one waits for may wait for it
-	switch {
-	case err != nil:
-	case half == nil && r.wasQuiet(process):
-	case half == nil:
-		r.testbed.Unlocked(func() {
-			r.testbed.Clock().Outside(func() { told, err = r.outcome(ctx, step, process) })
-		})
-	default:
-		_ = r.stepKey() // for both
-		inside, end := context.WithCancelCause(ctx)
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			told, err = r.outcome(ctx, step, process)
-			end(errSibling)
-		}()
-		half(inside)
-		r.testbed.Unlocked(func() { r.testbed.Clock().Outside(func() { <-done }) })
-	}
-	r.steps++
-	r.ended.Add(1)
-	if call.Verb.Divides {
-		r.others.meeting.Forget(r.stepKey() + "/") // what halves of other processes told each other
-	}
-	var ended *testbed.Failure
-	switch {
-	case err != nil && ctx.Err() != nil:
-		err = context.Cause(ctx)
-	case errors.As(err, &ended):
-	case err != nil:
-		err = &testbed.EnvironmentError{What: "wait for a step of role " + role, Err: err}
-	default:
-		err = r.take(told)
-	}
-	if err != nil {
-		return r.failed(step, role, call.Verb.Name, err)
-	}
-	return nil
-}
-
-// outcome waits for what a step elsewhere brings, and takes what is measured meanwhile.
-func (r *caseRun) outcome(ctx context.Context, of *compile.Step, process string) (told outcome, err error) {
-	o := r.others
-	needed := []string{process}
-	if r.config.Observes {
-		needed = o.names // one that is lost is missed by those who wait for nobody, too
-	}
-	step, quiet := r.stepKey(), r.quietKey(process)
-	for measured := 0; ; {
-		// What a step has brought was told before it is known of one after it that it has brought nothing.
-		if raw, came := o.meeting.Take(step); came {
-			return told, json.Unmarshal(raw, &told)
-		}
-		if o.quiet.known(quiet, r.turns.count) {
-			return told, nil
-		}
-		figures := r.measuredKey(measured)
-		key, raw, err := o.hearWith(ctx, needed, figures, step, quiet)
-		switch {
-		case err != nil:
-			return told, err
-		case key == figures:
-			measured++
-			err = r.takeMeasured(of, raw)
-		case key == quiet:
-			err = o.quiet.note(key, raw)
-		default:
-			return told, json.Unmarshal(raw, &told)
-		}
-		if err != nil {
-			return told, err
-		}
-	}
-}
-
-// take makes known here what a step elsewhere has brought; its failure is this process's, too.
-func (r *caseRun) take(told outcome) error {
-	for _, each := range told.Bound {
-		value, err := meeting.Decode(each.Value)
-		if err != nil {
-			return err
-		}
-		record, is := value.(map[string]any)
-		switch object := r.roleObjects[each.Role]; {
-		case each.Buffer && object != nil:
-			object[each.Name] = value
-		case !is || each.Index < -1 || each.Index > maxListed:
-			return fmt.Errorf("the result %q of role %s cannot be read", each.Name, each.Role)
-		default:
-			r.bind(each.Role, each.Name, each.Index, record, instant{})
-		}
-	}
-	for _, ends := range told.Ignored {
-		r.testbed.IgnorePeer(ends)
-	}
-	switch f := told.Failure; {
-	case f == nil:
-		return nil
-	case f.Late:
-		return &overtime{f.What, true}
-	case f.Kind == "error":
-		return &testbed.EnvironmentError{What: "in its process", Err: errors.New(f.What)}
-	default:
-		return &testbed.Failure{What: f.What, Expected: f.Expected, Got: f.Got, Hint: f.Hint}
-	}
-}
-
-// maxListed bounds the number in eps[$(i)] that another process gives.
-const maxListed = 1 << 20

@@ -131,7 +131,7 @@ func (r *caseRun) bind(role, name string, index int, result map[string]any, took
 		result[compile.TookOfResult] = took.clock
 	}
 	if r.others != nil {
-		r.turns.bound = append(r.turns.bound, boundResult{Role: role, Name: name, Index: index, value: result})
+		r.turns.note(boundResult{Role: role, Name: name, Index: index, value: result})
 	}
 	var value, given any = result, result
 	if index >= 0 {
@@ -161,9 +161,7 @@ func (r *caseRun) refresh(buffer *testbed.Buffer) {
 	if object := r.roleObjects[buffer.Owner()]; object != nil {
 		object[buffer.Name] = buffer.View().Record()
 		if r.others != nil {
-			r.turns.bound = append(r.turns.bound, boundResult{
-				Role: buffer.Owner(), Name: buffer.Name, Index: -1, Buffer: true, value: object[buffer.Name],
-			})
+			r.turns.note(boundResult{Role: buffer.Owner(), Name: buffer.Name, Index: -1, Buffer: true, value: object[buffer.Name]})
 		}
 	}
 }

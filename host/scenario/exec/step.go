@@ -74,7 +74,9 @@ func (r *caseRun) action(ctx context.Context, step *compile.Step) error {
 		return r.call(ctx, step, action)
 	case *compile.Block:
 		if action.Rounds {
-			return r.rounds("round", len(action.Steps), func(i int) error { return r.step(ctx, action.Steps[i]) })
+			advance := r.advances.begin("round", len(action.Steps))
+			defer r.advances.end(advance)
+			return advance.rounds(func(i int) error { return r.step(ctx, action.Steps[i]) })
 		}
 		return r.list(ctx, action.Steps)
 	case *compile.Use:
@@ -288,7 +290,7 @@ func (r *caseRun) call(ctx context.Context, step *compile.Step, action *compile.
 	if !action.None { // where nothing is to come, a longer wait would claim more
 		r.stretchWithin(call)
 	}
-	if r.others != nil {
+	if r.others != nil && action.Verb.Divides {
 		call.Counterpart, call.Meet = r.counterpart, r.meet(action)
 	}
 	if action.Verb.Measures {
@@ -424,7 +426,7 @@ func (r *caseRun) ignoreLeftovers(call *verb.Call) {
 		if endpoint == nil {
 			continue
 		}
-		if ends := endpoint.Ignore(); r.others != nil && ends.Peer.IsValid() {
+		if ends := endpoint.Ignore(); r.others != nil && ends.Peer.IsValid() && !slices.Contains(r.turns.ignored, ends) {
 			r.turns.ignored = append(r.turns.ignored, ends)
 		}
 	}

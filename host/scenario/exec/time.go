@@ -170,6 +170,17 @@ func (a *advances) begin(what string, of int) *advance {
 	return step
 }
 
+// rounds does something as often as is said, and notes how far it is.
+func (a *advance) rounds(round func(i int) error) error {
+	for i := range a.of {
+		a.at.Store(int64(i + 1))
+		if err := round(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // part says what a step does now, of its parts the one with this number.
 func (a *advances) part(step *advance, what string, at, of int) {
 	a.mu.Lock()

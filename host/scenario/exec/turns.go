@@ -2,6 +2,7 @@ package exec
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"rdmarun/host/scenario/testbed"
@@ -22,12 +23,25 @@ type turns struct {
 	// bound are the results of the running step, ignored whose peers' leftovers it wants to be ignored.
 	bound   []boundResult
 	ignored []testbed.Ends
+	// whole is set in a loop that is one step of all.
+	whole bool
 }
+
+// begin forgets what an earlier step of this process has brought.
+func (t *turns) begin() { t.bound, t.ignored, t.told, t.untold = nil, nil, 0, nil }
 
 // next begins a step.
 func (t *turns) next() {
 	t.count++
 	t.key = ""
+}
+
+// note keeps a result of the running step for the others; of a loop that is one step, the last under each name.
+func (t *turns) note(result boundResult) {
+	if t.whole {
+		t.bound = slices.DeleteFunc(t.bound, func(b boundResult) bool { return b.Role == result.Role && b.Name == result.Name })
+	}
+	t.bound = append(t.bound, result)
 }
 
 // appendKey appends the key of the running step.

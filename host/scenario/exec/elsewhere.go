@@ -1,0 +1,199 @@
+package exec
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"rdmarun/host/record"
+	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/meeting"
+	"rdmarun/host/scenario/testbed"
+)
+
+// outcome is what a process tells of a step.
+type outcome struct {
+	Bound []boundResult `json:"bound,omitempty"`
+	// Ignored are the connections of whose peers no leftovers are looked for.
+	Ignored []testbed.Ends `json:"ignored,omitempty"`
+	Failure *failureTold   `json:"failure,omitempty"`
+	// Steps is how many a loop that ran as a whole has had, Loops is how long its rounds took.
+	Steps int           `json:"steps,omitempty"`
+	Loops []record.Loop `json:"loops,omitempty"`
+}
+
+// boundResult is a result that got a name; of a buffer, its new keys.
+type boundResult struct {
+	Role   string          `json:"role"`
+	Name   string          `json:"name"`
+	Index  int             `json:"index"`
+	Buffer bool            `json:"buffer,omitempty"`
+	Value  json.RawMessage `json:"value"`
+	// value is what Value is made of.
+	value any
+}
+
+// tell tells the others what a step has brought.
+func (r *caseRun) tell(err error) error {
+	if err == nil && len(r.turns.bound)+len(r.turns.ignored)+r.turns.told == 0 {
+		return r.others.quiet.passed(r.turns.prefix, r.turns.count)
+	}
+	if err := r.others.quiet.flush(); err != nil {
+		return err
+	}
+	told, telling := r.brought(err)
+	if telling != nil {
+		return telling
+	}
+	return r.others.meeting.Tell(r.stepKey(), told)
+}
+
+// brought is what the running step has brought.
+func (r *caseRun) brought(err error) (told outcome, untold error) {
+	told = outcome{Bound: r.turns.bound, Ignored: r.turns.ignored}
+	for i := range told.Bound {
+		each := &told.Bound[i]
+		raw, err := meeting.Encode(each.value)
+		if err != nil {
+			return told, fmt.Errorf("%s: %w", each.Name, err)
+		}
+		each.Value = raw
+	}
+	if err != nil {
+		told.Failure = r.failureTold(err)
+	}
+	return told, nil
+}
+
+// remoteStep is a step that runs in another process.
+type remoteStep struct {
+	step                  *compile.Step
+	role, action, process string
+	// loop is set for one that runs as a whole, leaves where there may be messages that nobody took.
+	loop, leaves bool
+	// hears is the key of its n-th message before the outcome, heard takes that.
+	hears func(n int) string
+	heard func(raw json.RawMessage) error
+	// half runs the part of it that is here; nil for none.
+	half func(context.Context)
+}
+
+// elsewhere waits for the result of a step that runs in another process, and runs half of it, where there is one here.
+func (r *caseRun) elsewhere(ctx context.Context, remote *remoteStep) (told outcome, err error) {
+	r.enter(remote.role, r.others.numbers[remote.role])
+	err = r.others.quiet.flush() // those who would tell what this one waits for may wait for it
+	switch {
+	case err != nil:
+	case remote.half == nil && r.wasQuiet(remote.process):
+	case remote.half == nil:
+		r.testbed.Unlocked(func() {
+			r.testbed.Clock().Outside(func() { told, err = r.outcome(ctx, remote) })
+		})
+	default:
+		_ = r.stepKey() // for both
+		inside, end := context.WithCancelCause(ctx)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			told, err = r.outcome(ctx, remote)
+			end(errSibling)
+		}()
+		remote.half(inside)
+		r.testbed.Unlocked(func() { r.testbed.Clock().Outside(func() { <-done }) })
+	}
+	if remote.loop {
+		r.steps += told.Steps
+	} else {
+		r.steps++
+	}
+	r.ended.Add(1)
+	if remote.leaves {
+		r.others.meeting.Forget(r.stepKey() + "/")
+	}
+	var ended *testbed.Failure
+	switch {
+	case err != nil && ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case errors.As(err, &ended):
+	case err != nil:
+		err = &testbed.EnvironmentError{What: "wait for a step of role " + remote.role, Err: err}
+	default:
+		err = r.take(told)
+	}
+	if err != nil {
+		return told, r.failed(remote.step, remote.role, remote.action, err)
+	}
+	return told, nil
+}
+
+// outcome waits for what a step elsewhere brings, and takes what it tells meanwhile.
+func (r *caseRun) outcome(ctx context.Context, remote *remoteStep) (told outcome, err error) {
+	o := r.others
+	needed := []string{remote.process}
+	if r.config.Observes {
+		needed = o.names // one that is lost is missed by those who wait for nobody, too
+	}
+	step, quiet := r.stepKey(), r.quietKey(remote.process)
+	for heard := 0; ; {
+		// What a step has brought was told before it is known of one after it that it has brought nothing.
+		if raw, came := o.meeting.Take(step); came {
+			return told, json.Unmarshal(raw, &told)
+		}
+		if o.quiet.known(quiet, r.turns.count) {
+			return told, nil
+		}
+		before := remote.hears(heard)
+		key, raw, err := o.hearWith(ctx, needed, before, step, quiet)
+		switch {
+		case err != nil:
+			return told, err
+		case key == before:
+			heard++
+			err = remote.heard(raw)
+		case key == quiet:
+			err = o.quiet.note(key, raw)
+		default:
+			return told, json.Unmarshal(raw, &told)
+		}
+		if err != nil {
+			return told, err
+		}
+	}
+}
+
+// take makes known here what a step elsewhere has brought; its failure is this process's, too.
+func (r *caseRun) take(told outcome) error {
+	for _, each := range told.Bound {
+		value, err := meeting.Decode(each.Value)
+		if err != nil {
+			return err
+		}
+		record, is := value.(map[string]any)
+		switch object := r.roleObjects[each.Role]; {
+		case each.Buffer && object != nil:
+			object[each.Name] = value
+		case !is || each.Index < -1 || each.Index > maxListed:
+			return fmt.Errorf("the result %q of role %s cannot be read", each.Name, each.Role)
+		default:
+			r.bind(each.Role, each.Name, each.Index, record, instant{})
+		}
+	}
+	for _, ends := range told.Ignored {
+		r.testbed.IgnorePeer(ends)
+	}
+	r.loops.done = append(r.loops.done, told.Loops...)
+	switch f := told.Failure; {
+	case f == nil:
+		return nil
+	case f.Late:
+		return &overtime{f.What, true}
+	case f.Kind == "error":
+		return &testbed.EnvironmentError{What: "in its process", Err: errors.New(f.What)}
+	default:
+		return &testbed.Failure{What: f.What, Expected: f.Expected, Got: f.Got, Hint: f.Hint}
+	}
+}
+
+// maxListed bounds the number in eps[$(i)] that another process gives.
+const maxListed = 1 << 20

@@ -1,0 +1,160 @@
+package exec
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"rdmarun/host/record"
+	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/testbed"
+)
+
+// A loop all of whose steps are of one role is one step for the other processes: they wait until its process has run all of
+// it, and need not walk through rounds that are none of theirs.  What is told is what counts after it: the last result under
+// each name, the step that failed, how long the rounds took, and meanwhile now and then how far it is.
+
+// aliveTime is how often the others are told how far a loop is.
+const aliveTime = 200 * time.Millisecond
+
+// wholeLoop runs a loop of one role, or waits for it if the role is elsewhere.
+func (r *caseRun) wholeLoop(ctx context.Context, step *compile.Step, repeat *compile.Repeat, advance *advance) error {
+	o, process := r.others, r.others.where[repeat.Role]
+	switch {
+	case o.over && process != "":
+		return nil
+	case o.over:
+		return r.loop(ctx, step, repeat, advance)
+	}
+	r.turns.next()
+	if process != "" {
+		return r.loopElsewhere(ctx, step, repeat, advance)
+	}
+	r.turns.begin()
+	r.turns.whole = true
+	steps, loops := r.steps, len(r.loops.done)
+	alive := &alive{run: r, key: r.roundsKey(), advance: advance}
+	alive.start()
+	err := r.loop(ctx, step, repeat, advance)
+	telling := alive.stop()
+	r.turns.whole = false
+	if ctx.Err() != nil {
+		return err
+	}
+	if telling == nil {
+		telling = r.tellLoop(repeat, r.steps-steps, r.loops.done[loops:], err)
+	}
+	if telling != nil && err == nil {
+		return r.untold(step, repeat.Role, "repeat", telling)
+	}
+	return err
+}
+
+// tellLoop tells the others what a loop has brought, and in which of its steps it failed.
+func (r *caseRun) tellLoop(repeat *compile.Repeat, steps int, loops []record.Loop, err error) error {
+	if err := r.others.quiet.flush(); err != nil {
+		return err
+	}
+	told, untold := r.brought(err)
+	if untold != nil {
+		return untold
+	}
+	told.Steps, told.Loops = steps, loops
+	var failed *stepError
+	if errors.As(err, &failed) {
+		told.Failure.Step = 1 + slices.Index(within(repeat.Steps), failed.step)
+		told.Failure.Path, told.Failure.Used = failed.path, failed.used
+	}
+	return r.others.meeting.Tell(r.stepKey(), told)
+}
+
+// loopElsewhere waits for a loop that another process runs.
+func (r *caseRun) loopElsewhere(ctx context.Context, step *compile.Step, repeat *compile.Repeat, advance *advance) error {
+	key := r.roundsKey()
+	told, err := r.elsewhere(ctx, &remoteStep{
+		step: step, role: repeat.Role, action: "repeat", process: r.others.where[repeat.Role], loop: true, leaves: true,
+		hears: func(int) string { return key },
+		heard: func(raw json.RawMessage) error {
+			var at int64
+			err := json.Unmarshal(raw, &at)
+			advance.at.Store(at)
+			r.ended.Add(1) // not stalled
+			return err
+		},
+	})
+	var failed *stepError
+	if err == nil || told.Failure == nil || !errors.As(err, &failed) {
+		return err
+	}
+	inner := within(repeat.Steps)
+	if number := told.Failure.Step; number > 0 && number <= len(inner) {
+		failed.step, failed.span = inner[number-1], inner[number-1].Span
+	}
+	failed.action, failed.path, failed.used = told.Failure.Action, told.Failure.Path, told.Failure.Used
+	return failed
+}
+
+// roundsKey is that of how far the running step, a loop, is.
+func (r *caseRun) roundsKey() string { return r.stepKey() + "/rounds" }
+
+// within lists steps with those in them, in their order, which is the same in each process.
+func within(steps []*compile.Step) (all []*compile.Step) {
+	for _, step := range steps {
+		all = append(append(all, step), within(step.Inner())...)
+	}
+	return all
+}
+
+// untold is the error of a step whose results the others could not be told.
+func (r *caseRun) untold(step *compile.Step, role, action string, err error) error {
+	return r.failed(step, role, action, &testbed.EnvironmentError{What: "tell the other processes", Err: err})
+}
+
+// alive tells the other processes how far a loop is, as long as its steps end.
+type alive struct {
+	run     *caseRun
+	key     string
+	advance *advance
+
+	mu    sync.Mutex
+	timer *time.Timer
+	ended int64 // of the case's steps, when it was last told
+	over  bool
+	err   error
+}
+
+func (a *alive) start() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	every := aliveTime
+	if stall := a.run.stall(); stall > 0 {
+		every = min(every, stall/4)
+	}
+	a.ended = a.run.ended.Load()
+	a.timer = time.AfterFunc(every, func() { a.tell(every) })
+}
+
+func (a *alive) tell(every time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over || a.err != nil {
+		return
+	}
+	if ended := a.run.ended.Load(); ended != a.ended {
+		a.ended = ended
+		a.err = a.run.others.meeting.Tell(a.key, a.advance.at.Load())
+	}
+	a.timer.Reset(every)
+}
+
+// stop ends the telling; nothing is told after it.  The error is of what could not be told.
+func (a *alive) stop() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.over = true
+	a.timer.Stop()
+	return a.err
+}
