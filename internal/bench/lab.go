@@ -2,10 +2,15 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"rdmarun/host/record"
 )
 
 const (
@@ -16,18 +21,16 @@ const (
 	labAgents = 64
 	// labRecords are at least how many records they send.
 	labRecords = 100_000
-	// meshHosts measure each with each other, in rounds, each pair for meshTime milliseconds.
-	meshHosts, meshTime = 16, 200
 )
 
 // measureLab takes runs over agents on this machine, with the launcher that starts them here.
 func measureLab(ctx context.Context, p paths, all figures) error {
-	return inFolder(ctx, p, all, measureLabSteps, measureAgents, measureLabRecords, measureLabRun, measureJoinedRun)
+	return inFolder(ctx, p, all, measureLabSteps, measureLabMeasures, measureLabRun, measureJoinedRun)
 }
 
-// measureMeshes is of labs, too, but comes last: for a while after so many have spun, two that spin are slower.
-func measureMeshes(ctx context.Context, p paths, all figures) error {
-	return inFolder(ctx, p, all, measureMesh)
+// measureManyAgents takes runs over many agents, and the memory that they cost the controller.
+func measureManyAgents(ctx context.Context, p paths, all figures) error {
+	return inFolder(ctx, p, all, measureAgents, measureLabRecords)
 }
 
 // inFolder runs measurements that write files, in a folder that is there as long.
@@ -134,37 +137,6 @@ func measureLabRecords(ctx context.Context, p paths, folder string, all figures)
 	return err
 }
 
-// measureMesh takes all pairs of a mesh, and what the same hosts take without it.
-func measureMesh(ctx context.Context, p paths, folder string, all figures) error {
-	lab, err := labOf(folder, meshHosts)
-	if err != nil {
-		return err
-	}
-	// Nothing is measured again: the rounds are what is asked for.
-	steps := []string{"{role: \"node[0]\", log: no mesh}", fmt.Sprintf(
-		"{mesh: {role: node, tolerance: 0.0001, measure: {kind: bandwidth, op: RDMA_WRITE, sizes: [64KiB], duration: %dms, warmup: 1ns}}}", meshTime)}
-	var took [2]float64
-	for i, step := range steps {
-		scenario, err := written(folder, fmt.Sprintf("mesh%d.yaml", i), "rdmarun: v1\n", 1, func(int) string {
-			return fmt.Sprintf("roles: {node: {count: %d}}\nsteps: [%s]\n", meshHosts, step)
-		})
-		if err != nil {
-			return err
-		}
-		var walls []float64
-		for range 3 {
-			wall, _, err := spent(ctx, p.rdmarun, "run", "-q", "--lab", lab, scenario)
-			if err != nil {
-				return err
-			}
-			walls = append(walls, wall)
-		}
-		took[i] = median(walls)
-	}
-	all["mesh-16"], all["mesh-16-ideal"] = (took[1]-took[0])/1000, (meshHosts-1)*meshTime/1000.
-	return nil
-}
-
 // measureLabRun takes the scenario that ships over two hosts, from the command to the summary.
 func measureLabRun(ctx context.Context, p paths, folder string, all figures) error {
 	lab, err := labOf(folder, 2)
@@ -181,4 +153,69 @@ func measureLabRun(ctx context.Context, p paths, folder string, all figures) err
 	}
 	all["lab-run-wall"] = median(walls)
 	return nil
+}
+
+// labMeasures are measurements between two roles, with what a message takes.
+var labMeasures = []struct{ figure, step string }{
+	{"measure-write", "kind: bandwidth, op: RDMA_WRITE, sizes: [64KiB]"},
+	{"measure-send", "kind: latency, op: SEND, sizes: [64]"},
+}
+
+// measureLabMeasures takes measurements between two hosts, and between two roles of one process on the same link.
+func measureLabMeasures(ctx context.Context, p paths, folder string, all figures) error {
+	lab, err := labOf(folder, 2)
+	if err != nil {
+		return err
+	}
+	const head = "rdmarun: v1\nroles: {one: {}, other: {}}\nprovider: {soft: {link: udp}}\nsteps:\n"
+	scenario, err := written(folder, "measure.yaml", head, len(labMeasures), func(i int) string {
+		return fmt.Sprintf("  - {measure: {from: one, to: other, %s, duration: 500ms}}\n", labMeasures[i].step)
+	})
+	if err != nil {
+		return err
+	}
+	records := filepath.Join(folder, "measure.jsonl")
+	found := make(map[string][]float64)
+	for range rounds {
+		for where, more := range map[string][]string{"lab-": {"--lab", lab}, "here-": nil} {
+			if _, _, err := spent(ctx, p.rdmarun, append([]string{"run", "-q", "-o", "jsonl=" + records, scenario}, more...)...); err != nil {
+				return err
+			}
+			times, err := messageTimes(records)
+			if err == nil && len(times) != len(labMeasures) {
+				err = fmt.Errorf("%d measurements, want %d", len(times), len(labMeasures))
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", records, err)
+			}
+			for i, each := range labMeasures {
+				found[where+each.figure] = append(found[where+each.figure], times[i])
+			}
+		}
+	}
+	for figure, times := range found {
+		all[figure] = median(times)
+	}
+	return nil
+}
+
+// messageTimes is how many microseconds a message took in each measurement of a file of records.
+func messageTimes(path string) (times []float64, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	for decoder := json.NewDecoder(file); ; {
+		var each record.Record
+		switch err := decoder.Decode(&each); {
+		case errors.Is(err, io.EOF):
+			return times, nil
+		case err != nil:
+			return nil, err
+		}
+		if m := each.Measure; m != nil && m.Messages > 0 {
+			times = append(times, float64(m.Took.Nanoseconds())/float64(m.Messages)/1000)
+		}
+	}
 }

@@ -52,6 +52,7 @@ func measure(ctx context.Context, p paths, all figures, skipped map[string]strin
 	sleepers := func(ctx context.Context, p paths, all figures) error { return measureSleepers(ctx, p, all, skipped) }
 	starts := func(ctx context.Context, _ paths, all figures) error { return measureStarts(ctx, all, skipped) }
 	inPairs := func(ctx context.Context, _ paths, all figures) error { return measureCrowd(ctx, all) }
+	meshes := func(ctx context.Context, p paths, all figures) error { return measureMeshes(ctx, p, all, skipped) }
 	asGuests := func(ctx context.Context, p paths, all figures) error { return measurePrograms(ctx, p, all, skipped) }
 	for _, step := range []struct {
 		what string
@@ -62,13 +63,15 @@ func measure(ctx context.Context, p paths, all figures, skipped map[string]strin
 		{"reports", measureReports},
 		{"rdmarun run", measureCommand},
 		{"rdmarun exec", sleepers},
-		{"labs", measureLab},
+		{"many agents", measureManyAgents},
 		{"guests", measureGuests},
 		{"starts of guests", starts},
 		{"a thousand guests", inPairs},
 		{"programs as guests", asGuests},
 		{"the scenario engine", measureEngine},
-		{"a mesh of hosts", measureMeshes},
+		// Last: for a while after processes have spun, others are slower.
+		{"labs", measureLab},
+		{"a mesh of hosts", meshes},
 	} {
 		fmt.Fprintln(os.Stderr, "measuring", step.what)
 		if err := step.run(ctx, p, all); err != nil {

@@ -58,12 +58,14 @@ var rows = []row{
 	{title: "what the engine adds to a verb", figure: "engine-overhead", unit: "us", mark: 20},
 	{title: "a step on another host that waits for the one before, more than here", figure: "lab-step-more", unit: "us", mark: 150},
 	{title: "a step of many on one other host, beside here", figure: "lab-steps-alone", unit: "us", beside: "here-steps-alone", mark: 1.2},
+	{title: "measure, a 64 KiB WRITE between two agents, beside two roles here", figure: "lab-measure-write", unit: "us", beside: "here-measure-write", mark: 1.05},
+	{title: "measure, a 64 B SEND and back between two agents, beside two roles here", figure: "lab-measure-send", unit: "us", beside: "here-measure-send", mark: 1.05},
 	{title: "rdmarun run rping.yaml over two agents, wall", figure: "lab-run-wall", unit: "ms", mark: 1000},
 	{title: "the same over two agents that wait on a NATS server", figure: "joined-run-wall", unit: "ms", mark: 1000},
 	{title: "64 agents launched, connected and placed", figure: "lab-64-agents", unit: "s", mark: 5},
 	{title: "the controller's peak memory", figure: "lab-64-peak", unit: "MiB", mark: 100},
 	{title: "the same, with 100,000 records", figure: "lab-records-peak", unit: "MiB", mark: 100},
-	{title: "a mesh of 16 hosts, 0.2 s a pair, beside its 15 rounds", figure: "mesh-16", unit: "s", beside: "mesh-16-ideal", mark: 1.3},
+	{title: "a mesh of 16 network namespaces, 0.2 s a pair, beside its 15 rounds", figure: "mesh-16", unit: "s", beside: "mesh-16-ideal", mark: 1.3},
 	{title: "report of 100 MB of records, peak memory", figure: "report-peak", unit: "MiB", mark: 300},
 }
 
