@@ -59,7 +59,7 @@ const finallyGrace = 10 * time.Second
 // Case runs one case and writes its records.  ctx ends the whole run: its steps stop, `finally` still runs
 // and everything is freed.
 func Case(ctx context.Context, config Config, program *compile.Program, c *compile.Case) record.Result {
-	r := &caseRun{config: config, program: program, testCase: c, begin: time.Now(), ended: new(atomic.Int64), advances: new(advances)}
+	r := &caseRun{config: config, program: program, testCase: c, begin: time.Now(), ended: new(atomic.Int64), away: new(atomic.Int64), advances: new(advances)}
 	r.result = record.Result{Name: c.Name, Status: record.Passed}
 	if config.Meeting != nil {
 		r.others = newOthers(&config)
@@ -138,7 +138,7 @@ func (r *caseRun) execute(ctx context.Context) {
 	limit := r.config.stretched(r.testCase.Timeout)
 	steps, cancel := context.WithTimeoutCause(ctx, limit, caseTimeout(limit))
 	defer cancel()
-	steps, relax := watch(steps, r.stall(), r.ended)
+	steps, relax := watch(steps, r.stall(), r.ended, r.away)
 	defer relax()
 	begin := r.testbed.Clock().Now()
 	err := r.list(steps, r.testCase.Setup)

@@ -41,6 +41,8 @@ type caseRun struct {
 	// steps counts actions; ended does, too, for who watches from another goroutine.
 	steps int
 	ended *atomic.Int64
+	// away is how many loops this process waits for that others run, and watch themselves.
+	away *atomic.Int64
 	// advances are how far the running steps are.
 	advances *advances
 	// given are the results that this branch gave names to; lists are those under one word, of all branches.

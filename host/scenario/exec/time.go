@@ -228,8 +228,8 @@ func (r *caseRun) stall() time.Duration {
 }
 
 // watch cancels the returned context when no step has ended, as counted by steps, for limit of the wall's time; 0 is
-// without limit.
-func watch(ctx context.Context, limit time.Duration, steps *atomic.Int64) (context.Context, func()) {
+// without limit.  While away is not 0 somebody else watches.
+func watch(ctx context.Context, limit time.Duration, steps, away *atomic.Int64) (context.Context, func()) {
 	if limit <= 0 {
 		return ctx, func() {}
 	}
@@ -246,7 +246,7 @@ func watch(ctx context.Context, limit time.Duration, steps *atomic.Int64) (conte
 				return
 			case <-tick.C:
 			}
-			if now := steps.Load(); now != seen {
+			if now := steps.Load(); now != seen || away.Load() > 0 {
 				seen, since = now, time.Now()
 			} else if time.Since(since) > limit {
 				cancel(&overtime{text: "no step has ended for " + quantity.Time(limit) + " (stall_timeout)"})

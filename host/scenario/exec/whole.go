@@ -74,6 +74,8 @@ func (r *caseRun) tellLoop(repeat *compile.Repeat, steps int, loops []record.Loo
 // loopElsewhere waits for a loop that another process runs.
 func (r *caseRun) loopElsewhere(ctx context.Context, step *compile.Step, repeat *compile.Repeat, advance *advance) error {
 	key := r.roundsKey()
+	r.away.Add(1)
+	defer r.away.Add(-1)
 	told, err := r.elsewhere(ctx, &remoteStep{
 		step: step, role: repeat.Role, action: "repeat", process: r.others.where[repeat.Role], loop: true, leaves: true,
 		hears: func(int) string { return key },
@@ -81,7 +83,6 @@ func (r *caseRun) loopElsewhere(ctx context.Context, step *compile.Step, repeat 
 			var at int64
 			err := json.Unmarshal(raw, &at)
 			advance.at.Store(at)
-			r.ended.Add(1) // not stalled
 			return err
 		},
 	})
@@ -113,7 +114,7 @@ func (r *caseRun) untold(step *compile.Step, role, action string, err error) err
 	return r.failed(step, role, action, &testbed.EnvironmentError{What: "tell the other processes", Err: err})
 }
 
-// alive tells the other processes how far a loop is, as long as its steps end.
+// alive tells the other processes how far a loop is.
 type alive struct {
 	run     *caseRun
 	key     string
@@ -121,7 +122,7 @@ type alive struct {
 
 	mu    sync.Mutex
 	timer *time.Timer
-	ended int64 // of the case's steps, when it was last told
+	told  int64
 	over  bool
 	err   error
 }
@@ -129,25 +130,19 @@ type alive struct {
 func (a *alive) start() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	every := aliveTime
-	if stall := a.run.stall(); stall > 0 {
-		every = min(every, stall/4)
-	}
-	a.ended = a.run.ended.Load()
-	a.timer = time.AfterFunc(every, func() { a.tell(every) })
+	a.timer = time.AfterFunc(aliveTime, a.tell)
 }
 
-func (a *alive) tell(every time.Duration) {
+func (a *alive) tell() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.over || a.err != nil {
 		return
 	}
-	if ended := a.run.ended.Load(); ended != a.ended {
-		a.ended = ended
-		a.err = a.run.others.meeting.Tell(a.key, a.advance.at.Load())
+	if at := a.advance.at.Load(); at != a.told {
+		a.told, a.err = at, a.run.others.meeting.Tell(a.key, at)
 	}
-	a.timer.Reset(every)
+	a.timer.Reset(aliveTime)
 }
 
 // stop ends the telling; nothing is told after it.  The error is of what could not be told.
