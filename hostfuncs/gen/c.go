@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"rdmarun/hostfuncs"
 	"rdmarun/hostfuncs/model"
 )
 
@@ -47,44 +46,39 @@ const cBottom = `
 `
 
 // cHeader is the C SDK: one header with the constants, the structs, their asserts and the imports.
-func cHeader() []byte {
+func cHeader(m *model.Model) []byte {
 	var out bytes.Buffer
-	m := model.Of()
 	out.WriteString(cTop)
-	fmt.Fprintf(&out, "#define RDMARUN_ABI_VERSION %#x /* major << 16 | minor */\n", hostfuncs.Current.Number())
-	fmt.Fprintf(&out, "#define RDMARUN_ABI_HASH %#08xu\n\n", hostfuncs.Hash())
-	for _, e := range hostfuncs.Enums() {
-		cEnum(&out, e)
+	fmt.Fprintf(&out, "#define RDMARUN_ABI_VERSION %#x /* major << 16 | minor */\n", m.Number)
+	fmt.Fprintf(&out, "#define RDMARUN_ABI_HASH %su\n\n", m.Hash)
+	for _, e := range m.Enums {
+		cEnum(&out, &e)
 	}
-	for _, s := range hostfuncs.Structs() {
-		cStruct(&out, s)
+	for _, s := range m.Structs {
+		cStruct(&out, &s)
 	}
 	out.WriteString("#if defined(__cplusplus)\n#define RDMARUN_ASSERT static_assert\n#define RDMARUN_ALIGN_OF alignof\n" +
 		"#else\n#define RDMARUN_ASSERT _Static_assert\n#define RDMARUN_ALIGN_OF _Alignof\n#endif\n")
-	for _, s := range hostfuncs.Structs() {
-		cAsserts(&out, &m, s)
+	for _, s := range m.Structs {
+		cAsserts(&out, &s)
 	}
 	out.WriteString("#undef RDMARUN_ASSERT\n#undef RDMARUN_ALIGN_OF\n\n")
-	for _, f := range hostfuncs.Functions() {
-		cFunction(&out, f)
+	for _, f := range m.Functions {
+		cFunction(&out, &f)
 	}
 	out.WriteString(cBottom)
 	return out.Bytes()
 }
 
-func cEnum(out *bytes.Buffer, e hostfuncs.Enum) {
+func cEnum(out *bytes.Buffer, e *model.Enum) {
 	fmt.Fprintf(out, "/* %s */\nenum rdmarun_%s {\n", e.Doc, e.Name)
 	for _, v := range e.Values {
-		name := "RDMARUN_" + v.Name
-		if e.Prefix != "" {
-			name = "RDMARUN_" + e.Prefix + "_" + v.Name
-		}
-		fmt.Fprintf(out, "\t%s = %d,\n", name, v.Value)
+		fmt.Fprintf(out, "\tRDMARUN_%s = %d,\n", e.Constant(v), v.Value)
 	}
 	out.WriteString("};\n\n")
 }
 
-func cStruct(out *bytes.Buffer, s hostfuncs.Struct) {
+func cStruct(out *bytes.Buffer, s *model.Struct) {
 	out.WriteString(cComment("", s.Doc))
 	fmt.Fprintf(out, "struct rdmarun_%s {\n", s.Name)
 	for _, f := range s.Fields {
@@ -93,7 +87,7 @@ func cStruct(out *bytes.Buffer, s hostfuncs.Struct) {
 			doc = strings.TrimSuffix("enum rdmarun_"+f.Enum+"; "+doc, "; ")
 		}
 		out.WriteString(cComment("\t", doc))
-		fmt.Fprintf(out, "\t%s %s", cFieldType(f), f.Name)
+		fmt.Fprintf(out, "\t%s %s", cFieldType(&f), f.Name)
 		if f.Count != 0 {
 			fmt.Fprintf(out, "[%d]", f.Count)
 		}
@@ -112,7 +106,7 @@ func cComment(indent, text string) string {
 	return indent + "/*\n" + wrap(text, indent+" * ", 100) + indent + " */\n"
 }
 
-func cFieldType(f hostfuncs.Field) string {
+func cFieldType(f *model.Field) string {
 	switch {
 	case f.Handle:
 		return "rdmarun_handle"
@@ -124,27 +118,27 @@ func cFieldType(f hostfuncs.Field) string {
 	return "struct rdmarun_" + f.Type
 }
 
-func cAsserts(out *bytes.Buffer, m *model.Model, s hostfuncs.Struct) {
+func cAsserts(out *bytes.Buffer, s *model.Struct) {
 	fmt.Fprintf(out, "RDMARUN_ASSERT(sizeof(struct rdmarun_%s) == %d, \"size of %s\");\n", s.Name, s.Size, s.Name)
-	fmt.Fprintf(out, "RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_%s) == %d, \"alignment of %s\");\n", s.Name, m.Struct(s.Name).Align, s.Name)
+	fmt.Fprintf(out, "RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_%s) == %d, \"alignment of %s\");\n", s.Name, s.Align, s.Name)
 	for _, f := range s.Fields {
 		fmt.Fprintf(out, "RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_%s, %s) == %d, \"offset of %s.%s\");\n",
 			s.Name, f.Name, f.Offset, s.Name, f.Name)
 	}
 }
 
-func cFunction(out *bytes.Buffer, f hostfuncs.Function) {
+func cFunction(out *bytes.Buffer, f *model.Function) {
 	text := f.Doc
-	if f.Result != "" {
-		text += " Returns " + f.Result + "."
+	if f.Result.Doc != "" {
+		text += " Returns " + f.Result.Doc + "."
 	}
-	out.WriteString(cComment("", strings.TrimSpace(text+" "+f.Errors)))
+	out.WriteString(cComment("", strings.TrimSpace(text+" "+f.ErrorText)))
 	fmt.Fprintf(out, "RDMARUN_IMPORT(%s)\nint32_t rdmarun_%s(", f.Name, f.Name)
 	for at, p := range f.Params {
 		if at > 0 {
 			out.WriteString(", ")
 		}
-		out.WriteString(cParam(p))
+		out.WriteString(cParam(&p))
 	}
 	if len(f.Params) == 0 {
 		out.WriteString("void")
@@ -152,24 +146,24 @@ func cFunction(out *bytes.Buffer, f hostfuncs.Function) {
 	out.WriteString(");\n\n")
 }
 
-func cParam(p hostfuncs.Param) string {
+func cParam(p *model.Param) string {
 	constant := ""
-	if p.Type == hostfuncs.In {
+	if p.Direction == "in" {
 		constant = "const "
 	}
 	switch {
-	case p.Type == hostfuncs.HandleOf:
+	case p.Kind == model.Handle:
 		return "rdmarun_handle " + p.Name
-	case p.Type == hostfuncs.I64:
+	case p.Type == "i64":
 		return "int64_t " + p.Name
-	case p.Type == hostfuncs.U32:
+	case p.Type == "u32":
 		return "uint32_t " + p.Name
-	case p.Of == "bytes":
+	case p.Type == "bytes":
 		return constant + "void *" + p.Name
-	case p.Of == "text":
+	case p.Type == "text":
 		return constant + "char *" + p.Name
-	case p.Of == "u64":
+	case p.Type == "u64":
 		return constant + "uint64_t *" + p.Name
 	}
-	return constant + "struct rdmarun_" + p.Of + " *" + p.Name
+	return constant + "struct rdmarun_" + p.Type + " *" + p.Name
 }

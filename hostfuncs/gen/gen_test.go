@@ -52,21 +52,21 @@ func TestHeaderCompiles(t *testing.T) {
 
 // Every function of the ABI is in every SDK and in the reference, under its own name.
 func TestEveryFunctionIsEverywhere(t *testing.T) {
-	imports, err := goImports()
+	m := model.Of()
+	imports, err := goImports(&m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := model.Of()
 	for _, f := range hostfuncs.Functions() {
 		for where, c := range map[string]struct {
 			text    []byte
 			pattern string
 		}{
 			"the Go SDK":                 {imports, `//go:wasmimport rdma ` + f.Name + `\n`},
-			"the C header":               {cHeader(), `RDMARUN_IMPORT\(` + f.Name + `\)\nint32_t rdmarun_` + f.Name + `\(`},
+			"the C header":               {cHeader(&m), `RDMARUN_IMPORT\(` + f.Name + `\)\nint32_t rdmarun_` + f.Name + `\(`},
 			"the Rust SDK":               {rustSys(&m), `\n    pub fn ` + f.Name + `_?\(`},
 			"the SDK for AssemblyScript": {assemblySys(&m), `@external\("rdma", "` + f.Name + `"\)\nexport declare function ` + f.Name + `_?\(`},
-			"the reference":              {reference(), `\n### ` + f.Name + `\n`},
+			"the reference":              {reference(&m), `\n### ` + f.Name + `\n`},
 		} {
 			if !regexp.MustCompile(c.pattern).Match(c.text) {
 				t.Errorf("%s is not in %s", f.Name, where)

@@ -34,23 +34,23 @@ func main() {
 
 // generate makes all files without touching the disk.
 func generate() ([]file, error) {
-	goTypes, err := goTypes()
-	if err != nil {
-		return nil, err
-	}
-	goImports, err := goImports()
-	if err != nil {
-		return nil, err
-	}
 	m := model.Of()
+	goTypes, err := goTypes(&m)
+	if err != nil {
+		return nil, err
+	}
+	goImports, err := goImports(&m)
+	if err != nil {
+		return nil, err
+	}
 	return []file{
 		{"sdk/rdma/abi.gen.go", goTypes},
 		{"sdk/rdma/imports.gen.go", goImports},
-		{"sdk/c/rdma.h", cHeader()},
+		{"sdk/c/rdma.h", cHeader(&m)},
 		{"sdk/rust/sys.rs", rustSys(&m)},
 		{"guests/javascript/calls.gen.c", javascriptCalls(&m)},
 		{"sdk/assemblyscript/sys.ts", assemblySys(&m)},
-		{"docs/abi.md", reference()},
+		{"docs/abi.md", reference(&m)},
 		{"docs/abi.wit", []byte(m.WIT())},
 	}, nil
 }

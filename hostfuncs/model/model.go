@@ -39,6 +39,7 @@ type Function struct {
 	Params     []Param `json:"params"`
 	Result     Result  `json:"result"`
 	Errors     []Errno `json:"errors,omitempty"`
+	ErrorText  string  `json:"-"` // what Errors is taken from
 }
 
 // Kinds of parameter.
@@ -87,6 +88,7 @@ type Struct struct {
 	Sized  bool    `json:"sized,omitempty"`
 	Doc    string  `json:"doc"`
 	Fields []Field `json:"fields"`
+	GoName string  `json:"-"`
 }
 
 // Field is one field.
@@ -100,6 +102,7 @@ type Field struct {
 	Handle bool   `json:"handle,omitempty"`
 	Unit   string `json:"unit,omitempty"`
 	Doc    string `json:"doc,omitempty"`
+	GoName string `json:"-"`
 }
 
 // Enum is one set of constants.
@@ -109,6 +112,8 @@ type Enum struct {
 	Flags  bool    `json:"flags,omitempty"`
 	Doc    string  `json:"doc"`
 	Values []Value `json:"values"`
+	GoName string  `json:"-"`
+	GoTo   string  `json:"-"` // what stands for the prefix in Go
 }
 
 // Value is one constant, without the prefix.
@@ -180,9 +185,9 @@ func (m *Model) Enum(name string) *Enum {
 }
 
 func (m *Model) structOf(from hostfuncs.Struct) Struct {
-	s := Struct{Name: from.Name, Size: from.Size, Doc: from.Doc, Align: 1}
+	s := Struct{Name: from.Name, GoName: from.GoName, Size: from.Size, Doc: from.Doc, Align: 1}
 	for _, f := range from.Fields {
-		s.Fields = append(s.Fields, Field{Name: f.Name, Type: f.Type, Offset: f.Offset, Size: f.Size, Count: f.Count,
+		s.Fields = append(s.Fields, Field{Name: f.Name, GoName: f.GoName, Type: f.Type, Offset: f.Offset, Size: f.Size, Count: f.Count,
 			Enum: f.Enum, Handle: f.Handle, Unit: unitOf(f.Name, f.Doc), Doc: f.Doc})
 		s.Align = max(s.Align, m.alignOf(f.Type))
 	}
@@ -205,7 +210,7 @@ func (m *Model) alignOf(name string) uint32 {
 }
 
 func enumOf(from hostfuncs.Enum) Enum {
-	e := Enum{Name: from.Name, Prefix: from.Prefix, Flags: from.Flags, Doc: from.Doc}
+	e := Enum{Name: from.Name, GoName: from.GoName, GoTo: from.GoTo, Prefix: from.Prefix, Flags: from.Flags, Doc: from.Doc}
 	for _, v := range from.Values {
 		e.Values = append(e.Values, Value{v.Name, v.Value})
 	}
@@ -214,7 +219,7 @@ func enumOf(from hostfuncs.Enum) Enum {
 
 func functionOf(from hostfuncs.Function) Function {
 	f := Function{Name: from.Name, Since: versionText(from.Since), Capability: from.Capability.String(), Waits: from.Blocking,
-		Keeps: from.Keeps, Doc: from.Doc, Params: []Param{}, Result: Result{Doc: from.Result}, Errors: errorsOf(from.Errors)}
+		Keeps: from.Keeps, Doc: from.Doc, Params: []Param{}, Result: Result{Doc: from.Result}, Errors: errorsOf(from.Errors), ErrorText: from.Errors}
 	for at, p := range from.Params {
 		f.Params = append(f.Params, paramOf(p, from.Params[at+1:]))
 	}
