@@ -21,15 +21,18 @@ import (
 // Everybody is all members.
 const Everybody = "all"
 
+// from begins the subjects of what members say.
+const from = "rdmarun.from."
+
 // From is the subject of what a member says.
-func From(name, what string) string { return "rdmarun.from." + name + "." + what }
+func From(name, what string) string { return from + name + "." + what }
 
 // To is the subject of what a member is told.
 func To(name, what string) string { return "rdmarun.to." + name + "." + what }
 
 // Speaker is the member who says something under a subject of From.
 func Speaker(subject string) string {
-	name, _, _ := strings.Cut(strings.TrimPrefix(subject, "rdmarun.from."), ".")
+	name, _, _ := strings.Cut(strings.TrimPrefix(subject, from), ".")
 	return name
 }
 
@@ -150,6 +153,19 @@ func (m *Message) Respond(data []byte) error {
 	return m.respond(data)
 }
 
+// message is what NATS has brought.  Where its answer goes, who asks says: a member is answered where it alone hears, and not
+// wherever it likes, which the server would let this process say in the name of others.
+func message(came *nats.Msg) *Message {
+	respond := came.Respond
+	if strings.HasPrefix(came.Subject, from) && !strings.HasPrefix(came.Reply, inbox(Speaker(came.Subject))+".") {
+		respond = func([]byte) error { return ErrNoQuestion }
+	}
+	return &Message{came.Subject, came.Data, respond}
+}
+
+// ErrNoQuestion tells that nobody waits for an answer.
+var ErrNoQuestion = errors.New("it is no question")
+
 // waiting is how many messages wait for who listens.
 const waiting = 1 << 16
 
@@ -182,7 +198,7 @@ func (c *Conn) Listen(take func(*Message), subjects ...string) (stop func(), err
 		for running := true; running; {
 			select {
 			case each := <-came:
-				take(&Message{each.Subject, each.Data, each.Respond})
+				take(message(each))
 			case <-ended:
 				running = false
 			case <-c.closed:
@@ -192,7 +208,7 @@ func (c *Conn) Listen(take func(*Message), subjects ...string) (stop func(), err
 		for { // what has come still counts: somebody may wait for an answer
 			select {
 			case each := <-came:
-				take(&Message{each.Subject, each.Data, each.Respond})
+				take(message(each))
 			default:
 				return
 			}

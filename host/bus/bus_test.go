@@ -146,6 +146,35 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+// TestAnswers: a member says where an answer goes, and cannot have this process say it in the name of others, or to others.
+func TestAnswers(t *testing.T) {
+	server, owner := served(t)
+	all := heard(t, owner, From("b", ">"))
+	answered := make(chan error, 10)
+	stop, err := owner.Listen(func(m *Message) { answered <- m.Respond([]byte("{}")) }, From("a", "ask"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	a, _ := join(t, server, Credentials{"a", ""})
+	b, _ := join(t, server, Credentials{"b", ""})
+	spied := heard(t, b, To("b", ">"), To(Everybody, ">"))
+	for _, reply := range []string{From("b", "bye"), To("b", "order"), To(Everybody, "gone"), inbox("b") + ".x", inbox("a"), "x"} {
+		if err := a.nats.PublishRequest(From("a", "ask"), reply, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-answered; !errors.Is(err, ErrNoQuestion) {
+			t.Errorf("%s: %v", reply, err)
+		}
+	}
+	if err := b.Publish(From("b", "last"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := next(t, all); got != "rdmarun.from.b.last " || len(spied) > 0 {
+		t.Errorf("%q, and b hears %d", got, len(spied))
+	}
+}
+
 // TestStrangers: who does not know the secret, or has a name that cannot be one, does not come.
 func TestStrangers(t *testing.T) {
 	server, _ := served(t)

@@ -166,15 +166,17 @@ func TestOrders(t *testing.T) {
 		pack   []byte
 		reason string
 	}{
-		"no order":          {[]int{1}, nil, "the order cannot be read"},
-		"nothing":           {lab.Order{}, nil, "its digest differs"},
-		"too much":          {lab.Order{Length: lab.MostPack + 1}, nil, "are too many"},
-		"less than nothing": {lab.Order{Length: -1}, nil, "are too many"},
-		"another pack":      {lab.Order{Pack: digest(bad), Length: len(good)}, good, "its digest differs"},
-		"a shorter pack":    {lab.Order{Pack: digest(good), Length: len(good) + 5}, good, "make no sense"},
-		"no pack":           {lab.Order{Pack: digest([]byte("x")), Length: 1}, []byte("x"), "not a pack of rdmarun"},
-		"another file":      {lab.Order{Pack: digest(good), Length: len(good), Files: files(path), Scenarios: []string{"/etc/passwd"}}, good, "cannot be read"},
-		"a wrong scenario":  {lab.Order{Pack: digest(bad), Length: len(bad), Files: files(badPath), Scenarios: []string{badPath}}, bad, `"clint"`},
+		"no order":           {[]int{1}, nil, "the order cannot be read"},
+		"nothing":            {lab.Order{}, nil, "its digest differs"},
+		"too much":           {lab.Order{Length: lab.MostPack + 1}, nil, "are too many"},
+		"less than nothing":  {lab.Order{Length: -1}, nil, "are too many"},
+		"another pack":       {lab.Order{Pack: digest(bad), Length: len(good)}, good, "its digest differs"},
+		"a shorter pack":     {lab.Order{Pack: digest(good), Length: len(good) + 5}, good, "make no sense"},
+		"no pack":            {lab.Order{Pack: digest([]byte("x")), Length: 1}, []byte("x"), "not a pack of rdmarun"},
+		"another file":       {lab.Order{Pack: digest(good), Length: len(good), Files: files(path), Scenarios: []string{"/etc/passwd"}}, good, "cannot be read"},
+		"a file of the host": {lab.Order{Pack: digest(good), Length: len(good), Files: files(path), Scenarios: []string{"/proc/self/fd/../../../etc/passwd"}}, good, "cannot be read"},
+		"an open file":       {lab.Order{Pack: digest(good), Length: len(good), Files: files(path), Scenarios: []string{"/proc/self/fd/0"}}, good, "cannot be read"},
+		"a wrong scenario":   {lab.Order{Pack: digest(bad), Length: len(bad), Files: files(badPath), Scenarios: []string{badPath}}, bad, `"clint"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := start(t)

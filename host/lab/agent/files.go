@@ -50,15 +50,27 @@ func (f files) close() {
 // path is what opens a file of the pack; of what is not in it nothing does.
 func (f files) path(within string) string {
 	if found := f[within]; found != nil {
-		return fmt.Sprintf("/proc/self/fd/%d", found.Fd())
+		return descriptor(found)
 	}
 	return filepath.Join("/proc/self/fd/not in the pack", within)
 }
 
+// opens tells whether a path is that of a file of the pack, and of no other that this process has open.
+func (f files) opens(path string) bool {
+	for _, each := range f {
+		if path == descriptor(each) {
+			return true
+		}
+	}
+	return false
+}
+
+func descriptor(file *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", file.Fd()) }
+
 // locate finds the files of the controller's paths.
 func (f files) locate(from lab.Files) scenario.Locate {
 	return func(path string) string {
-		if strings.HasPrefix(path, "/proc/self/fd/") {
+		if f.opens(path) {
 			return path // it was located before
 		}
 		path = filepath.Clean(path)

@@ -77,6 +77,8 @@ type remoteStep struct {
 	heard func(raw json.RawMessage) error
 	// half runs the part of it that is here; nil for none.
 	half func(context.Context)
+	// binds tells whether it gives a result of a role a name, or a place among several (index -1 is for a name).
+	binds func(role, name string, index int) bool
 }
 
 // elsewhere waits for the result of a step that runs in another process, and runs half of it, where there is one here.
@@ -103,7 +105,7 @@ func (r *caseRun) elsewhere(ctx context.Context, remote *remoteStep) (told outco
 		r.testbed.Unlocked(func() { r.testbed.Clock().Outside(func() { <-done }) })
 	}
 	if remote.loop {
-		r.steps += told.Steps
+		r.steps += max(0, min(told.Steps, mostSteps))
 	} else {
 		r.steps++
 	}
@@ -119,7 +121,7 @@ func (r *caseRun) elsewhere(ctx context.Context, remote *remoteStep) (told outco
 	case err != nil:
 		err = &testbed.EnvironmentError{What: "wait for a step of role " + remote.role, Err: err}
 	default:
-		err = r.take(told)
+		err = r.take(told, remote)
 	}
 	if err != nil {
 		return told, r.failed(remote.step, remote.role, remote.action, err)
@@ -162,21 +164,25 @@ func (r *caseRun) outcome(ctx context.Context, remote *remoteStep) (told outcome
 	}
 }
 
-// take makes known here what a step elsewhere has brought; its failure is this process's, too.
-func (r *caseRun) take(told outcome) error {
+// take makes known here what a step elsewhere has brought; its failure is this process's, too.  What the step, as it is here,
+// cannot have brought is refused: names, places in lists and roles are the file's, whatever a process says.
+func (r *caseRun) take(told outcome, remote *remoteStep) error {
+	if len(told.Loops) > mostLoops {
+		return fmt.Errorf("the process of %s tells of %d loops in one step", remote.process, len(told.Loops))
+	}
 	for _, each := range told.Bound {
 		value, err := meeting.Decode(each.Value)
 		if err != nil {
 			return err
 		}
 		record, is := value.(map[string]any)
-		switch object := r.roleObjects[each.Role]; {
-		case each.Buffer && object != nil:
-			object[each.Name] = value
-		case !is || each.Index < -1 || each.Index > maxListed:
-			return fmt.Errorf("the result %q of role %s cannot be read", each.Name, each.Role)
-		default:
+		switch {
+		case each.Buffer && is && r.isBuffer(&each, remote):
+			r.roleObjects[each.Role][each.Name] = record
+		case is && !each.Buffer && remote.binds(each.Role, each.Name, each.Index):
 			r.bind(each.Role, each.Name, each.Index, record, instant{})
+		default:
+			return fmt.Errorf("the process of %s has a result %.80q of role %.80q, which the step cannot have", remote.process, each.Name, each.Role)
 		}
 	}
 	for _, ends := range told.Ignored {
@@ -195,5 +201,15 @@ func (r *caseRun) take(told outcome) error {
 	}
 }
 
-// maxListed bounds the number in eps[$(i)] that another process gives.
-const maxListed = 1 << 20
+// isBuffer tells whether a result is a buffer that a role of the step's process has.
+func (r *caseRun) isBuffer(each *boundResult, remote *remoteStep) bool {
+	_, known := r.roleObjects[each.Role][each.Name].(map[string]any)
+	return known && r.others.where[each.Role] == remote.process && each.Name != "device" && each.Name != "provider"
+}
+
+const (
+	// mostLoops bounds the loops that a step of another process may tell of, mostSteps the steps of one loop.
+	mostLoops, mostSteps = 1 << 10, 1 << 40
+	// mostPath bounds the names of steps around a failure in another process.
+	mostPath = 64
+)

@@ -359,6 +359,7 @@ func (r *caseRun) turn(ctx context.Context, step *compile.Step, call *compile.Ca
 		_, err = r.elsewhere(ctx, &remoteStep{
 			step: step, role: role, action: call.Verb.Name, process: process, leaves: call.Verb.Divides,
 			hears: r.measuredKey, heard: func(raw json.RawMessage) error { return r.takeMeasured(step, raw) }, half: r.half(call, process),
+			binds: r.binds(call, role),
 		})
 		return err
 	}
@@ -410,4 +411,18 @@ func (r *caseRun) playedBy(call *compile.Call) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// binds tells of a call of a role which name its result gets, as this process computes it.
+func (r *caseRun) binds(call *compile.Call, role string) func(role, name string, index int) bool {
+	if call.Role == nil {
+		role = "" // its result is of none
+	}
+	return func(of, name string, index int) bool {
+		if call.As.Word == "" || name != call.As.Word || of != role {
+			return false
+		}
+		_, own, err := call.As.Get(r.env)
+		return err == nil && own == index
+	}
 }

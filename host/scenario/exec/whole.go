@@ -38,6 +38,7 @@ func (r *caseRun) wholeLoop(ctx context.Context, step *compile.Step, repeat *com
 	steps, loops := r.steps, len(r.loops.done)
 	alive := &alive{run: r, key: r.roundsKey(), advance: advance}
 	alive.start()
+	defer alive.stop() // whatever happens in the loop
 	err := r.loop(ctx, step, repeat, advance)
 	telling := alive.stop()
 	r.turns.whole = false
@@ -73,7 +74,7 @@ func (r *caseRun) tellLoop(repeat *compile.Repeat, steps int, loops []record.Loo
 
 // loopElsewhere waits for a loop that another process runs.
 func (r *caseRun) loopElsewhere(ctx context.Context, step *compile.Step, repeat *compile.Repeat, advance *advance) error {
-	key := r.roundsKey()
+	key, inner := r.roundsKey(), within(repeat.Steps)
 	r.away.Add(1)
 	defer r.away.Add(-1)
 	told, err := r.elsewhere(ctx, &remoteStep{
@@ -82,19 +83,21 @@ func (r *caseRun) loopElsewhere(ctx context.Context, step *compile.Step, repeat 
 		heard: func(raw json.RawMessage) error {
 			var at int64
 			err := json.Unmarshal(raw, &at)
-			advance.at.Store(at)
+			advance.at.Store(max(0, min(at, int64(advance.of))))
 			return err
+		},
+		binds: func(role, name string, index int) bool {
+			return role == repeat.Role && index == -1 && names(inner, name)
 		},
 	})
 	var failed *stepError
 	if err == nil || told.Failure == nil || !errors.As(err, &failed) {
 		return err
 	}
-	inner := within(repeat.Steps)
 	if number := told.Failure.Step; number > 0 && number <= len(inner) {
 		failed.step, failed.span = inner[number-1], inner[number-1].Span
 	}
-	failed.action, failed.path, failed.used = told.Failure.Action, told.Failure.Path, told.Failure.Used
+	failed.action, failed.path, failed.used = told.Failure.Action, short(told.Failure.Path), short(told.Failure.Used)
 	return failed
 }
 
@@ -108,6 +111,17 @@ func within(steps []*compile.Step) (all []*compile.Step) {
 	}
 	return all
 }
+
+// names tells whether one of some steps gives its result a name.
+func names(steps []*compile.Step, name string) bool {
+	return slices.ContainsFunc(steps, func(step *compile.Step) bool {
+		call, is := step.Action.(*compile.Call)
+		return is && call.As.Word == name && name != ""
+	})
+}
+
+// short is the beginning of a list that another process has told.
+func short(list []string) []string { return list[:min(len(list), mostPath)] }
 
 // untold is the error of a step whose results the others could not be told.
 func (r *caseRun) untold(step *compile.Step, role, action string, err error) error {

@@ -1,0 +1,99 @@
+package exec
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/testbed"
+)
+
+// toldRun is a run of which the role server is in the process a, and client in b.
+func toldRun() (*caseRun, *remoteStep) {
+	r := &caseRun{
+		env: expression.Env{"roles": "theirs"}, given: make(map[string]any), lists: make(map[ownedName]*sharedList), owned: make(map[string]map[string]any),
+		roleObjects: map[string]map[string]any{
+			"server": {"address": "192.0.2.1", "provider": map[string]any{"soft": true}, "data": map[string]any{"rkey": 1}},
+			"client": {"address": "192.0.2.2", "data": map[string]any{"rkey": 2}},
+		},
+		testbed: &testbed.Testbed{}, others: &others{where: map[string]string{"server": "a", "client": "b"}},
+	}
+	return r, &remoteStep{role: "server", process: "a", binds: func(role, name string, index int) bool {
+		return role == "server" && (name == "ep" && index == -1 || name == "eps" && index == 3)
+	}}
+}
+
+var record7 = `{"record":{"n":{"int":"7"}}}`
+
+// TestTold: of what another process says of a step that is taken which the step can have, and nothing else.
+func TestTold(t *testing.T) {
+	for name, test := range map[string]struct{ told, want string }{
+		"a result":               {`{"bound":[{"role":"server","name":"ep","index":-1,"value":` + record7 + `}],"steps":1}`, ""},
+		"one of several":         {`{"bound":[{"role":"server","name":"eps","index":3,"value":` + record7 + `}]}`, ""},
+		"a buffer's new keys":    {`{"bound":[{"role":"server","name":"data","index":-1,"buffer":true,"value":` + record7 + `}]}`, ""},
+		"a large number":         {`{"bound":[{"role":"server","name":"eps","index":1048576,"value":` + record7 + `}]}`, "cannot have"},
+		"a negative number":      {`{"bound":[{"role":"server","name":"eps","index":-9223372036854775808,"value":` + record7 + `}]}`, "cannot have"},
+		"another name":           {`{"bound":[{"role":"server","name":"roles","index":-1,"value":` + record7 + `}]}`, "cannot have"},
+		"a role elsewhere":       {`{"bound":[{"role":"client","name":"ep","index":-1,"value":` + record7 + `}]}`, "cannot have"},
+		"no role":                {`{"bound":[{"name":"ep","index":-1,"value":` + record7 + `}]}`, "cannot have"},
+		"no record":              {`{"bound":[{"role":"server","name":"ep","index":-1,"value":{"int":"7"}}]}`, "cannot have"},
+		"a buffer of another":    {`{"bound":[{"role":"client","name":"data","buffer":true,"value":` + record7 + `}]}`, "cannot have"},
+		"no buffer":              {`{"bound":[{"role":"server","name":"address","buffer":true,"value":` + record7 + `}]}`, "cannot have"},
+		"facts for a buffer":     {`{"bound":[{"role":"server","name":"provider","buffer":true,"value":` + record7 + `}]}`, "cannot have"},
+		"a buffer of no record":  {`{"bound":[{"role":"server","name":"data","buffer":true,"value":"x"}]}`, "cannot have"},
+		"a name for a terminal":  {`{"bound":[{"role":"\u001b[2J","name":"\u202e","value":` + record7 + `}]}`, `"\u202e" of role "\x1b[2J"`},
+		"what is no value":       {`{"bound":[{"role":"server","name":"ep","index":-1,"value":{"int":1e99}}]}`, "has no text"},
+		"loops without an end":   {`{"loops":[` + strings.Repeat("{},", 2000) + `{}]}`, "tells of 2001 loops"},
+		"a failure":              {`{"failure":{"what":"wrong","step":-7,"line":-1}}`, "wrong"},
+		"a failure of its host":  {`{"failure":{"kind":"error","what":"no device"}}`, "no device"},
+		"a failure in no time":   {`{"failure":{"late":true,"what":"too late"}}`, "too late"},
+		"ends that are none":     {`{"ignored":[{},{}]}`, ""},
+		"fewer steps than none":  {`{"steps":-9223372036854775808}`, ""},
+		"more steps than counts": {`{"steps":9223372036854775807}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, remote := toldRun()
+			var told outcome
+			if err := json.Unmarshal([]byte(test.told), &told); err != nil {
+				t.Fatal(err)
+			}
+			err := r.take(told, remote)
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%v, not %q", err, test.want)
+			}
+		})
+	}
+}
+
+// FuzzTold has a process tell whatever of a step: names, lists and facts of roles stay within the file's.
+func FuzzTold(f *testing.F) {
+	f.Add([]byte(`{"bound":[{"role":"server","name":"eps","index":3,"value":` + record7 + `}],"loops":[{}],"steps":3}`))
+	f.Add([]byte(`{"bound":[{"role":"server","name":"eps","index":99999999,"value":` + record7 + `}],"failure":{"step":1e9}}`))
+	f.Add([]byte(`{"bound":[{"role":"server","name":"data","buffer":true,"value":null},null],"ignored":[{"Local":"192.0.2.1:7","Peer":"::1"}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var told outcome
+		if json.Unmarshal(data, &told) != nil {
+			return
+		}
+		r, remote := toldRun()
+		if err := r.take(told, remote); err != nil {
+			_ = err.Error()
+		}
+		known := "ep eps roles"
+		for name := range r.env {
+			if !strings.Contains(known, name) || name == "roles" && r.env[name] != "theirs" {
+				t.Errorf("%q has got a value", name)
+			}
+		}
+		for name, list := range r.lists {
+			if len(list.items) > 4 {
+				t.Errorf("%v has %d items", name, len(list.items))
+			}
+		}
+		if text := fmt.Sprint(r.roleObjects["client"], r.roleObjects["server"]["provider"]); text != "map[address:192.0.2.2 data:map[rkey:2]] map[soft:true]" {
+			t.Error(text)
+		}
+	})
+}
