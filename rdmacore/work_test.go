@@ -114,7 +114,10 @@ func TestPostThenPollIsOneCall(t *testing.T) {
 func TestCallsOnAStackOfTheirOwn(t *testing.T) {
 	client, server := connected(t)
 	ends := [2]*worker{newWorker(t, client), newWorker(t, server)}
-	const rounds = 5000 // an emulated kernel takes some milliseconds for one
+	rounds := 20_000
+	if testing.Short() { // an emulated kernel takes some milliseconds for one
+		rounds = 5000
+	}
 	if err := pprof.StartCPUProfile(io.Discard); err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ devices_show() {
 go_api_tests() (
 	cd rdmacore || exit
 	limit=200
-	limited env RDMARUN_TEST_PROVIDER=verbs ../bin/rdmacore.test -test.timeout 180s
+	limited env RDMARUN_TEST_PROVIDER=verbs ../bin/rdmacore.test -test.short -test.timeout 180s
 )
 
 # kernel_objects: how many of each the kernel holds; its own are among them.
