@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +14,7 @@ import (
 	"rdmarun/host/lab"
 	"rdmarun/host/lab/agent"
 	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
@@ -75,39 +77,52 @@ func newAgentCommand(a *app) *cobra.Command {
 	return command
 }
 
-// examineHost looks at this host, on a provider.
-func examineHost(ctx context.Context, name string) lab.Examined {
+// examineHost looks at this host.
+func examineHost(ctx context.Context, what lab.Look) lab.Examined {
 	found := lab.Examined{Version: buildVersion().Version, Findings: doctor.Examine(ctx, thisMachine(""))}
 	var options []rdmacore.Option
-	if name == softProvider {
+	if what.Provider == softProvider {
 		found.Findings = slices.DeleteFunc(found.Findings, func(f doctor.Finding) bool { return f.ID != "roce-port" && f.ID != "soft" })
 		options = append(options, rdmacore.WithLink(rdmacore.LinkUDP))
 	}
-	provider, err := rdmacore.Open(name, options...)
+	provider, err := rdmacore.Open(what.Provider, options...)
 	if err != nil {
 		found.Error = err.Error()
 		return found
 	}
-	if err := errors.Join(placeOf(provider, &found), provider.Close()); err != nil {
-		found.Error = err.Error()
+	devices := what.Devices
+	if len(devices) == 0 {
+		devices = []string{""}
+	}
+	var failures []error
+	for _, name := range devices {
+		failures = append(failures, placeOf(provider, name, what, &found))
+	}
+	if err := errors.Join(append(failures, provider.Close())...); err != nil {
+		found.Error = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	return found
 }
 
-// placeOf notes what a host's roles would be on.
-func placeOf(provider *rdmacore.Provider, found *lab.Examined) error {
-	device, err := provider.DefaultDevice()
+// placeOf notes what a host's roles would be on: all its devices, and of the first how others reach it.
+func placeOf(provider *rdmacore.Provider, name string, what lab.Look, found *lab.Examined) error {
+	device, err := testbed.Device(provider, name)
 	if err != nil {
 		return err
 	}
-	address, err := device.Address()
+	place := testbed.RoleConfig{}
+	if what.Address.IsValid() {
+		place.GID = what.Address.String()
+	} else if routed := agent.Routed(); what.Route && routed.IsValid() {
+		place.GID = routed.String()
+	}
+	address, err := place.DeviceAddress(device)
 	if err != nil {
 		return err
 	}
-	if address.IsLoopback() {
-		if other := agent.Routed(); other.IsValid() {
-			address = other
-		}
+	if found.Device != "" {
+		found.Device += "," + device.Name()
+		return nil
 	}
 	found.Device, found.Address = device.Name(), address.String()
 	ports, err := device.Ports()

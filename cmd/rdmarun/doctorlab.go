@@ -29,6 +29,8 @@ type labDiagnosis struct {
 	OK      bool            `json:"ok"`
 	Hosts   []hostDiagnosis `json:"hosts"`
 	Pairs   []pairDiagnosis `json:"pairs,omitempty"`
+	// Unpaired is why pairs have not been looked at.
+	Unpaired string `json:"unpaired,omitempty"`
 }
 
 // hostDiagnosis is a row of the table.
@@ -47,6 +49,7 @@ type pairDiagnosis struct {
 	To      string        `json:"to"`
 	Latency time.Duration `json:"latency_ns,omitempty"` // the median of the least message
 	Error   string        `json:"error,omitempty"`
+	Fix     string        `json:"fix,omitempty"` // what to type
 }
 
 // examineTime bounds what one host looks at.
@@ -91,16 +94,16 @@ func (a *app) examineLab(ctx context.Context, flags *labFlags, read *lab.Lab) (*
 	}
 	looking, cancel := context.WithTimeout(ctx, examineTime)
 	defer cancel()
-	provider := func(h lab.Host) string { return cmp.Or(h.Provider, testbed.Soft) }
-	found, clocks := controller.Examine(looking, provider), controller.Clocks(looking)
+	look := func(h lab.Host) lab.Look {
+		provider := cmp.Or(h.Provider, testbed.Soft)
+		return lab.Look{Provider: provider, Devices: h.Devices, Address: h.Address, Route: routes(h, provider)}
+	}
+	found, clocks := controller.Examine(looking, look), controller.Clocks(looking)
 	result := &labDiagnosis{Version: doctorVersion, OK: true}
 	for _, host := range read.Hosts {
 		row := hostDiagnosis{Name: host.Name, Examined: found[host.Name], Ahead: clocks[host.Name].Ahead, Within: clocks[host.Name].Within}
 		if _, came := found[host.Name]; !came {
 			row.Error = failureOf(failures, host.Name)
-		}
-		if host.Address.IsValid() {
-			row.Address = host.Address.String()
 		}
 		row.OK = row.Error == "" && !slices.ContainsFunc(row.Findings, func(f doctor.Finding) bool { return f.Status == doctor.Fail })
 		result.OK = result.OK && row.OK
@@ -123,14 +126,34 @@ func failureOf(failures error, host string) string {
 	return "it has not come"
 }
 
-// meshes keeps the figures of the pairs.
-type meshes struct{ pairs []record.MeshPair }
+// meshes keeps the figures of the pairs, and how their case has ended.
+type meshes struct {
+	pairs  []record.MeshPair
+	result *record.Result
+}
 
-func (*meshes) Wants(kind record.Kind) bool { return kind == record.Meshed }
+func (*meshes) Wants(kind record.Kind) bool { return kind == record.Meshed || kind == record.CaseEnd }
 
 func (m *meshes) Record(r *record.Record) error {
+	if r.Kind == record.CaseEnd {
+		m.result = r.Result
+		return nil
+	}
 	m.pairs = append(m.pairs, r.Mesh.Pairs...)
 	return nil
+}
+
+// missing is why there are no pairs.
+func (m *meshes) missing() string {
+	switch {
+	case len(m.pairs) > 0:
+		return ""
+	case m.result == nil:
+		return "the hosts were not connected"
+	case len(m.result.Failures) > 0:
+		return strings.TrimSpace(m.result.Failures[0].What + " " + m.result.Failures[0].Got)
+	}
+	return m.result.Reason
 }
 
 // examinePairs connects each host that has come to each other, by the agents that have looked at them, and ends these.
@@ -138,12 +161,14 @@ func (a *app) examinePairs(ctx context.Context, flags *labFlags, result *labDiag
 	end := func() { controller.Close() }
 	defer func() { end() }()
 	var names []string
+	addresses := make(map[string]string)
 	for _, row := range result.Hosts {
 		if row.Error == "" {
-			names = append(names, row.Name)
+			names, addresses[row.Name] = append(names, row.Name), row.Address
 		}
 	}
 	if len(names) < 2 {
+		result.Unpaired = "two must have come"
 		return nil
 	}
 	folder, err := a.temporaryFolder("the self-test")
@@ -192,16 +217,28 @@ func (a *app) examinePairs(ctx context.Context, flags *labFlags, result *labDiag
 		number, _ := strconv.Atoi(strings.Trim(strings.TrimPrefix(role, "node"), "[]"))
 		return names[min(max(number, 0), len(names)-1)]
 	}
+	lost := func(pair *pairDiagnosis, why string) {
+		pair.Error, result.OK = why, false
+		pair.Fix = fmt.Sprintf("on %s: ping -I %s %s; a firewall has to let UDP port 4791 pass, which is RoCE v2", pair.From, addresses[pair.From], addresses[pair.To])
+	}
+	if why := found.missing(); why != "" && len(names) == 2 {
+		result.Pairs = []pairDiagnosis{{From: names[0], To: names[1]}}
+		lost(&result.Pairs[0], why)
+	} else if why != "" {
+		result.Unpaired, result.OK = why, false
+	}
 	seen := make(map[string]int)
 	for _, pair := range found.pairs {
-		row := pairDiagnosis{From: hostOf(pair.From), To: hostOf(pair.To), Error: pair.Lost}
+		row := pairDiagnosis{From: hostOf(pair.From), To: hostOf(pair.To)}
+		if pair.Lost != "" {
+			lost(&row, pair.Lost)
+		}
 		if pair.First != nil && pair.First.Latency != nil {
 			row.Latency = time.Duration(pair.First.Latency.P50)
 		}
-		result.OK = result.OK && row.Error == ""
 		if at, again := seen[pair.From+pair.To]; again { // of another size
 			if result.Pairs[at].Error == "" {
-				result.Pairs[at].Error = row.Error
+				result.Pairs[at].Error, result.Pairs[at].Fix = row.Error, row.Fix
 			}
 			continue
 		}
@@ -241,13 +278,14 @@ func (a *app) printLab(result *labDiagnosis) error {
 		if pair.Error != "" {
 			lost++
 			fmt.Fprintf(a.stdout, "FAIL  %s does not reach %s: %s\n", pair.From, pair.To, printable.Line(pair.Error))
+			fmt.Fprintf(a.stdout, "      fix: %s\n", printable.Line(pair.Fix))
 		} else if pair.Latency > slowest.Latency {
 			slowest = pair
 		}
 	}
 	switch {
-	case len(result.Pairs) == 0:
-		fmt.Fprintln(a.stdout, "no pairs of hosts: two must have come")
+	case result.Unpaired != "":
+		fmt.Fprintf(a.stdout, "no pairs of hosts: %s\n", printable.Line(result.Unpaired))
 	case lost == 0:
 		fmt.Fprintf(a.stdout, "ok    %s connected, and sent also 4 KiB; the slowest were %s and %s, 64 B one way in %s\n",
 			count(len(result.Pairs), "pair"), slowest.From, slowest.To, quantity.Time(slowest.Latency.Round(10*time.Nanosecond)))

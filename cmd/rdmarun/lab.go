@@ -338,7 +338,7 @@ func (h *hosted) order(ctx context.Context, a *app, run *runFlags, config *scena
 			own.Link = host.Link
 		}
 		own.Places, own.Addresses = h.places(host), h.addresses(host)
-		own.Route = !host.Local() && own.Provider == testbed.Soft
+		own.Route = routes(host, own.Provider)
 		return own
 	})
 }
@@ -379,6 +379,9 @@ func (h *hosted) files() (archive []byte, order lab.Order, err error) {
 	order.Files.Folder, err = os.Getwd()
 	return packed.Bytes(), order, err
 }
+
+// routes tells whether roles take an address that other hosts reach: those of soft have one of this host alone otherwise.
+func routes(host lab.Host, provider string) bool { return !host.Local() && provider == testbed.Soft }
 
 // places are where the roles of a host are on it: they share its devices in turns.
 func (h *hosted) places(host lab.Host) map[string]scenario.Place {

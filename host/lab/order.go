@@ -84,6 +84,16 @@ type Done struct {
 	Hint string `json:"hint,omitempty"`
 }
 
+// Look is what a host is to look at: the provider and the devices that its roles would be on, and the address that the lab
+// file gives it.
+type Look struct {
+	Provider string     `json:"provider"`
+	Devices  []string   `json:"devices,omitempty"`
+	Address  netip.Addr `json:"address,omitzero"`
+	// Route is that of an Order.
+	Route bool `json:"route,omitempty"`
+}
+
 // Examined is what a host has found out about itself.
 type Examined struct {
 	// Error is why it could not.
@@ -146,7 +156,7 @@ type Part struct {
 const (
 	SayOrder = "order" // a question of the controller: an Order; the answer is Done
 	SayPart  = "part"  // a question of an agent: a Part; the answer is its bytes
-	// SayExamine is a question of the controller: the name of a provider; the answer is Examined.
+	// SayExamine is a question of the controller: a Look; the answer is Examined.
 	SayExamine = "examine"
 	SayClock   = "clock" // a question of the controller: the answer is the agent's clock, in nanoseconds since 1970
 	// SayPackets are questions of an agent: whole blocks of pcapng, and SayCaptured is one: Captured; no answer has anything.

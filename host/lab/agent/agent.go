@@ -35,8 +35,8 @@ type Config struct {
 	Warn func(text string)
 	// Allow are the words of lab.Allowable that the owner of this host allows controllers; nil: all.
 	Allow []string
-	// Examine looks at this host, on a provider.
-	Examine func(ctx context.Context, provider string) lab.Examined
+	// Examine looks at this host.
+	Examine func(ctx context.Context, what lab.Look) lab.Examined
 	// Die ends the process at once: its controller is gone, and what it does has not ended for endTime.
 	Die func()
 }
@@ -75,6 +75,9 @@ func Serve(ctx context.Context, input io.Reader, output io.Writer, closing func(
 		return err
 	}
 	conn, err := bus.Over(who, &pipe{reader, output, closing})
+	if errors.Is(err, io.EOF) {
+		return nil // another host has not come, so that the controller needs none
+	}
 	if err != nil {
 		return err
 	}
@@ -155,12 +158,14 @@ func serve(ctx context.Context, conn *bus.Conn, config Config) error {
 
 // examine looks at this host.
 func examine(ctx context.Context, config Config, said *bus.Message) {
-	provider := string(said.Data)
+	var what lab.Look
 	found := lab.Examined{Version: config.Version}
-	if refused := config.refuse(provider, "the controller would look at it"); refused != nil {
+	if err := json.Unmarshal(said.Data, &what); err != nil {
+		found.Error = "what to look at cannot be read: " + err.Error()
+	} else if refused := config.refuse(what.Provider, "the controller would look at it"); refused != nil {
 		found.Error = refused.Error() + ": " + refused.Hint()
 	} else {
-		found = config.Examine(ctx, provider)
+		found = config.Examine(ctx, what)
 	}
 	raw, err := json.Marshal(found)
 	if err == nil {
@@ -376,19 +381,30 @@ func (r *run) places() map[string]scenario.Place {
 	return places
 }
 
-// Routed is the first address of this host that is not its own alone, of IPv4 if there is one.
+// Routed is the first address of this host that is not its own alone: of an interface with a carrier before one without, of
+// one that is up before one that is down, and of IPv4 before IPv6.
 func Routed() (found netip.Addr) {
-	addresses, err := net.InterfaceAddrs()
+	interfaces, err := net.Interfaces()
 	if err != nil {
 		return found
 	}
-	for _, each := range addresses {
-		prefix, err := netip.ParsePrefix(each.String())
-		if err != nil || !prefix.Addr().IsGlobalUnicast() {
-			continue
-		}
-		if address := prefix.Addr().Unmap(); !found.IsValid() || address.Is4() && !found.Is4() {
-			found = address
+	best := -1
+	for _, each := range interfaces {
+		addresses, _ := each.Addrs() // an interface that has gone has none
+		for _, own := range addresses {
+			prefix, err := netip.ParsePrefix(own.String())
+			if err != nil || !prefix.Addr().IsGlobalUnicast() {
+				continue
+			}
+			address, rank := prefix.Addr().Unmap(), 0
+			for i, is := range []bool{address.Is4(), each.Flags&net.FlagUp != 0, each.Flags&net.FlagRunning != 0} {
+				if is {
+					rank += 1 << i
+				}
+			}
+			if rank > best {
+				found, best = address, rank
+			}
 		}
 	}
 	return found

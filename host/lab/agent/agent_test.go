@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -50,8 +51,8 @@ func start(t *testing.T, allow ...string) *controller {
 		c.ended <- Serve(context.Background(), there, there, there.Close, Config{
 			Version: "v1", Allow: allow, Warn: func(text string) { t.Error(text) }, Die: func() {},
 			Open: func(string, *scenario.RunConfig) (func() error, error) { return func() error { return nil }, nil },
-			Examine: func(_ context.Context, provider string) lab.Examined {
-				return lab.Examined{Version: "v1", Device: provider}
+			Examine: func(_ context.Context, what lab.Look) lab.Examined {
+				return lab.Examined{Version: "v1", Device: what.Provider + " " + strings.Join(what.Devices, " ")}
 			},
 		})
 	}()
@@ -91,6 +92,19 @@ func (c *controller) ask(t *testing.T, what string, question []byte) []byte {
 		t.Fatal(err)
 	}
 	return answer
+}
+
+// examine has it look at its host.
+func (c *controller) examine(t *testing.T, what lab.Look) (examined lab.Examined) {
+	t.Helper()
+	raw, err := json.Marshal(what)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(c.ask(t, lab.SayExamine, raw), &examined); err != nil {
+		t.Fatal(err)
+	}
+	return examined
 }
 
 // order gives it an order, and returns why it cannot do it.
@@ -142,9 +156,12 @@ func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) 
 
 func TestExamineAndLeave(t *testing.T) {
 	c := start(t)
-	var examined lab.Examined
-	if err := json.Unmarshal(c.ask(t, lab.SayExamine, []byte("soft")), &examined); err != nil || examined.Device != "soft" {
-		t.Errorf("%+v %v", examined, err)
+	if examined := c.examine(t, lab.Look{Provider: "soft", Devices: []string{"soft0"}}); examined.Device != "soft soft0" {
+		t.Errorf("%+v", examined)
+	}
+	var unreadable lab.Examined
+	if err := json.Unmarshal(c.ask(t, lab.SayExamine, []byte("soft")), &unreadable); err != nil || !strings.Contains(unreadable.Error, "cannot be read") {
+		t.Errorf("%+v %v", unreadable, err)
 	}
 	var clock int64
 	if _, err := fmt.Sscan(string(c.ask(t, lab.SayClock, nil)), &clock); err != nil || time.Since(time.Unix(0, clock)).Abs() > patience {
@@ -153,6 +170,25 @@ func TestExamineAndLeave(t *testing.T) {
 	c.close()
 	if err := <-c.ended; err != nil {
 		t.Errorf("a controller that needs no more is no error: %v", err)
+	}
+}
+
+// TestControllerLeavesAtOnce: one whose other hosts have not come ends with the greeting, and the agent does not complain.
+func TestControllerLeavesAtOnce(t *testing.T) {
+	here, there := net.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Serve(context.Background(), there, there, there.Close, Config{Version: "v1"})
+	}()
+	if _, err := fmt.Fprintln(here, lab.Greeting(bus.NewCredentials())); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(here).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	here.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 
@@ -261,9 +297,8 @@ func TestAllow(t *testing.T) {
 		})
 	}
 	c := start(t, "soft")
-	var examined lab.Examined
-	if err := json.Unmarshal(c.ask(t, lab.SayExamine, []byte("verbs")), &examined); err != nil || !strings.Contains(examined.Error, `rdmarun agent --allow soft,verbs`) {
-		t.Errorf("%+v %v", examined, err)
+	if examined := c.examine(t, lab.Look{Provider: "verbs"}); !strings.Contains(examined.Error, `rdmarun agent --allow soft,verbs`) {
+		t.Errorf("%+v", examined)
 	}
 	c.close()
 	<-c.ended

@@ -191,8 +191,8 @@ func (c *Controller) Keep(hosts []lab.Host) {
 	ending.Wait()
 }
 
-// Examine has each host look at itself, on the provider that its roles would be on.
-func (c *Controller) Examine(ctx context.Context, provider func(lab.Host) string) map[string]lab.Examined {
+// Examine has each host look at itself, at what its roles would be on.
+func (c *Controller) Examine(ctx context.Context, look func(lab.Host) lab.Look) map[string]lab.Examined {
 	var mu sync.Mutex
 	found := make(map[string]lab.Examined)
 	var asking sync.WaitGroup
@@ -203,7 +203,11 @@ func (c *Controller) Examine(ctx context.Context, provider func(lab.Host) string
 			defer cancel()
 			stop := agent.WhenEnded(cancel)
 			defer stop()
-			answer, err := c.conn.Await(asking, bus.To(agent.Who.Name, lab.SayExamine), []byte(provider(agent.Host)))
+			what, err := json.Marshal(look(agent.Host))
+			var answer []byte
+			if err == nil {
+				answer, err = c.conn.Await(asking, bus.To(agent.Who.Name, lab.SayExamine), what)
+			}
 			if err != nil {
 				there.Error = "it does not answer: " + orNothing(agent.LastWords())
 			} else if there, err = lab.ParseExamined(answer); err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -214,7 +215,7 @@ func DistinctRoles(providers Providers, configs []RoleConfig) (Distinct, error) 
 // and so on, so that a link between two roles is a pair of addresses; the whole of 127.0.0.0/8 is the host's.  A guest
 // makes its endpoints itself, and so has its device's address.
 func (c RoleConfig) roleAddress(provider *rdmacore.Provider, device *rdmacore.Device, index int) (netip.Addr, error) {
-	address, err := c.deviceAddress(device)
+	address, err := c.DeviceAddress(device)
 	if err != nil || c.Guest != nil || provider.Name() != "soft" || !address.Is4() || !address.IsLoopback() {
 		return address, err
 	}
@@ -245,9 +246,9 @@ func Device(provider *rdmacore.Provider, name string) (*rdmacore.Device, error) 
 	return nil, fmt.Errorf("no device %q; provider %s has %s", name, provider.Name(), strings.Join(names, ", "))
 }
 
-// deviceAddress is the IP address by which rdma_cm reaches the port and GID that a role wants: rdma_cm finds a
+// DeviceAddress is the IP address by which rdma_cm reaches the port and GID that a role wants: rdma_cm finds a
 // device by the address of its network interface, so to choose an address is to choose the device.
-func (c RoleConfig) deviceAddress(device *rdmacore.Device) (netip.Addr, error) {
+func (c RoleConfig) DeviceAddress(device *rdmacore.Device) (netip.Addr, error) {
 	if c.Port == 0 && c.GID == "" {
 		return device.Address()
 	}
@@ -299,7 +300,22 @@ func (c RoleConfig) addressOfGID(device *rdmacore.Device, ports []rdmacore.Port)
 			}
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("device %s has no GID %s; it has %s", device.Name(), c.GID, strings.Join(known, ", "))
+	return netip.Addr{}, fmt.Errorf("device %s has no GID %s; it has %s", device.Name(), c.GID, strings.Join(known, ", ")+asleep(address))
+}
+
+// asleep says how to bring up the network interface that has an address: while it is down, no device has that.
+func asleep(address netip.Addr) string {
+	interfaces, _ := net.Interfaces() // none: then nobody knows
+	for _, each := range interfaces {
+		addresses, _ := each.Addrs()
+		for _, own := range addresses {
+			prefix, err := netip.ParsePrefix(own.String())
+			if err == nil && prefix.Addr().Unmap() == address.Unmap() && each.Flags&net.FlagUp == 0 {
+				return fmt.Sprintf("; that is of %[1]s, which is down: ip link set %[1]s up", each.Name)
+			}
+		}
+	}
+	return ""
 }
 
 // firstAddress is the port's first IPv4 address, else its first IPv6 address that is not link-local.

@@ -89,6 +89,8 @@ static int make_descriptor(struct soft_udp *udp, const struct soft_endpoint *end
 	if (fd < 0)
 		return -errno;
 	if (!set_options(fd, address.any.sa_family, udp->buffer_wanted) ||
+	    /* A network namespace whose lo is down has no 127.0.0.1, and its blocks are claimed all the same. */
+	    (!memcmp(&endpoint->address, &soft_udp_loopback, sizeof(soft_udp_loopback)) && !set(fd, IPPROTO_IP, IP_FREEBIND, 1)) ||
 	    (group && !set(fd, SOL_SOCKET, SO_REUSEADDR, 1)) /* all members on this host have that port */ ||
 	    (is_shared && !set(fd, SOL_SOCKET, SO_REUSEPORT, 1)) ||
 	    bind(fd, &address.any, soft_udp_length(&address)) || (group && !join(fd, &address))) {
