@@ -147,8 +147,11 @@ type Message struct {
 
 // Respond answers a question; what is none has no answer.
 func (m *Message) Respond(data []byte) error {
-	if len(data) > Largest {
+	switch {
+	case len(data) > Largest:
 		return ErrTooLong
+	case m.respond == nil:
+		return ErrNoQuestion
 	}
 	return m.respond(data)
 }
@@ -158,7 +161,7 @@ func (m *Message) Respond(data []byte) error {
 func message(came *nats.Msg) *Message {
 	respond := came.Respond
 	if strings.HasPrefix(came.Subject, from) && !strings.HasPrefix(came.Reply, inbox(Speaker(came.Subject))+".") {
-		respond = func([]byte) error { return ErrNoQuestion }
+		respond = nil
 	}
 	return &Message{came.Subject, came.Data, respond}
 }

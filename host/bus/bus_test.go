@@ -175,6 +175,43 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestMostListening: a member listens to some subjects, and not to as many as it likes, each of which costs the server memory.
+func TestMostListening(t *testing.T) {
+	server, owner := served(t)
+	a, _ := join(t, server, Credentials{"a", ""})
+	for i := range 4 * mostListening {
+		if _, err := a.nats.SubscribeSync(To("a", fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = a.nats.Flush() // the server may have ended the connection
+	if n := int(server.nats.NumSubscriptions()); n > 2*mostListening {
+		t.Errorf("the server has %d subscriptions", n)
+	}
+	stop, err := owner.Listen(func(*Message) {}, From("*", "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+}
+
+// TestExpelOthers: those who take no part hear nothing any more.
+func TestExpelOthers(t *testing.T) {
+	server, owner := served(t)
+	a, _ := join(t, server, Credentials{"a", ""})
+	b, gone := join(t, server, Credentials{"b", ""})
+	toA := heard(t, a, To("a", ">"))
+	server.ExpelOthers(func(name string) bool { return name == "a" })
+	<-gone
+	<-b.Closed()
+	if err := owner.Publish(To("a", "x"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := next(t, toA); got != "rdmarun.to.a.x " || server.Present("b") {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestStrangers: who does not know the secret, or has a name that cannot be one, does not come.
 func TestStrangers(t *testing.T) {
 	server, _ := served(t)

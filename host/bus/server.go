@@ -53,8 +53,8 @@ const (
 	startTime = 10 * time.Second
 	// largest bounds a message in bytes; more goes in parts.
 	largest = 1 << 20
-	// mostPending bounds what waits for a member that does not read.
-	mostPending = 64 << 20
+	// mostPending bounds what waits for a member that does not read, mostListening to how many subjects one listens.
+	mostPending, mostListening = 64 << 20, 256
 	// lastTime bounds how long the server takes for the last that a member has said.
 	lastTime = time.Second
 	// responseTime is how long somebody who was asked may take for his answer: as long as a run.
@@ -67,6 +67,7 @@ func NewServer() (*Server, error) {
 	var err error
 	s.nats, err = server.NewServer(&server.Options{
 		ServerName: "rdmarun", DontListen: true, NoSigs: true, NoLog: true, MaxPayload: largest, MaxPending: mostPending,
+		MaxSubs:                    mostListening, // of a connection
 		CustomClientAuthentication: s,
 	})
 	if err != nil {
@@ -199,6 +200,21 @@ func (s *Server) Expel(name string) {
 	who := s.members[name]
 	s.mu.Unlock()
 	if who != nil && who.close != nil {
+		who.close()
+	}
+}
+
+// ExpelOthers ends the connections of all members that keep does not name; those of this process stay.
+func (s *Server) ExpelOthers(keep func(name string) bool) {
+	s.mu.Lock()
+	var others []*member
+	for name, who := range s.members {
+		if !who.owner && !keep(name) {
+			others = append(others, who)
+		}
+	}
+	s.mu.Unlock()
+	for _, who := range others {
 		who.close()
 	}
 }

@@ -139,14 +139,14 @@ func (r *caseRun) outcome(ctx context.Context, remote *remoteStep) (told outcome
 	step, quiet := r.stepKey(), r.quietKey(remote.process)
 	for heard := 0; ; {
 		// What a step has brought was told before it is known of one after it that it has brought nothing.
-		if raw, came := o.meeting.Take(step); came {
+		if raw, came := o.meeting.Take(remote.process, step); came {
 			return told, json.Unmarshal(raw, &told)
 		}
 		if o.quiet.known(quiet, r.turns.count) {
 			return told, nil
 		}
 		before := remote.hears(heard)
-		key, raw, err := o.hearWith(ctx, needed, before, step, quiet)
+		key, raw, err := o.hearWith(ctx, needed, remote.process, before, step, quiet)
 		switch {
 		case err != nil:
 			return told, err

@@ -50,9 +50,8 @@ func (o *others) note(name string, raw json.RawMessage) (end ending, err error) 
 }
 
 // endedBy notes that another process has ended the case, of which it may wait for steps no more.
-func (o *others) endedBy(key string, raw json.RawMessage) (why error) {
+func (o *others) endedBy(name string, raw json.RawMessage) (why error) {
 	defer func() { o.leave(why) }()
-	name := key[len(o.prefix+"end/"):]
 	end, err := o.note(name, raw)
 	if err != nil {
 		return err

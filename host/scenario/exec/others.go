@@ -31,7 +31,7 @@ type others struct {
 	names []string
 	// prefix begins the keys of this run of the case, endKeys are those of the ends of the other processes.
 	prefix  string
-	endKeys []string
+	endKeys []meeting.Key
 	// where has the processes of the roles that are elsewhere.
 	where map[string]string
 	// facts are what the processes of roles elsewhere tell of them.
@@ -92,29 +92,32 @@ func newOthers(config *Config) *others {
 	}
 	o.quiet = newQuiet(o.meeting, o.prefix)
 	for _, name := range o.names {
-		o.endKeys = append(o.endKeys, o.key("end", name))
+		o.endKeys = append(o.endKeys, meeting.Key{From: name, Name: o.key("end", name)})
 	}
 	o.left, o.leave = context.WithCancelCause(context.Background())
 	return o
 }
 
 // hear waits for a message of a process under one of several keys.  It fails when one of the processes has ended the case.
-func (o *others) hear(ctx context.Context, from string, keys ...string) (key string, raw json.RawMessage, err error) {
-	return o.hearWith(ctx, []string{from}, keys...)
+func (o *others) hear(ctx context.Context, from string, names ...string) (name string, raw json.RawMessage, err error) {
+	return o.hearWith(ctx, []string{from}, from, names...)
 }
 
 // hearWith is hear where several processes must be there.
-func (o *others) hearWith(ctx context.Context, all []string, keys ...string) (key string, raw json.RawMessage, err error) {
+func (o *others) hearWith(ctx context.Context, all []string, from string, names ...string) (name string, raw json.RawMessage, err error) {
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(o.left, func() { cancel(context.Cause(o.left)) })()
-	own := len(keys)
-	keys = append(keys, o.endKeys...)
-	key, raw, err = o.meeting.AwaitWith(waiting, all, keys...)
-	if err == nil && slices.Contains(keys[own:], key) {
-		err = o.endedBy(key, raw)
+	keys := make([]meeting.Key, 0, len(names)+len(o.endKeys))
+	for _, name := range names {
+		keys = append(keys, meeting.Key{From: from, Name: name})
 	}
-	return key, raw, err
+	keys = append(keys, o.endKeys...)
+	key, raw, err := o.meeting.AwaitWith(waiting, all, keys...)
+	if err == nil && slices.Contains(o.endKeys, key) {
+		err = o.endedBy(key.From, raw)
+	}
+	return key.Name, raw, err
 }
 
 // hearLast waits for a message of a process that may be the last of the case: another that has heard all it waits for may have
@@ -125,14 +128,14 @@ func (o *others) hearLast(ctx context.Context, from, key string) (json.RawMessag
 	_, ended := o.ends[from]
 	o.mu.Unlock()
 	if ended {
-		if raw, came := o.meeting.Take(key); came {
+		if raw, came := o.meeting.Take(from, key); came {
 			return raw, nil
 		}
 		return nil, cmp.Or(context.Cause(o.left), fmt.Errorf("the process of %s has ended the case", from))
 	}
 	came, raw, err := o.meeting.Await(ctx, from, key, end)
 	if err == nil && came == end {
-		err = o.endedBy(end, raw)
+		err = o.endedBy(from, raw)
 	}
 	return raw, err
 }

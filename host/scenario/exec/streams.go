@@ -84,13 +84,12 @@ func (s *streams) send() (more <-chan struct{}) {
 func (s *streams) take(ctx context.Context, processes []string) {
 	came := make(map[string]int)
 	for processes = slices.Clone(processes); len(processes) > 0; {
-		keys, of := make([]string, len(processes)), make(map[string]string)
+		keys := make([]meeting.Key, len(processes))
 		for i, from := range processes {
-			keys[i] = s.key(from, s.others.meeting.Name(), came[from]+1)
-			of[keys[i]] = from
+			keys[i] = meeting.Key{From: from, Name: s.key(from, s.others.meeting.Name(), came[from]+1)}
 		}
 		key, raw, err := s.others.meeting.AwaitWith(ctx, processes, keys...)
-		from := of[key]
+		from := key.From
 		var frame guest.StreamFrame
 		if err == nil {
 			came[from]++

@@ -70,14 +70,14 @@ func (r *caseRun) quietKey(process string) string {
 func (r *caseRun) wasQuiet(process string) bool {
 	o, key := r.others, r.quietKey(process)
 	if !o.quiet.known(key, r.turns.count) {
-		raw, came := o.meeting.Take(key)
+		raw, came := o.meeting.Take(process, key)
 		if !came || o.quiet.note(key, raw) != nil || !o.quiet.known(key, r.turns.count) {
 			return false
 		}
 	}
 	// What a step has brought was told before it is known of one after it that it has brought nothing.
 	r.turns.room = r.appendKey(r.turns.room[:0])
-	return !o.meeting.HasCome(r.turns.room)
+	return !o.meeting.HasCome(process, r.turns.room)
 }
 
 // branch are the turns of a branch of a parallel step, of which the step itself is one.

@@ -22,8 +22,8 @@ import (
 const (
 	// greetingTime is how long one may take to say who he is.
 	greetingTime = 5 * time.Second
-	// strangers bounds who may be about to say who he is.
-	strangers = 16
+	// strangers bounds who may be about to say who he is, guests who has said it and takes no part.
+	strangers, guests = 16, 128
 	// retryAfter is how long to wait before the next attempt to find somebody.
 	retryAfter = 100 * time.Millisecond
 )
@@ -49,7 +49,7 @@ var fabricForm = regexp.MustCompile(`^run-[0-9a-f]{16}$`)
 func Join(ctx context.Context, config Config) (*Meeting, error) {
 	m := &Meeting{
 		name: cmp.Or(config.Name, Name(config.Roles)), report: config.Report, why: config.Why, members: make(map[string]string), heard: make(map[string]time.Time),
-		arrived: make(map[string]json.RawMessage), change: make(chan struct{}), gone: make(map[string]*GoneError),
+		arrived: make(map[Key]json.RawMessage), kept: make(map[string]int), change: make(chan struct{}), gone: make(map[string]*GoneError),
 	}
 	join := m.host
 	if config.Bus != nil || config.Server == nil && len(config.Peers) > 0 {
@@ -197,7 +197,7 @@ func (m *Meeting) host(ctx context.Context, config Config) (err error) {
 		where = listener.Addr().String()
 		serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		m.own(cancel)
-		greeting = func() { greet(serving, listener, m.server) }
+		greeting = func() { greet(serving, listener, m.server, guests+len(config.All)) }
 	}
 	if m.conn, err = m.server.Connect(); err != nil {
 		return err
@@ -233,7 +233,10 @@ func (m *Meeting) host(ctx context.Context, config Config) (err error) {
 		}
 	}
 	go greeting() // now that somebody hears who comes
-	return m.gather(ctx, config, where, came)
+	if err = m.gather(ctx, config, where, came); err == nil && config.Server == nil {
+		m.server.ExpelOthers(m.isMember) // who was refused, or has said nothing, hears nothing of the run
+	}
+	return err
 }
 
 // gather waits for who comes until all are there, and welcomes them.
@@ -310,9 +313,9 @@ func listen(ctx context.Context, at string) (net.Listener, error) {
 	return listener, err
 }
 
-// greet takes whoever comes, a few at a time, and serves who says in time who he is.
-func greet(ctx context.Context, listener net.Listener, server *bus.Server) {
-	room := make(chan struct{}, strangers)
+// greet takes whoever comes, a few at a time, and serves who says in time who he is, so many at once at most.
+func greet(ctx context.Context, listener net.Listener, server *bus.Server, most int) {
+	room, inside := make(chan struct{}, strangers), make(chan struct{}, most)
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
@@ -333,6 +336,12 @@ func greet(ctx context.Context, listener net.Listener, server *bus.Server) {
 				_, err = fmt.Sscanf(string(line), introduction, &who.Name, &who.Secret)
 			}
 			<-room
+			select {
+			case inside <- struct{}{}:
+				defer func() { <-inside }()
+			default:
+				err = errors.New("there are too many")
+			}
 			if err != nil {
 				_ = conn.Close()
 				return
@@ -378,7 +387,7 @@ func (a *arrival) unfit(config Config, taken []string) string {
 	for _, role := range a.Roles {
 		switch {
 		case !slices.Contains(config.All, role):
-			return fmt.Sprintf("there is no role %q here", role)
+			return fmt.Sprintf("there is no role %.80q here", role)
 		case slices.Contains(taken, role):
 			return fmt.Sprintf("role %s is played by another process already", role)
 		}
@@ -386,7 +395,7 @@ func (a *arrival) unfit(config Config, taken []string) string {
 	for i := range max(len(a.Plan), len(config.Plan)) {
 		there, here := at(a.Plan, i), at(config.Plan, i)
 		if there != here {
-			return fmt.Sprintf("it would run %s where this one runs %s: give both the same files, parameters and selection", there, here)
+			return fmt.Sprintf("it would run %.300s where this one runs %.300s: give both the same files, parameters and selection", there, here)
 		}
 	}
 	return ""

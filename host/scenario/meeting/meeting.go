@@ -64,9 +64,9 @@ type Meeting struct {
 	mu       sync.Mutex
 	members  map[string]string    // of the host: what those on the bus are called, by their names there
 	heard    map[string]time.Time // when, of members; of the host under ""
-	arrived  map[string]json.RawMessage
-	size     int           // of what has arrived and nobody has forgotten
-	change   chan struct{} // closed at the next arrival
+	arrived  map[Key]json.RawMessage
+	kept     map[string]int // of what has arrived and nobody has forgotten, by who has said it
+	change   chan struct{}  // closed at the next arrival
 	gone     map[string]*GoneError
 	reported int
 }
@@ -74,8 +74,8 @@ type Meeting struct {
 const (
 	// version is that of the messages.
 	version = 3
-	// longest bounds a message, most what is kept of messages.
-	longest, most = bus.Largest, 16 << 20
+	// longest bounds a message, most what is kept of messages, each of which costs so much beside its key and its value.
+	longest, most, cost = bus.Largest, 16 << 20, 256
 	// beatEvery is how often a process says that it is there, where silence counts.
 	beatEvery = 500 * time.Millisecond
 	// syncTime bounds how long the host waits at its end until the others have heard its last words.
@@ -86,6 +86,9 @@ const (
 
 // Name is how a process is called: by its roles.
 func Name(roles []string) string { return strings.Join(slices.Sorted(slices.Values(roles)), "+") }
+
+// Key names a message: what a process says is under its own name, so that none says anything in place of another.
+type Key struct{ From, Name string }
 
 // message is a value under a key, from a process.  To is for whom it is; "" is all others.
 type message struct {
@@ -183,14 +186,19 @@ type GoneError struct{ Who, Why string }
 
 func (e *GoneError) Error() string { return fmt.Sprintf("the process of %s %s", e.Who, e.Why) }
 
-// Await waits for a message under one of several keys, and takes it.  It fails when the process that should send it is
-// there no more.
-func (m *Meeting) Await(ctx context.Context, from string, keys ...string) (key string, value json.RawMessage, err error) {
-	return m.AwaitWith(ctx, []string{from}, keys...)
+// Await waits for a message of a process under one of several keys, and takes it.  It fails when the process is there no
+// more.
+func (m *Meeting) Await(ctx context.Context, from string, names ...string) (name string, value json.RawMessage, err error) {
+	keys := make([]Key, len(names))
+	for i, name := range names {
+		keys[i] = Key{from, name}
+	}
+	key, value, err := m.AwaitWith(ctx, []string{from}, keys...)
+	return key.Name, value, err
 }
 
-// AwaitWith is Await where several processes must be there.
-func (m *Meeting) AwaitWith(ctx context.Context, all []string, keys ...string) (key string, value json.RawMessage, err error) {
+// AwaitWith is Await for messages of several processes, all of which must be there.
+func (m *Meeting) AwaitWith(ctx context.Context, all []string, keys ...Key) (key Key, value json.RawMessage, err error) {
 	for {
 		m.mu.Lock()
 		for _, key := range keys {
@@ -209,31 +217,32 @@ func (m *Meeting) AwaitWith(ctx context.Context, all []string, keys ...string) (
 		}
 		m.mu.Unlock()
 		if gone != nil {
-			return "", nil, gone
+			return Key{}, nil, gone
 		}
 		select {
 		case <-change:
 		case <-ctx.Done():
-			return "", nil, context.Cause(ctx)
+			return Key{}, nil, context.Cause(ctx)
 		}
 	}
 }
 
-// Take takes a message under a key, if it has come.
-func (m *Meeting) Take(key string) (value json.RawMessage, came bool) {
+// Take takes a message of a process under a key, if it has come.
+func (m *Meeting) Take(from, name string) (value json.RawMessage, came bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	key := Key{from, name}
 	if value, came = m.arrived[key]; came {
 		m.forget(key)
 	}
 	return value, came
 }
 
-// HasCome tells whether there is a message under a key.
-func (m *Meeting) HasCome(key []byte) bool {
+// HasCome tells whether there is a message of a process under a key.
+func (m *Meeting) HasCome(from string, name []byte) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, came := m.arrived[string(key)]
+	_, came := m.arrived[Key{from, string(name)}]
 	return came
 }
 
@@ -252,32 +261,48 @@ func (m *Meeting) Forget(prefix string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for key := range m.arrived {
-		if strings.HasPrefix(key, prefix) {
+		if strings.HasPrefix(key.Name, prefix) {
 			m.forget(key)
 		}
 	}
 }
 
 // forget drops what came under a key.  mu is held.
-func (m *Meeting) forget(key string) {
-	m.size -= len(key) + len(m.arrived[key])
+func (m *Meeting) forget(key Key) {
+	m.kept[key.From] -= cost + len(key.Name) + len(m.arrived[key])
 	delete(m.arrived, key)
 }
 
-// keep notes a message; false when there is no room.
-func (m *Meeting) keep(key string, value json.RawMessage) bool {
+// keep notes a message, unless its process is there no more.  Where there is no room, the process that has taken most of it
+// is lost, with all that it has said: what others say still counts.
+func (m *Meeting) keep(key Key, value json.RawMessage) (lost string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.gone[key.From] != nil {
+		return ""
+	}
 	if _, again := m.arrived[key]; again {
 		m.forget(key)
 	}
-	if m.size+len(key)+len(value) > most {
-		return false
+	size, all := cost+len(key.Name)+len(value), 0
+	m.kept[key.From] += size
+	for name, kept := range m.kept {
+		if all += kept; lost == "" || kept > m.kept[lost] || kept == m.kept[lost] && name == key.From {
+			lost = name
+		}
 	}
-	m.size += len(key) + len(value)
-	m.arrived[key] = value
+	if all <= most {
+		lost = ""
+	} else {
+		m.gone[lost] = &GoneError{lost, saysTooMuch}
+		maps.DeleteFunc(m.arrived, func(each Key, _ json.RawMessage) bool { return each.From == lost })
+		delete(m.kept, lost)
+	}
+	if lost != key.From {
+		m.arrived[key] = value
+	}
 	m.changed()
-	return true
+	return lost
 }
 
 // changed wakes who waits.  mu is held.
@@ -321,9 +346,7 @@ func (m *Meeting) hear(said *bus.Message) {
 	}
 	switch what {
 	case sayTell:
-		if !m.keep(got.Key, got.Value) {
-			m.Lose(saysTooMuch, got.From)
-		}
+		m.keep(Key{got.From, got.Key}, got.Value)
 	case sayGone:
 		m.Lose(got.Key, got.From)
 	}
@@ -334,7 +357,9 @@ func (m *Meeting) preside(said *bus.Message) {
 	id := bus.Speaker(said.Subject)
 	m.mu.Lock()
 	name, known := m.members[id]
-	m.heard[id] = time.Now()
+	if known {
+		m.heard[id] = time.Now()
+	}
 	m.mu.Unlock()
 	if !known {
 		return
@@ -366,13 +391,24 @@ func (m *Meeting) pass(id, name string, data []byte) {
 	got.From = name // whatever it says
 	m.order.Lock()
 	defer m.order.Unlock()
-	if (got.To == "" || got.To == m.name) && !m.keep(got.Key, got.Value) {
-		m.Lose(saysTooMuch, name)
-		m.server.Expel(id)
-		return
+	if got.To == "" || got.To == m.name {
+		if lost := m.keep(Key{name, got.Key}, got.Value); lost != "" {
+			m.expel(lost)
+		}
 	}
-	if got.To != m.name {
+	if got.To != m.name && m.isMember(id) {
 		_ = m.deliver(got) // to somebody who may be gone
+	}
+}
+
+// expel ends the connection of who has said too much; its end tells the others.
+func (m *Meeting) expel(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, each := range m.members {
+		if each == name {
+			m.server.Expel(id)
+		}
 	}
 }
 
@@ -383,6 +419,9 @@ func (m *Meeting) lost(id, name, why string) {
 	}
 	m.mu.Lock()
 	delete(m.members, id)
+	if gone := m.gone[name]; gone != nil {
+		why = gone.Why // known before its connection ended
+	}
 	m.mu.Unlock()
 	m.Lose(why, name)
 	m.order.Lock()

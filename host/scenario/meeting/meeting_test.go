@@ -296,3 +296,120 @@ func TestTooMuch(t *testing.T) {
 		t.Error("a message was longer than the longest")
 	}
 }
+
+// TestOwnName: what a process says is its own, also under a key that others wait for of another process.
+func TestOwnName(t *testing.T) {
+	found := meet(t, three...)
+	for i, each := range found {
+		if each.err != nil {
+			t.Fatal(i, each.err)
+		}
+	}
+	for _, key := range []string{"1/end/b", "turn/1", "stop/1", "1/step/1"} {
+		if err := found[1].m.Tell(key, "forged"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := found[1].m.Tell("last", true); err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range []int{0, 2} {
+		if _, _, err := found[i].m.Await(t.Context(), "a", "last"); err != nil {
+			t.Fatal(err)
+		}
+		for _, of := range []string{"server", "b"} {
+			if value, came := found[i].m.Take(of, "1/end/b"); came {
+				t.Errorf("%d: %s says %s", i, of, value)
+			}
+			if found[i].m.HasCome(of, []byte("turn/1")) {
+				t.Errorf("%d: %s has the next turn", i, of)
+			}
+		}
+		if _, came := found[i].m.Take("a", "1/end/b"); !came {
+			t.Error("what a says under its own name is lost")
+		}
+	}
+}
+
+// TestRoom: who fills the room for messages is lost, be they long or many, and not who speaks when it is full.
+func TestRoom(t *testing.T) {
+	newMeeting := func() *Meeting {
+		return &Meeting{arrived: make(map[Key]json.RawMessage), kept: make(map[string]int), change: make(chan struct{}), gone: make(map[string]*GoneError)}
+	}
+	for name, value := range map[string]json.RawMessage{"many": nil, "long": make(json.RawMessage, 1<<20)} {
+		m, said := newMeeting(), 0
+		for ; said < most/cost && m.keep(Key{"loud", fmt.Sprint(said)}, value) == ""; said++ {
+			if said%100 == 0 && m.keep(Key{"quiet", "again"}, nil) != "" {
+				t.Fatalf("%s: who says little is lost", name)
+			}
+		}
+		if said*(cost+len(value)) > most || m.gone["loud"] == nil || m.gone["quiet"] != nil || len(m.arrived) != 1 {
+			t.Errorf("%s: after %d messages %v, %d are kept", name, said, m.gone, len(m.arrived))
+		}
+		if m.keep(Key{"loud", "more"}, nil) != "" || len(m.arrived) != 1 {
+			t.Errorf("%s: who is lost is heard", name)
+		}
+		m.Forget("")
+		if m.kept["quiet"] != 0 || len(m.arrived) != 0 {
+			t.Errorf("%s: %v, %v", name, m.kept, m.arrived)
+		}
+	}
+	m := newMeeting()
+	for i := range 15 {
+		m.keep(Key{"loud", fmt.Sprint(i)}, make(json.RawMessage, 1<<20))
+	}
+	if lost := m.keep(Key{"quiet", "x"}, make(json.RawMessage, 1<<20)); lost != "loud" || !m.HasCome("quiet", []byte("x")) || m.gone["quiet"] != nil {
+		t.Errorf("%q is lost", lost)
+	}
+}
+
+// FuzzSaid has a process say whatever, in each of the ways in which one says something: it speaks for itself, and nobody else
+// is lost.
+func FuzzSaid(f *testing.F) {
+	words := []string{sayHello, sayTell, sayBeat, sayReport, sayBye, sayLeft, sayGone, saySync, "", "x.tell"}
+	for i := range words {
+		for _, text := range []string{"", "{}", "[]", "null", `{"from":"b","to":"a","key":"1/end/b","value":{"status":"passed"}}`, `{"from":"host","to":"\u001b","key":"gone"}`, `{"key":7}`, "{", `{"to":"b","key":"x"}`} {
+			f.Add(uint8(i), []byte(text))
+		}
+	}
+	server, err := bus.NewServer()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(server.Close)
+	conn, err := server.Connect()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(conn.Close)
+	f.Fuzz(func(t *testing.T, which uint8, data []byte) {
+		word, reports := words[int(which)%len(words)], 0
+		m := &Meeting{
+			name: "host", conn: conn, server: server, members: map[string]string{"a1": "a", "b1": "b"}, heard: make(map[string]time.Time),
+			arrived: make(map[Key]json.RawMessage), kept: make(map[string]int), change: make(chan struct{}), gone: make(map[string]*GoneError),
+			report: func(from string, _ []byte) {
+				if reports++; from != "a" {
+					t.Errorf("%s reports", from)
+				}
+			},
+		}
+		m.preside(&bus.Message{Subject: bus.From("a1", word), Data: data})
+		m.preside(&bus.Message{Subject: bus.From("stranger", word), Data: data})
+		if m.gone["b"] != nil || m.gone["host"] != nil || m.members["b1"] != "b" || reports > 1 || len(m.heard) > 1 {
+			t.Errorf("%+v", m)
+		}
+		for key := range m.arrived {
+			if key.From != "a" {
+				t.Errorf("%+v", key)
+			}
+		}
+		visitor := &Meeting{
+			name: "b", heard: make(map[string]time.Time), arrived: make(map[Key]json.RawMessage), kept: make(map[string]int), change: make(chan struct{}),
+			gone: make(map[string]*GoneError),
+		}
+		visitor.hear(&bus.Message{Subject: bus.To(bus.Everybody, word), Data: data})
+		if len(visitor.arrived)+len(visitor.gone) > 1 || visitor.HasCome("b", nil) {
+			t.Errorf("%+v", visitor)
+		}
+	})
+}
