@@ -143,6 +143,9 @@ func TestMeasurementsOfARun(t *testing.T) {
 	}
 	put(record.Record{Kind: record.RunStart, Run: &record.Run{Provider: "verbs", Environment: map[string]string{"host": "a"}}})
 	put(record.Record{Kind: record.DeviceUsed, Device: &record.Device{Name: "mlx5_0", Driver: "mlx5", MTU: 4096}})
+	for host, firmware := range map[string]string{"n1": "28.1", "n2": "28.2"} {
+		put(record.Record{Kind: record.DeviceUsed, Host: host, Device: &record.Device{Name: "mlx5_0", Host: host, Firmware: firmware}})
+	}
 	for attempt := range 2 {
 		for _, size := range []int64{64, 4096} {
 			put(record.Record{Kind: record.Measured, Case: "c", Attempt: attempt, Measure: &record.Measure{
@@ -155,6 +158,9 @@ func TestMeasurementsOfARun(t *testing.T) {
 	run.Finish()
 	if run.Environment["mlx5_0 MTU"] != "4096" || run.Environment["mlx5_0 driver"] != "mlx5" || run.Environment["host"] != "a" {
 		t.Errorf("environment %v", run.Environment)
+	}
+	if e := run.Environment; e["n1 mlx5_0 firmware"] != "28.1" || e["n2 mlx5_0 firmware"] != "28.2" || e["mlx5_0 host"]+e["n1 mlx5_0 host"] != "" {
+		t.Errorf("devices of two hosts: %v", e)
 	}
 	earlier := run.Baseline()["c"]
 	if earlier == nil || len(earlier.Results) != 2 || len(earlier.Measures) != 2 || earlier.Measures[1].BitsPerSecond != 8192 {

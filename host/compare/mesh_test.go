@@ -65,3 +65,22 @@ func TestPairs(t *testing.T) {
 		t.Errorf("%+v", pairs)
 	}
 }
+
+// TestPairsOfHosts: a pair is the same where its hosts are, whatever roles they have.
+func TestPairsOfHosts(t *testing.T) {
+	run := func(hosts ...string) *samples {
+		found := &record.Mesh{Name: "fabric", Type: "bandwidth"}
+		for i, host := range hosts {
+			found.Nodes = append(found.Nodes, record.MeshNode{Role: string(rune('x' + i)), Host: host, Device: "mlx5_0"})
+		}
+		found.Pairs = []record.MeshPair{{From: "x", To: "y", First: &record.MeshFigures{BitsPerSecond: 1}}}
+		s := &samples{values: make(map[metric][]float64), pairs: make(map[string]string)}
+		s.mesh(found)
+		return s
+	}
+	for want, hosts := range map[string][]string{"fabric a - b": {"a", "b", "c"}, "fabric x - y": {"a", "a", "a"}, "fabric b - a": {"b", "a"}} {
+		if got := run(hosts...).pairs; len(got) != 1 || got[want] != "good" {
+			t.Errorf("%v: %v", hosts, got)
+		}
+	}
+}

@@ -73,11 +73,12 @@ func (r *Run) Record(each *record.Record) error {
 		maps.Copy(r.Environment, each.Run.Environment)
 		r.Environment["provider"] = each.Run.Provider
 	case record.DeviceUsed:
+		device := strings.TrimSpace(each.Device.Host + " " + each.Device.Name) // hosts of a lab have devices of one name
 		for _, fact := range each.Device.Facts() {
-			if fact.Name == "node GUID" && each.Device.Provider == "soft" {
-				continue // drawn anew for each process
+			if fact.Name == "host" || fact.Name == "node GUID" && each.Device.Provider == "soft" {
+				continue // it is named already; drawn anew for each process
 			}
-			r.Environment[each.Device.Name+" "+fact.Name] = fact.Value
+			r.Environment[device+" "+fact.Name] = fact.Value
 		}
 	}
 	if c := r.tracker.Record(each); c != nil {
@@ -149,10 +150,11 @@ func (r *Run) add(c *cases.Case) {
 
 // mesh adds the figures of the pairs of a mesh, and what became of them.
 func (s *samples) mesh(found *record.Mesh) {
+	named := found.Named() // by hosts: another run may have given them other roles
 	for i := range found.Pairs {
 		pair := &found.Pairs[i]
 		m := found.Measure(pair)
-		m.Role = pair.From + " - " + pair.To
+		m.Role = named(pair.From) + " - " + named(pair.To)
 		s.pairs[nameOf(&m, nil)] = pair.Status()
 		if pair.Lost == "" {
 			s.figures(&m, nameOf(&m, nil), true)

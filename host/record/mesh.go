@@ -138,6 +138,26 @@ func (m *Mesh) Spread() (median, worst float64) {
 	return parts[len(parts)/2], parts[0]
 }
 
+// Named tells what people call a node, by its role: its host, where each node has one of its own, else the host with the
+// device; the role where neither tells them apart.
+func (m *Mesh) Named() func(role string) string {
+	for _, of := range []func(*MeshNode) string{
+		func(n *MeshNode) string { return n.Host },
+		func(n *MeshNode) string { return n.Host + " " + n.Device },
+	} {
+		names, taken := make(map[string]string), make(map[string]bool)
+		for i := range m.Nodes {
+			if node := &m.Nodes[i]; node.Host != "" && !taken[of(node)] {
+				names[node.Role], taken[of(node)] = of(node), true
+			}
+		}
+		if len(names) == len(m.Nodes) {
+			return func(role string) string { return cmp.Or(names[role], role) }
+		}
+	}
+	return func(role string) string { return role }
+}
+
 // Last are the figures of the last look; nil for a pair that is lost.
 func (p *MeshPair) Last() *MeshFigures {
 	if p.Again != nil {

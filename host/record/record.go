@@ -311,6 +311,7 @@ type Failure struct {
 	Column   int      `json:"column,omitempty"`
 	Excerpt  []string `json:"excerpt,omitempty"` // the source line and the line with the caret
 	Role     string   `json:"role,omitempty"`
+	Host     string   `json:"host,omitempty"` // of the role, in a lab
 	Action   string   `json:"action,omitempty"`
 	What     string   `json:"what"`
 	Expected string   `json:"expected,omitempty"`

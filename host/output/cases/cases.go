@@ -2,6 +2,7 @@
 package cases
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -81,8 +82,35 @@ type Tracker struct {
 	devices []record.Device
 }
 
-// Devices lists what cases ran on, in the order of the records.
-func (t *Tracker) Devices() []record.Device { return t.devices }
+// Devices lists what cases ran on, by hosts, those of one in the order of the records.
+func (t *Tracker) Devices() []record.Device {
+	list := slices.Clone(t.devices)
+	slices.SortStableFunc(list, func(a, b record.Device) int { return natural(a.Host, b.Host) })
+	return list
+}
+
+// natural compares names as people order them: n2 comes before n10.
+func natural(a, b string) int {
+	for a != "" && b != "" {
+		n, m := digits(a), digits(b)
+		if n == 0 || m == 0 {
+			if order := cmp.Compare(a[0], b[0]); order != 0 {
+				return order
+			}
+			a, b = a[1:], b[1:]
+			continue
+		}
+		x, y := strings.TrimLeft(a[:n], "0"), strings.TrimLeft(b[:m], "0")
+		if order := cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y)); order != 0 {
+			return order
+		}
+		a, b = a[n:], b[m:]
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// digits is how many digits a text begins with.
+func digits(text string) int { return len(text) - len(strings.TrimLeft(text, "0123456789")) }
 
 // Device is that of a role, nil when nothing is known of it.
 func (t *Tracker) Device(of record.RolePlace) *record.Device {

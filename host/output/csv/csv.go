@@ -22,7 +22,8 @@ var columns = []string{
 	"name", "type", "operation", "role", "peer", "direction", "size", "depth", "qps", "tags", "iterations",
 	"bw_average_gbps", "msg_rate_mpps",
 	"t_of", "t_min_us", "t_typical_us", "t_avg_us", "t_stdev_us", "t_90_us", "t_99_us", "t_99.9_us", "t_99.99_us", "t_max_us",
-	"of_best", // of pairs: how near to the best of the mesh, 1 is as good
+	"of_best",           // of pairs: how near to the best of the mesh, 1 is as good
+	"host", "peer_host", // of pairs: where the ends are, in a lab
 }
 
 // Writer is the output.
@@ -138,10 +139,15 @@ func (w *Writer) measure(c *cases.Case, m *record.Measure) error {
 
 // mesh writes a row for each pair, with its figures of the last look.
 func (w *Writer) mesh(c *cases.Case, found *record.Mesh) error {
+	hosts := make(map[string]string)
+	for _, node := range found.Nodes {
+		hosts[node.Role] = node.Host
+	}
 	for i := range found.Pairs {
 		pair := &found.Pairs[i]
 		measure := found.Measure(pair)
 		for _, values := range measureRows(&measure) {
+			values["host"], values["peer_host"] = hosts[pair.From], hosts[pair.To]
 			values["status"], values["message"], values["of_best"] = pair.Status(), pair.Lost, strconv.FormatFloat(pair.OfBest, 'f', 4, 64)
 			if err := w.write(c, "pair", values); err != nil {
 				return err

@@ -59,6 +59,9 @@ func (w *Writer) add(c *cases.Case) error {
 	for i := range c.Result.Failures {
 		f := &c.Result.Failures[i]
 		text := f.What
+		if f.Host != "" {
+			text = "host " + f.Host + ": " + text
+		}
 		for _, user := range f.Used {
 			text += "\nused by: " + user
 		}

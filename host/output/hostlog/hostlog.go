@@ -4,6 +4,7 @@ package hostlog
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -80,11 +81,15 @@ func (w *Writer) Record(r *record.Record) error {
 		return w.line(r, r.Host, "%s | %s", r.Line.Role, r.Line.Text)
 	case record.CaseEnd, record.CaseRetry:
 		// Each log that has the case says how it ended.
+		ended := strings.ToUpper(string(r.Result.Status))
+		if why := cmp.Or(firstFailure(r.Result), r.Result.Reason); why != "" {
+			ended += ": " + why
+		}
 		for host, l := range w.logs {
 			if !l.open[attempt(r)] {
 				continue
 			}
-			if err := w.line(r, host, "%s", strings.ToUpper(string(r.Result.Status))); err != nil {
+			if err := w.line(r, host, "%s", ended); err != nil {
 				return err
 			}
 			delete(l.open, attempt(r))
@@ -92,6 +97,22 @@ func (w *Writer) Record(r *record.Record) error {
 		return w.flush()
 	}
 	return nil
+}
+
+// firstFailure is what went wrong, with the host that it is of.
+func firstFailure(result *record.Result) string {
+	if len(result.Failures) == 0 {
+		return ""
+	}
+	f := &result.Failures[0]
+	text := f.What
+	if who := strings.TrimSpace(f.Role + " " + f.Action); who != "" {
+		text = who + ": " + text
+	}
+	if f.Host != "" {
+		text = "host " + f.Host + ": " + text
+	}
+	return text
 }
 
 // attempt names a run of a case.

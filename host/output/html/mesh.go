@@ -21,6 +21,8 @@ const (
 	mostDrawn = 128
 	mostNamed = 48
 	mostBad   = 50
+	// mostLabel is the longest name of a group beside the matrix.
+	mostLabel = 32
 	// labelGap stands between nodes whose labels differ.
 	labelGap = 4
 )
@@ -32,6 +34,8 @@ type meshView struct {
 	Matrix      template.HTML
 	Bad         []badPair
 	More        int // bad pairs that are not in the table
+	// Recovered is how many pairs were well when they were measured again.
+	Recovered int
 }
 
 // badPair is a line of the table of bad pairs.
@@ -51,9 +55,14 @@ func newMeshView(found *record.Mesh, drawn bool) meshView {
 	if found.Lost > 0 {
 		v.Says += fmt.Sprintf(", %d lost", found.Lost)
 	}
-	bad := found.Bad()
+	for i := range found.Pairs {
+		if found.Pairs[i].Status() == "suspect" {
+			v.Recovered++
+		}
+	}
+	bad, named := found.Bad(), found.Named()
 	for _, pair := range bad[:min(len(bad), mostBad)] {
-		row := badPair{From: pair.From, To: pair.To, Lost: pair.Lost}
+		row := badPair{From: named(pair.From), To: named(pair.To), Lost: pair.Lost}
 		if pair.First != nil {
 			row.First, row.OfBest = figure(found, pair.First.Figure(found.Type)), percent(pair.OfBest)
 		}
@@ -113,16 +122,19 @@ func nodeTitle(node *record.MeshNode) string {
 type grid struct {
 	strings.Builder
 	found      *record.Mesh
+	named      func(role string) string
 	cell, edge float64
 	place      map[string]float64 // of a role
-	end        float64
+	end, width float64
+	// outliers are the strokes through outliers, lost those through lost pairs: no colour tells these alone.
+	outliers, lost strings.Builder
 }
 
 // matrix draws who begins down the side, and who answers across the top: the better a pair, the fuller its colour.  A pair
 // that was measured in one direction alone has both its places.  says is the picture in words.
 func matrix(found *record.Mesh, says string) template.HTML {
 	g := &grid{
-		found: found, place: make(map[string]float64), edge: 8,
+		found: found, named: found.Named(), place: make(map[string]float64), edge: 8,
 		cell: math.Round(max(7, min(26, 560/float64(len(found.Nodes))))),
 	}
 	g.nodes()
@@ -137,8 +149,14 @@ func matrix(found *record.Mesh, says string) template.HTML {
 			g.pair(pair, g.place[pair.From], g.place[pair.To])
 		}
 	}
+	if g.outliers.Len() > 0 {
+		fmt.Fprintf(g, `<path class="outlier" d="%s"/>`, &g.outliers)
+	}
+	if g.lost.Len() > 0 {
+		fmt.Fprintf(g, `<path class="lost" d="%s"/>`, &g.lost)
+	}
 	return template.HTML(fmt.Sprintf(`<svg viewBox="0 0 %g %g" width="%g" height="%g" role="img" aria-label="%s">%s</svg>`,
-		g.end, g.end, g.end, g.end, html.EscapeString(says), g.String()))
+		g.width, g.end, g.width, g.end, html.EscapeString(says), g.String()))
 }
 
 // nodes places the nodes, and names them where there is room.
@@ -147,39 +165,74 @@ func (g *grid) nodes() {
 	if named {
 		longest := 0
 		for _, node := range g.found.Nodes {
-			longest = max(longest, len([]rune(node.Role)))
+			longest = max(longest, len([]rune(g.named(node.Role))))
 		}
 		g.edge = 12 + 6.2*float64(longest)
 	}
 	at, before := g.edge, -1
+	var groups []labelled
 	for _, n := range byLabels(g.found.Nodes) {
 		node := &g.found.Nodes[n]
 		if before >= 0 && labelText(node) != labelText(&g.found.Nodes[before]) {
 			at += labelGap
 		}
+		if before < 0 || labelText(node) != labelText(&g.found.Nodes[before]) {
+			groups = append(groups, labelled{labelText(node), at, at})
+		}
 		before, g.place[node.Role] = n, at
+		groups[len(groups)-1].end = at + g.cell
 		if named {
-			name, title, middle := html.EscapeString(node.Role), html.EscapeString(nodeTitle(node)), at+g.cell/2+4
+			name, title, middle := html.EscapeString(g.named(node.Role)), html.EscapeString(nodeTitle(node)), at+g.cell/2+4
 			fmt.Fprintf(g, `<text class="y" x="%g" y="%g"><title>%s</title>%s</text>`, g.edge-5, middle, title, name)
 			fmt.Fprintf(g, `<text transform="translate(%g %g) rotate(-90)"><title>%s</title>%s</text>`, middle, g.edge-5, title, name)
 		}
 		at += g.cell
 	}
 	g.end = at + 4
+	g.labels(groups)
+}
+
+// labelled are the nodes with the same labels, from where they begin to where they end.
+type labelled struct {
+	text       string
+	begin, end float64
+}
+
+// labels names the groups beside the matrix, where there are several.
+func (g *grid) labels(groups []labelled) {
+	g.width = g.end
+	if len(groups) < 2 {
+		return
+	}
+	for _, each := range groups {
+		text := []rune(each.text)
+		if len(text) > mostLabel {
+			text = append(text[:mostLabel-1], '…')
+		}
+		if len(text) == 0 || each.end-each.begin < 9 {
+			continue // no room for it
+		}
+		fmt.Fprintf(g, `<text x="%g" y="%g">%s<title>%s</title></text>`, g.end+4, (each.begin+each.end)/2+4, html.EscapeString(string(text)),
+			html.EscapeString(each.text))
+		g.width = max(g.width, math.Round(g.end+8+6.2*float64(len(text))))
+	}
 }
 
 // pair draws a pair in one place; what hovers over it reads its figures.
 func (g *grid) pair(pair *record.MeshPair, x, y float64) {
 	fmt.Fprintf(g, `<rect class="%s" x="%g" y="%g" width="%g" height="%g" fill-opacity="%g"><title>%s</title></rect>`,
 		pair.Status(), x, y, g.cell-1, g.cell-1, math.Round(20*min(max(pair.OfBest, 0.1), 1))/20, html.EscapeString(g.title(pair)))
-	if pair.Lost != "" { // no colour tells this alone
-		line := g.cell - 5
-		fmt.Fprintf(g, `<path class="lost" d="M%g %gl%g %gm0 %gl%g %g"/>`, x+2, y+2, line, line, -line, -line, line)
+	line := g.cell - 5
+	switch {
+	case pair.Lost != "":
+		fmt.Fprintf(&g.lost, "M%g %gl%g %gm0 %gl%g %g", x+2, y+2, line, line, -line, -line, line)
+	case pair.Outlier:
+		fmt.Fprintf(&g.outliers, "M%g %gl%g %g", x+2, y+2+line, line, -line)
 	}
 }
 
 func (g *grid) title(pair *record.MeshPair) string {
-	title := pair.From + " → " + pair.To + ": "
+	title := g.named(pair.From) + " → " + g.named(pair.To) + ": "
 	if pair.Lost != "" {
 		return title + "lost: " + pair.Lost
 	}

@@ -17,14 +17,16 @@ import (
 type timeline struct {
 	Lanes []lane
 	Rows  []ladderRow
-	// Virtual tells that the times are on a virtual clock.
+	// Virtual tells that the times are on a virtual clock, Within how wrong those of any host may be, "" on one clock.
 	Virtual bool
+	Within  string
 	packets int // that are shown
 }
 
 type lane struct {
 	Name   string
 	Device string
+	Host   string
 	// Clock says how wrong its times may be beside those of other hosts.
 	Clock string
 }
@@ -35,6 +37,7 @@ type ladderRow struct {
 	// Lane is the number of the step's lane, from 1.
 	Lane  int
 	Role  string
+	Host  string
 	At    string
 	Text  string
 	Sub   string
@@ -88,14 +91,26 @@ func newTimeline(c *cases.Case) *timeline {
 	return t
 }
 
-// lanes lists a lane for each role, those of the case first.
+// lanes lists a lane for each role, those of the case first; where those are many, the ones without a step are left out.
 func (t *timeline) lanes(c *cases.Case, steps []record.Step) {
+	busy := make(map[string]bool)
+	for i := range steps {
+		busy[steps[i].Role] = true
+	}
+	var within time.Duration
 	for _, place := range c.Start.Roles {
-		of := lane{Name: place.Role, Device: strings.Join(strings.Fields(place.Host+" "+place.Provider+" "+place.Device+" "+place.Address), " ")}
+		if len(c.Start.Roles) > mostLanes && !busy[place.Role] {
+			continue
+		}
+		of := lane{Name: place.Role, Device: strings.Join(strings.Fields(place.Host+" "+place.Provider+" "+place.Device+" "+place.Address), " "), Host: place.Host}
 		if place.ClockWithin != nil {
-			of.Clock = fmt.Sprintf("times \u00b1%.3g ms", float64(*place.ClockWithin)/1e6)
+			of.Clock = "times ±" + duration(*place.ClockWithin)
+			within = max(within, *place.ClockWithin)
 		}
 		t.Lanes = append(t.Lanes, of)
+	}
+	if within > 0 {
+		t.Within = "±" + duration(within)
 	}
 	for _, step := range steps {
 		if t.lane(step.Role) == 0 {
@@ -136,9 +151,10 @@ func (t *timeline) step(c *cases.Case, step *record.Step, end *time.Duration) {
 		file = step.File
 	}
 	packets, more := t.sent(step)
+	number := t.lane(step.Role)
 	t.Rows = append(t.Rows, ladderRow{
 		Packets: packets, More: more,
-		Lane: t.lane(step.Role), Role: laneName(step.Role), At: clock(times.At), Bad: !step.OK, Took: duration(times.Took),
+		Lane: number, Host: t.Lanes[number-1].Host, Role: laneName(step.Role), At: clock(times.At), Bad: !step.OK, Took: duration(times.Took),
 		Text: cut(step.Action + " " + step.Text), Sub: cut(step.Outcome), Place: fmt.Sprintf("%s:%d", file, step.Line),
 	})
 }

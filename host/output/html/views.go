@@ -96,6 +96,12 @@ func newCaseView(c *cases.Case, detailed bool) (*caseView, error) {
 	return v, err
 }
 
+// fewRoles is how many roles a case has at most for them to stand below each other.
+const fewRoles = 12
+
+// ManyRoles tells that the roles stand in columns.
+func (v *caseView) ManyRoles() bool { return len(v.Start.Roles) > fewRoles }
+
 func roleNames(c *cases.Case) string {
 	var names []string
 	for _, place := range c.Start.Roles {
@@ -150,6 +156,8 @@ type summaryView struct {
 	Bars        []bar
 	Environment []pair
 	Devices     []record.Device
+	Alike       *deviceTable // instead of the devices, where those are many
+	Hosts       int          // of a lab, that have devices
 	Charts      []chart
 }
 
@@ -161,6 +169,14 @@ type bar struct {
 
 func newSummaryView(s *summary, devices []record.Device) *summaryView {
 	v := &summaryView{summary: s, Environment: sorted(s.Run.Environment), Devices: devices}
+	if len(devices) > fewDevices {
+		v.Alike = newDeviceTable(devices)
+	}
+	hosts := make(map[string]bool)
+	for i := range devices {
+		hosts[devices[i].Host] = true
+	}
+	v.Hosts = len(hosts)
 	for _, name := range groups {
 		if n := s.Counts[name]; n > 0 {
 			v.Bars = append(v.Bars, bar{name, n, template.CSS(fmt.Sprintf("flex-grow:%d", n))})

@@ -66,6 +66,9 @@ func headline(f *record.Failure) string {
 	if len(who) > 0 {
 		text = strings.Join(who, " ") + ": " + text
 	}
+	if f.Host != "" {
+		text = "host " + f.Host + ": " + text
+	}
 	if f.Line == 0 {
 		return text
 	}

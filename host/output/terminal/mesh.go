@@ -25,11 +25,9 @@ func (h *Human) mesh(found *record.Mesh) {
 		return
 	}
 	table := measureTable{kind: "worst pairs", rows: [][]string{{"worst pairs", "first look", "second", "of the best"}}}
-	for i, pair := range bad {
-		if i == shownBad {
-			break
-		}
-		table.rows = append(table.rows, meshRow(found, pair, units))
+	named := found.Named()
+	for _, pair := range bad[:min(len(bad), shownBad)] {
+		table.rows = append(table.rows, append([]string{named(pair.From) + " - " + named(pair.To)}, meshLooks(found, pair, units)...))
 	}
 	table.fit(h.style.Width - len("      "))
 	for i, line := range table.lines() {
@@ -53,17 +51,16 @@ func lostText(found *record.Mesh) string {
 	return fmt.Sprintf(", %d lost", found.Lost)
 }
 
-// meshRow is a bad pair.
-func meshRow(found *record.Mesh, pair *record.MeshPair, units Units) []string {
-	row := []string{pair.From + " - " + pair.To}
+// meshLooks are the figures of a bad pair.
+func meshLooks(found *record.Mesh, pair *record.MeshPair, units Units) []string {
 	if pair.First == nil {
-		return append(row, "lost", "", "")
+		return []string{"lost", "", ""}
 	}
 	again := ""
 	if pair.Again != nil {
 		again = MeshFigure(found.Type, pair.Again.Figure(found.Type), units)
 	}
-	return append(row, MeshFigure(found.Type, pair.First.Figure(found.Type), units), again, fmt.Sprintf("%.0f %%", 100*pair.OfBest))
+	return []string{MeshFigure(found.Type, pair.First.Figure(found.Type), units), again, fmt.Sprintf("%.0f %%", 100*pair.OfBest)}
 }
 
 // MeshFigure is what a pair is judged by, with its unit.

@@ -70,8 +70,20 @@ func (r *caseRun) addFailure(f record.Failure) {
 	if r.result.Status == record.Passed {
 		r.result.Status = record.Failed
 	}
-	f.File, f.Rerun = cmp.Or(f.File, r.program.File), r.rerun()
+	f.File, f.Rerun, f.Host = cmp.Or(f.File, r.program.File), r.rerun(), r.hostOf(f.Role)
 	r.result.Failures = append(r.result.Failures, f)
+}
+
+// hostOf is the host of a role in a lab, else nothing.
+func (r *caseRun) hostOf(role string) string {
+	if r.others != nil {
+		for i := range r.others.places {
+			if r.others.places[i].Role == role {
+				return r.others.places[i].Host
+			}
+		}
+	}
+	return ""
 }
 
 // describe makes what reports tell of the failure of a step.
