@@ -86,7 +86,7 @@ func TestOutputsOfALab(t *testing.T) {
 		},
 		"junit":    {`"role.node[17].host" value="n18"`, "lab.yaml:7:0: host n18: node[17] fill: wrong"},
 		"csv":      {",lost,the ends cannot connect: nothing within 10s &lt;b&gt;,", ",0.3000,n1,n4\n"},
-		"terminal": {"lab.yaml:7:0: host n18: node[17] fill: wrong", "n4 - n2             lost", "n1 - n4      31.0 Gbit/s  30.0 Gbit/s         30 %"},
+		"terminal": {"lab.yaml:7:0: host n18: node[17] fill: wrong", "n4 - n2             lost", "1 pair lost: the ends cannot connect: nothing within 10s", "n1 - n4      31.0 Gbit/s  30.0 Gbit/s         30 %"},
 		"github":   {"::host n18: wrong"},
 	} {
 		got := strings.NewReplacer("</tr><tr>", "</tr>\n<tr>", "<b>", "&lt;b&gt;").Replace(texts[format])

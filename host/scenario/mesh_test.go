@@ -74,7 +74,7 @@ func TestMesh(t *testing.T) {
 				t.Errorf("both directions: %+v, %+v", there, back)
 			}
 			cut := seen.found["a pair that is cut"][0]
-			if lost := cut.Pairs[0]; cut.Lost != 1 || lost.Lost == "" || lost.First != nil || cut.Blame == nil || cut.Blame.Kind != "pairs" {
+			if lost := cut.Pairs[0]; cut.Lost != 1 || lost.Lost == "" || lost.First != nil || lost.OfBest != 0 || cut.Blame == nil || cut.Blame.Kind != "pairs" {
 				t.Errorf("%+v", cut)
 			}
 		})

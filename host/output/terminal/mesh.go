@@ -39,8 +39,33 @@ func (h *Human) mesh(found *record.Mesh) {
 	if more := len(bad) - shownBad; more > 0 {
 		h.print("      %s\n", h.style.dim(fmt.Sprintf("and %d more", more)))
 	}
+	h.lost(bad)
 	if found.Blame != nil {
 		h.fold(8, "      %s", h.style.bad(found.Blame.Text))
+	}
+}
+
+// shownReasons is how many of the reasons for which pairs are lost are shown.
+const shownReasons = 3
+
+// lost says why pairs are lost: often it is the same for many, such as a host that is gone.
+func (h *Human) lost(bad []*record.MeshPair) {
+	var reasons []string
+	count := make(map[string]int)
+	for _, pair := range bad {
+		if pair.Lost == "" {
+			continue
+		}
+		if count[pair.Lost]++; count[pair.Lost] == 1 {
+			reasons = append(reasons, pair.Lost)
+		}
+	}
+	for i, reason := range reasons {
+		if i == shownReasons {
+			h.print("      %s\n", h.style.dim(fmt.Sprintf("and %d more reasons", len(reasons)-i)))
+			return
+		}
+		h.fold(8, "      %s", h.style.bad(fmt.Sprintf("%s lost: %s", plural(count[reason], "pair"), reason)))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/meeting"
 	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/testbed"
 )
@@ -70,7 +71,7 @@ func (r *caseRun) addFailure(f record.Failure) {
 	if r.result.Status == record.Passed {
 		r.result.Status = record.Failed
 	}
-	f.File, f.Rerun, f.Host = cmp.Or(f.File, r.program.File), r.rerun(), r.hostOf(f.Role)
+	f.File, f.Rerun = cmp.Or(f.File, r.program.File), r.rerun()
 	r.result.Failures = append(r.result.Failures, f)
 }
 
@@ -96,6 +97,9 @@ func (r *caseRun) describe(err error) record.Failure {
 		if step.advance != "" {
 			cut += ", in " + step.advance
 		}
+	}
+	if gone := (*meeting.GoneError)(nil); !errors.As(err, &gone) { // which names the host that it is about
+		f.Host = r.hostOf(f.Role)
 	}
 	var (
 		failure     *testbed.Failure

@@ -291,9 +291,17 @@ func (m *meshing) report() meshed {
 	}
 	m.call.Meshed(records, measures)
 	if len(lost) > 0 {
-		m.call.Outcome.Hint = fmt.Sprintf("%s and %s: %v", m.args.Nodes[lost[0].From], m.args.Nodes[lost[0].To], m.why(lost[0]))
+		m.call.Outcome.Hint = fmt.Sprintf("%s and %s: %v", m.called(lost[0].From), m.called(lost[0].To), m.why(lost[0]))
 	}
 	return sum
+}
+
+// called is a node with the host that it is on.
+func (m *meshing) called(node int) string {
+	if host := m.nodes[node].Host; host != "" {
+		return fmt.Sprintf("%s (%s)", m.nodes[node].Name, host)
+	}
+	return m.nodes[node].Name
 }
 
 // last is the last look at a pair.
@@ -331,7 +339,10 @@ func (m *meshing) record(size int) *record.Mesh {
 				last := m.last(pair).of(size, direction)
 				found.Size, found.Depth, found.QPs = last.Size, last.Depth, last.QPs
 			}
-			row.OfBest, row.Suspect, row.Outlier = judged.nearness[pair], judged.suspects[pair], judged.outliers[pair]
+			row.Suspect, row.Outlier = judged.suspects[pair], judged.outliers[pair]
+			if row.Lost == "" {
+				row.OfBest = judged.nearness[pair]
+			}
 			found.Pairs = append(found.Pairs, row)
 			ends := pair
 			if direction == 1 {
