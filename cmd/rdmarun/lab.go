@@ -280,15 +280,16 @@ func hinted(err error) error {
 
 // launcher is how agents are started; what a host prints goes to standard error.
 func (a *app) launcher(program string) launch.Config {
+	said := a.aside()
 	return launch.Config{
 		Program: program, Version: buildVersion().Version,
-		Print: func(host, line string) { fmt.Fprintf(a.stderr, "rdmarun: host %s: %s\n", host, line) },
+		Print: func(host, line string) { fmt.Fprintf(said, "rdmarun: host %s: %s\n", host, line) },
 		Waits: func(come, hosts int, missing []string) {
 			more := ""
 			if n := len(missing) - mostNames; n > 0 {
 				missing, more = missing[:mostNames], fmt.Sprintf(" and %d more", n)
 			}
-			fmt.Fprintf(a.stderr, "rdmarun: %d of %d hosts are ready, not yet %s%s\n", come, hosts, strings.Join(missing, ", "), more)
+			fmt.Fprintf(said, "rdmarun: %d of %d hosts are ready, not yet %s%s\n", come, hosts, strings.Join(missing, ", "), more)
 		},
 	}
 }

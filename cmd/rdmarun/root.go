@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"rdmarun/host/output/terminal"
 )
 
 // app is everything a command may touch of the process it runs in.  Commands take it instead of
@@ -20,6 +22,8 @@ type app struct {
 	stdin  io.Reader
 	stdout io.Writer // the result asked for, nothing else
 	stderr io.Writer // progress, warnings, errors
+	// progress is what is shown of the running command; nil: nothing.
+	progress *terminal.Progress
 	// signals delivers SIGINT and SIGTERM; nil when the caller has none to deliver.
 	signals <-chan os.Signal
 	// releaseSignals gives the signals back to the system, so that a second one ends the process.

@@ -41,7 +41,7 @@ func (f *logFlags) plan() *logPlan {
 
 // open adds a log to the consumers of a run when one was asked for.
 func (f *logFlags) open(a *app, steps bool, config *scenario.RunConfig) (closing func() error, err error) {
-	out, closing := a.stderr, func() error { return nil }
+	out, closing := a.aside(), func() error { return nil }
 	switch {
 	case !f.asked():
 		return closing, nil

@@ -72,7 +72,16 @@ func (a *app) showProgress(w io.Writer, quiet bool, style terminal.Style) (shown
 	p.Progress = terminal.NewProgress(w, terminal.ProgressOptions{
 		Live: a.canRedraw(w), Width: func() int { return terminalWidth(w) }, Style: style,
 	})
+	a.progress = p.Progress
 	return p.Progress, p
+}
+
+// aside is standard error for what is said while progress may be shown on the same terminal.
+func (a *app) aside() io.Writer {
+	if a.progress == nil {
+		return a.stderr
+	}
+	return a.progress.Above(a.stderr)
 }
 
 // canRedraw tells whether a line on w can be drawn anew: not in a file, not on a terminal that only prints, and not

@@ -72,6 +72,9 @@ func TestOutputsOfALab(t *testing.T) {
 	var human bytes.Buffer
 	ofALab(t, terminal.NewHuman(&human, terminal.HumanOptions{}))
 	texts["terminal"] = human.String()
+	var narrow bytes.Buffer
+	ofALab(t, terminal.NewHuman(&narrow, terminal.HumanOptions{Style: terminal.Style{Width: 50}, Width: 50}))
+	texts["narrow"] = narrow.String()
 	var annotations bytes.Buffer
 	ofALab(t, github.New(&annotations))
 	texts["github"] = annotations.String()
@@ -87,7 +90,10 @@ func TestOutputsOfALab(t *testing.T) {
 		"junit":    {`"role.node[17].host" value="n18"`, "lab.yaml:7:0: host n18: node[17] fill: wrong"},
 		"csv":      {",lost,the ends cannot connect: nothing within 10s &lt;b&gt;,", ",0.3000,n1,n4\n"},
 		"terminal": {"lab.yaml:7:0: host n18: node[17] fill: wrong", "n4 - n2             lost", "1 pair lost: the ends cannot connect: nothing within 10s", "n1 - n4      31.0 Gbit/s  30.0 Gbit/s         30 %"},
-		"github":   {"::host n18: wrong"},
+		"narrow": {
+			"      worst pairs       second  of the best\n      n4 - n2             lost\n      n1 - n4      30.0 Gbit/s         30 %\n",
+		},
+		"github": {"::host n18: wrong"},
 	} {
 		got := strings.NewReplacer("</tr><tr>", "</tr>\n<tr>", "<b>", "&lt;b&gt;").Replace(texts[format])
 		for _, want := range wants {

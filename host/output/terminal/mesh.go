@@ -1,7 +1,9 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
+	"unicode/utf8"
 
 	"rdmarun/host/record"
 )
@@ -29,7 +31,13 @@ func (h *Human) mesh(found *record.Mesh) {
 	for _, pair := range bad[:min(len(bad), shownBad)] {
 		table.rows = append(table.rows, append([]string{named(pair.From) + " - " + named(pair.To)}, meshLooks(found, pair, units)...))
 	}
-	table.fit(h.style.Width - len("      "))
+	width := h.style.Width - len("      ")
+	table.fit(width)
+	if width > 0 && utf8.RuneCountInString(table.lines()[0]) > width { // the second look is what counts
+		for i, row := range table.rows {
+			table.rows[i] = append(row[:1:1], cmp.Or(row[2], row[1]), row[3])
+		}
+	}
 	for i, line := range table.lines() {
 		if i == 0 {
 			line = h.style.dim(line)

@@ -24,6 +24,7 @@ type Progress struct {
 
 	mu     sync.Mutex // of what follows
 	begin  time.Time
+	begun  bool
 	total  int // 0: nobody knows
 	done   int
 	failed int
@@ -99,7 +100,9 @@ func (p *Progress) Close() {
 }
 
 // Write implements io.Writer: it removes the line first, and the next look draws it again.
-func (p *Progress) Write(text []byte) (int, error) {
+func (p *Progress) Write(text []byte) (int, error) { return p.write(p.out, text) }
+
+func (p *Progress) write(out io.Writer, text []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.erase()
@@ -107,8 +110,18 @@ func (p *Progress) Write(text []byte) (int, error) {
 		p.open = text[len(text)-1] != '\n'
 		p.beat = p.options.Now()
 	}
-	return p.out.Write(text)
+	return out.Write(text)
 }
+
+// Above is a writer of what else may be on the same terminal, such as standard error: the line makes room for it, too.
+func (p *Progress) Above(out io.Writer) io.Writer { return &above{p, out} }
+
+type above struct {
+	*Progress
+	out io.Writer
+}
+
+func (a *above) Write(text []byte) (int, error) { return a.write(a.out, text) }
 
 // Wants implements record.Consumer.
 func (p *Progress) Wants(kind record.Kind) bool {
@@ -125,6 +138,7 @@ func (p *Progress) Record(r *record.Record) error {
 	defer p.mu.Unlock()
 	switch r.Kind {
 	case record.RunStart:
+		p.begun = true
 		if !r.Run.UntilFail {
 			p.total = r.Run.Cases
 		}
@@ -164,8 +178,8 @@ func (p *Progress) look() {
 	case p.open:
 	case p.options.Live && now.Sub(p.begin) >= quietAtFirst:
 		p.erase()
-		text := cut(printable.Line(p.text(now, p.running)), max(p.options.Width(), 20)-1) // a full line would wrap
-		_, _ = fmt.Fprint(p.out, p.options.Style.dim(text))                               // the next Write says what is wrong
+		text := p.fitting(now, max(p.options.Width(), 20)-1) // a full line would wrap
+		_, _ = fmt.Fprint(p.out, p.options.Style.dim(text))  // the next Write says what is wrong
 		p.drawn = true
 	case !p.options.Live && now.Sub(p.beat) >= Heartbeat:
 		p.beat = now
@@ -181,12 +195,25 @@ func (p *Progress) erase() {
 	}
 }
 
+// fitting is the line with no more than so many characters: the name of the case is shortened first.
+func (p *Progress) fitting(now time.Time, most int) string {
+	text := printable.Line(p.text(now, p.running))
+	if excess := utf8.RuneCountInString(text) - most; excess > 0 {
+		running := printable.Line(p.running)
+		text = printable.Line(p.text(now, cut(running, max(utf8.RuneCountInString(running)-excess, 4))))
+	}
+	return cut(text, most)
+}
+
 // text is the line: how far, which case, since when, how fast, how much longer.
 func (p *Progress) text(now time.Time, running string) string {
 	elapsed := now.Sub(p.begin)
 	far := fmt.Sprintf("[%d]", p.done)
 	if p.total > 0 {
 		far = fmt.Sprintf("[%d/%d]", p.done, p.total)
+	}
+	if !p.begun {
+		far = "starting" // hosts of a lab, say
 	}
 	parts := []string{far}
 	if p.failed > 0 {

@@ -84,6 +84,14 @@ func TestProgressFitsTheTerminal(t *testing.T) {
 	if text := []rune(out.String()); len(text) != 29 || !strings.HasSuffix(out.String(), "bandwidth  1.0 s") {
 		t.Errorf("%d characters: %q", len(text), out)
 	}
+	// The name of a case is shortened before what changes.
+	far := begins
+	far.Start = &record.Start{Advance: func() string { return "round 3/9" }}
+	out.Reset()
+	feedProgress(t, p, far)
+	if turn(time.Second); out.String() != "\r\x1b[K[0/4]  s…th  1.0 s  round 3/9" {
+		t.Errorf("%q", out)
+	}
 	// A line that has not ended yet is not torn.
 	if _, err := p.Write([]byte("a prompt: ")); err != nil {
 		t.Fatal(err)
@@ -151,5 +159,20 @@ func TestProgressOfSteps(t *testing.T) {
 		"[0/4]  scenarios/sweep.yaml::write bandwidth  2.0 s  SEND 64 B (6/20)\r\x1b[K[1/4]  3.0 s  about 9.0 s left"
 	if out.String() != want {
 		t.Errorf("%q, want\n%q", out, want)
+	}
+}
+
+// TestProgressBesideStandardError: what is said there on the same terminal is not written into the line.
+func TestProgressBesideStandardError(t *testing.T) {
+	p, out, turn := progressOf(true, 80)
+	defer p.Close()
+	turn(time.Second)
+	if _, err := p.Above(out).Write([]byte("1 of 2 hosts are ready\n")); err != nil {
+		t.Fatal(err)
+	}
+	feedProgress(t, p, fourCases)
+	turn(time.Second)
+	if want := "starting  1.0 s\r\x1b[K1 of 2 hosts are ready\n[0/4]  2.0 s"; out.String() != want {
+		t.Errorf("%q, want %q", out, want)
 	}
 }

@@ -45,14 +45,14 @@ func meshPairs(ctx context.Context, call *Call, args *meshArguments) (meshed, er
 	if err := m.find(ctx); err != nil {
 		return meshed{}, err
 	}
-	if err := m.walk(ctx, 0, m.rounds, "round"); err != nil {
+	if err := m.walk(ctx, 0, m.rounds, m.kind()+" of pairs, round"); err != nil {
 		return meshed{}, err
 	}
 	if err := m.allLost(); err != nil {
 		return meshed{}, err
 	}
 	if suspects := m.suspects(); len(suspects) > 0 && !m.cut {
-		if err := m.walk(ctx, 1, m.again(suspects), "suspects, round"); err != nil {
+		if err := m.walk(ctx, 1, m.again(suspects), m.kind()+" of suspects, round"); err != nil {
 			return meshed{}, err
 		}
 	}
