@@ -46,6 +46,7 @@ const Largest = largest - 4<<10 // what NATS itself adds to it is less
 type Conn struct {
 	nats   *nats.Conn
 	name   string
+	server *Server // in this process; nil for a member elsewhere
 	closed chan struct{}
 }
 
@@ -196,8 +197,13 @@ func (c *Conn) Listen(take func(*Message), subjects ...string) (stop func(), err
 		unsubscribe()
 		return nil, fmt.Errorf("listen: %w", err)
 	}
+	waited := func() {}
+	if c.server != nil {
+		waited = c.server.listens(came)
+	}
 	ended := make(chan struct{})
 	go func() {
+		defer waited()
 		for running := true; running; {
 			select {
 			case each := <-came:

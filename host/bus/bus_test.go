@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -172,6 +173,63 @@ func TestAnswers(t *testing.T) {
 	}
 	if got := next(t, all); got != "rdmarun.from.b.last " || len(spied) > 0 {
 		t.Errorf("%q, and b hears %d", got, len(spied))
+	}
+}
+
+// counted counts what is read of a member.
+type counted struct {
+	io.ReadWriteCloser
+	read atomic.Int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.ReadWriteCloser.Read(p)
+	c.read.Add(int64(n))
+	return n, err
+}
+
+// TestFlood: of a member that says more than this process takes no more is read than there is room for, and nothing is lost.
+func TestFlood(t *testing.T) {
+	const size, count = 256 << 10, 800
+	server, owner := served(t)
+	here, there := net.Pipe()
+	from := &counted{ReadWriteCloser: there}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(t.Context(), Credentials{"a", ""}, from) }()
+	a, err := Over(Credentials{"a", ""}, here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken, most, all := int64(0), int64(0), make(chan struct{})
+	stop, err := owner.Listen(func(m *Message) {
+		for end := time.Now().Add(time.Minute); taken == 0 && !server.crowded() && time.Now().Before(end); time.Sleep(time.Millisecond) {
+			_ = end // the queue fills
+		}
+		most = max(most, from.read.Load()-taken*size)
+		if taken++; taken == count {
+			close(all)
+		}
+	}, From("a", ">"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	for range count {
+		if err := a.Publish(From("a", "x"), make([]byte, size)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case <-all:
+	case <-time.After(time.Minute):
+		t.Fatal("not everything has come")
+	}
+	if most > mostPending+mostWaiting*size {
+		t.Errorf("%d MiB have waited", most>>20)
+	}
+	a.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 

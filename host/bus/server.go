@@ -25,6 +25,7 @@ type Server struct {
 	mu      sync.Mutex
 	members map[string]*member // by their names
 	leave   []func(name string)
+	queues  []chan *nats.Msg // what this process has not yet taken of what members say
 }
 
 // member is who may be on the bus.
@@ -55,6 +56,9 @@ const (
 	largest = 1 << 20
 	// mostPending bounds what waits for a member that does not read, mostListening to how many subjects one listens.
 	mostPending, mostListening = 64 << 20, 256
+	// mostWaiting is how many messages may wait for this process before no more is read of members, and crowdedTime how often
+	// it looks then.
+	mostWaiting, crowdedTime = 64, time.Millisecond
 	// lastTime bounds how long the server takes for the last that a member has said.
 	lastTime = time.Second
 	// responseTime is how long somebody who was asked may take for his answer: as long as a run.
@@ -146,7 +150,48 @@ func (s *Server) dismiss(name string) {
 func (s *Server) Connect() (*Conn, error) {
 	who := &member{credentials: NewCredentials(), owner: true}
 	s.admit(who)
-	return connect(who.credentials, nats.InProcessServer(s.nats))
+	conn, err := connect(who.credentials, nats.InProcessServer(s.nats))
+	if err == nil {
+		conn.server = s
+	}
+	return conn, err
+}
+
+// listens notes that messages for this process wait in a queue, until stop.
+func (s *Server) listens(queue chan *nats.Msg) (stop func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queues = append(s.queues, queue)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.queues = slices.DeleteFunc(s.queues, func(each chan *nats.Msg) bool { return each == queue })
+	}
+}
+
+// crowded tells whether this process has to take what waits for it first.
+func (s *Server) crowded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.queues, func(queue chan *nats.Msg) bool { return len(queue) > mostWaiting })
+}
+
+// paced is what comes of a member, read no faster than this process takes it: else one that says much, and waits for nothing,
+// fills the memory.
+type paced struct {
+	io.Reader
+	server *Server
+	ctx    context.Context
+}
+
+func (p *paced) Read(to []byte) (int, error) {
+	for p.server.crowded() && p.ctx.Err() == nil {
+		select {
+		case <-p.ctx.Done():
+		case <-time.After(crowdedTime):
+		}
+	}
+	return p.Reader.Read(to)
 }
 
 // Serve carries the connection of a member until it ends, from either side or with ctx.  It closes the connection.
@@ -168,7 +213,7 @@ func (s *Server) Serve(ctx context.Context, who Credentials, conn io.ReadWriteCl
 	var copies sync.WaitGroup
 	var reading, writing error
 	copies.Go(func() {
-		_, reading = io.Copy(inside, conn)
+		_, reading = io.Copy(inside, &paced{conn, s, ctx})
 		// The pipe has no buffer: once the server takes this, it has dealt with all that was said before.
 		_ = inside.SetWriteDeadline(time.Now().Add(lastTime))
 		_, _ = inside.Write([]byte("PING\r\n"))

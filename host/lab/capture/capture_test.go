@@ -214,6 +214,26 @@ func TestSend(t *testing.T) {
 	}
 }
 
+// TestManyInterfaces: a host names some interfaces, and no more.
+func TestManyInterfaces(t *testing.T) {
+	whole := blocks("server")
+	section, err := cut(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := cut(whole[len(section):])
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := append(slices.Clone(section), bytes.Repeat(one, mostInterfaces+1)...)
+	var file bytes.Buffer
+	c := &Collector{sources: map[string]*source{"a": {spool: memory{bytes.NewReader(said)}, size: int64(len(said))}}}
+	lacks, err := c.merge(&writer{to: &file}, "test", []string{"a"}, nil)
+	if err != nil || len(lacks) != 1 || !strings.Contains(lacks[0], errStrange.Error()) {
+		t.Errorf("%q, %v", lacks, err)
+	}
+}
+
 // FuzzMerge: whatever a host says, the file has whole blocks.
 func FuzzMerge(f *testing.F) {
 	whole := blocks("server", 1, 2, 3)

@@ -23,6 +23,9 @@ type stream struct {
 	wrong      error    // why nothing more is read
 }
 
+// mostInterfaces is how many a host may name: each is longer in the file than as it was said.
+const mostInterfaces = 1 << 12
+
 // queue are the streams by the times of their next packets.
 type queue []*stream
 
@@ -92,7 +95,7 @@ func (s *stream) read(w *writer, numbers *uint32) (more bool, err error) {
 		body := bodyOf(block)
 		switch kind := kindOf(block); {
 		case kind == kindSection && len(body) >= 4 && binary.LittleEndian.Uint32(body) == byteOrder:
-		case kind == kindInterface:
+		case kind == kindInterface && len(s.interfaces) < mostInterfaces:
 			if err = w.netInterface(body, s.host, s.clock.Within); err == nil {
 				s.interfaces = append(s.interfaces, *numbers)
 				*numbers++

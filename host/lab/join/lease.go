@@ -19,6 +19,8 @@ import (
 const (
 	// gatherTime is how long agents may take to say that they are there, gatherAfter that for the next one once one has.
 	gatherTime, gatherAfter = 2 * time.Second, 250 * time.Millisecond
+	// gatherMost bounds all of it: one that answers without an end is not waited for.
+	gatherMost = 10 * time.Second
 	// askAgain is how often an agent that serves another run is asked again.
 	askAgain = 200 * time.Millisecond
 )
@@ -35,7 +37,7 @@ type Lab struct {
 
 // Agents are those that are there, by their names; wanted are enough, if they are given.
 func (l *Lab) Agents(ctx context.Context, wanted ...string) ([]Presence, error) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithTimeout(ctx, gatherMost)
 	defer cancel()
 	patience := time.AfterFunc(gatherTime, cancel)
 	defer patience.Stop()

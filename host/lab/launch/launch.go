@@ -36,6 +36,8 @@ const (
 	lines, width = 12, 300
 	// noise is how much a host may print before its agent answers: a banner, the message of the day.
 	noise = 64 << 10
+	// mostPrinted is how many lines of a host are shown.
+	mostPrinted = 1000
 )
 
 // Agent is an agent that runs on a host, for this run alone.
@@ -321,9 +323,10 @@ func (s *stream) Close() error                { return errors.Join(s.input.Close
 type lastLines struct {
 	print func(string)
 
-	mu   sync.Mutex
-	part []byte
-	kept []string
+	mu      sync.Mutex
+	part    []byte
+	kept    []string
+	printed int
 }
 
 func (l *lastLines) Write(p []byte) (int, error) {
@@ -351,7 +354,12 @@ func (l *lastLines) line() {
 	if l.kept = append(l.kept, text); len(l.kept) > lines {
 		l.kept = l.kept[1:]
 	}
-	l.print(text)
+	switch l.printed++; {
+	case l.printed < mostPrinted:
+		l.print(text)
+	case l.printed == mostPrinted:
+		l.print("(what it prints from here on is not shown)")
+	}
 }
 
 // end ends a line that had no end of its own.

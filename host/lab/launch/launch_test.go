@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -217,5 +218,26 @@ func TestStoppedElsewhere(t *testing.T) {
 	agent.Host.Command = []string{"sh", "-c", "echo no way >&2; exit 255"}
 	if err := agent.sweep(); err == nil || err.Error() != "its agent may be there still, as process "+id+": exit status 255: no way" {
 		t.Error(err)
+	}
+}
+
+// TestPrinted: of what a host prints without an end some is shown, and the last of it is kept; what its shell says is cut.
+func TestPrinted(t *testing.T) {
+	shown := 0
+	l := &lastLines{print: func(line string) {
+		if shown++; len(line) > 3*width {
+			t.Errorf("a line of %d bytes is shown", len(line))
+		}
+	}}
+	for i := range 3 * mostPrinted {
+		fmt.Fprintf(l, "%d \x1b[2J%s\n", i, strings.Repeat("x", 2*width))
+	}
+	_, _ = l.Write(bytes.Repeat([]byte("y"), 1<<20))
+	if words := l.String(); shown != mostPrinted || len(l.part) > width || !strings.Contains(words, "2999 ␛[2Jx") || len(words) > lines*3*width {
+		t.Errorf("%d lines are shown, %d bytes are kept: %.80q", shown, len(words), words)
+	}
+	said, err := onHost(t.Context(), &lab.Host{Command: []string{"env"}}, nil, "head -c 1000000 /dev/zero; echo last")
+	if err != nil || len(said) != noise {
+		t.Errorf("%d bytes, %v", len(said), err)
 	}
 }

@@ -31,9 +31,9 @@ func push(ctx context.Context, h *lab.Host, config Config) (string, error) {
 		return "", fmt.Errorf("read this program: %w", err)
 	}
 	path := fmt.Sprintf(`"${XDG_CACHE_HOME:-$HOME/.cache}/rdmarun/bin/%x/rdmarun"`, sha256.Sum256(program))
-	// One look first: the program is on most hosts already, and tens of megabytes.
-	ask := fmt.Sprintf(`p=%s; if [ -x "$p" ]; then echo %s; elif [ "$(uname -s) $(uname -m)" = %q ]; then echo %s; else echo %s $(uname -s) $(uname -m); fi`,
-		path, wordHere, machine(), wordWants, wordOther)
+	// One look first: the program is on most hosts already, and tens of megabytes.  One that a crash has cut is brought again.
+	ask := fmt.Sprintf(`p=%s; if [ -x "$p" ] && [ "$(wc -c <"$p")" -eq %d ]; then echo %s; elif [ "$(uname -s) $(uname -m)" = %q ]; then echo %s; else echo %s $(uname -s) $(uname -m); fi`,
+		path, len(program), wordHere, machine(), wordWants, wordOther)
 	said, err := onHost(ctx, h, nil, ask)
 	switch {
 	case err != nil:

@@ -41,7 +41,7 @@ func onHost(ctx context.Context, h *lab.Host, input []byte, script string) (stri
 	command := exec.CommandContext(ctx, words[0], words[1:]...)
 	command.WaitDelay = killTime
 	last := &lastLines{print: func(string) {}}
-	var output bytes.Buffer
+	var output beginning
 	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(input), &output, last
 	if err := command.Run(); err != nil {
 		if said := last.String(); said != "" {
@@ -49,5 +49,13 @@ func onHost(ctx context.Context, h *lab.Host, input []byte, script string) (stri
 		}
 		return "", err
 	}
-	return output.String(), nil
+	return string(output), nil
+}
+
+// beginning keeps the beginning of what a host prints, which may not end.
+type beginning []byte
+
+func (b *beginning) Write(p []byte) (int, error) {
+	*b = append(*b, p[:min(len(p), noise-len(*b))]...)
+	return len(p), nil
 }

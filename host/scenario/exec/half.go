@@ -285,7 +285,10 @@ func withoutHistograms(m *record.Measure) *record.Measure {
 }
 
 // takeMeasured takes what another process has measured.
-func (r *caseRun) takeMeasured(step *compile.Step, raw json.RawMessage) error {
+func (r *caseRun) takeMeasured(step *compile.Step, process string, raw json.RawMessage) error {
+	if err := r.others.spend(process, raw); err != nil {
+		return err
+	}
 	var found measured
 	if err := json.Unmarshal(raw, &found); err != nil {
 		return err

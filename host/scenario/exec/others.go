@@ -49,7 +49,9 @@ type others struct {
 	// left ends when a process has ended the case: what it had to say it has said.
 	left  context.Context
 	leave context.CancelCauseFunc
-	mu    sync.Mutex // of ends
+	mu    sync.Mutex // of ends and told
+	// told is how many bytes the others have told that are kept to the end of the case.
+	told int
 	// ends are the ends that have been told already.
 	ends map[string]ending
 }
@@ -175,6 +177,10 @@ func (r *caseRun) gather(ctx context.Context) bool {
 			r.xfail = r.testCase.XFail
 		}
 		for _, role := range there.Roles {
+			if wrong := r.claimed(&role, name); wrong != nil {
+				err = cmp.Or(err, wrong)
+				break
+			}
 			o.where[role.Name] = name
 			facts = append(facts, role)
 			if role.First {
@@ -271,9 +277,25 @@ func (r *caseRun) crowded() string {
 func (o *others) await(ctx context.Context, from, key string, into any) error {
 	_, raw, err := o.meeting.Await(ctx, from, key)
 	if err == nil {
+		err = o.spend(from, raw)
+	}
+	if err == nil {
 		err = json.Unmarshal(raw, into)
 	}
 	return err
+}
+
+// mostTold bounds what the others tell that is kept to the end of the case.
+const mostTold = 256 << 20
+
+// spend counts what is kept of a message.
+func (o *others) spend(from string, raw json.RawMessage) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.told += len(raw); o.told > mostTold {
+		return fmt.Errorf("the process of %s tells more than %d MiB in one case", from, mostTold>>20)
+	}
+	return nil
 }
 
 // ownFacts are what expressions see of the roles here; nothing before there is a testbed.
@@ -309,9 +331,6 @@ func (r *caseRun) learn(facts []roleFacts) error {
 		if given, known := r.config.Addresses[role.Name]; known && !given.IsLoopback() {
 			address, object["address"] = given, given.String()
 		}
-		if role.Index < 0 || role.Index >= maxElsewhere {
-			return fmt.Errorf("role %s has the number %d", role.Name, role.Index)
-		}
 		r.testbed.Elsewhere(role.Name, address)
 		r.showRole(role.Name, role.Group, role.Index, object)
 		r.others.numbers[role.Name] = role.Index
@@ -323,6 +342,21 @@ func (r *caseRun) learn(facts []roleFacts) error {
 			role.Place.Guest = module
 		}
 		r.others.places, r.others.facts = append(r.others.places, role.Place), append(r.others.facts, role)
+	}
+	return nil
+}
+
+// claimed tells what is wrong with a role that a process says it plays: it is none of the file's, or another's.
+func (r *caseRun) claimed(role *roleFacts, process string) error {
+	name, written := role.Name, role.Name
+	if role.Group != "" {
+		name, written = fmt.Sprintf("%s[%d]", role.Group, role.Index), role.Group
+	}
+	if role.Index < 0 || role.Index >= maxElsewhere || role.Name != name || !slices.Contains(r.testCase.Elsewhere, written) {
+		return fmt.Errorf("the process of %s plays a role %.80q that the case does not have", process, role.Name)
+	}
+	if other := r.others.where[role.Name]; other != "" {
+		return fmt.Errorf("role %s is played by the processes of %s and %s", role.Name, other, process)
 	}
 	return nil
 }
@@ -361,7 +395,7 @@ func (r *caseRun) turn(ctx context.Context, step *compile.Step, call *compile.Ca
 	if process != "" {
 		_, err = r.elsewhere(ctx, &remoteStep{
 			step: step, role: role, action: call.Verb.Name, process: process, leaves: call.Verb.Divides,
-			hears: r.measuredKey, heard: func(raw json.RawMessage) error { return r.takeMeasured(step, raw) }, half: r.half(call, process),
+			hears: r.measuredKey, heard: func(raw json.RawMessage) error { return r.takeMeasured(step, process, raw) }, half: r.half(call, process),
 			binds: r.binds(call, role),
 		})
 		return err

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/testbed"
 )
@@ -96,4 +97,44 @@ func FuzzTold(f *testing.F) {
 			t.Error(text)
 		}
 	})
+}
+
+// TestClaimed: a process plays roles of the file, and none that another plays.
+func TestClaimed(t *testing.T) {
+	r, _ := toldRun()
+	r.testCase = &compile.Case{Elsewhere: []string{"server", "client", "node"}}
+	r.others.where = map[string]string{"server": "a", "node[1]": "a"}
+	for _, test := range []struct {
+		role roleFacts
+		want string
+	}{
+		{roleFacts{Name: "client"}, ""},
+		{roleFacts{Name: "node[7]", Group: "node", Index: 7}, ""},
+		{roleFacts{Name: "server"}, "role server is played by the processes of a and b"},
+		{roleFacts{Name: "node[1]", Group: "node", Index: 1}, "is played by the processes of a and b"},
+		{roleFacts{Name: "node[7]", Group: "node", Index: 8}, "does not have"},
+		{roleFacts{Name: "client", Group: "node", Index: 8}, "does not have"},
+		{roleFacts{Name: "node[-1]", Group: "node", Index: -1}, "does not have"},
+		{roleFacts{Name: "node[1000]", Group: "node", Index: 1000}, "does not have"},
+		{roleFacts{Name: "roles"}, "does not have"},
+		{roleFacts{Name: ""}, "does not have"},
+		{roleFacts{Name: "\x1b[2J"}, `a role "\x1b[2J" that`},
+	} {
+		if err := r.claimed(&test.role, "b"); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%+v: %v", test.role, err)
+		}
+	}
+}
+
+// TestMostTold: what is measured elsewhere is kept, up to so much of it.
+func TestMostTold(t *testing.T) {
+	o := &others{}
+	for range mostTold >> 27 {
+		if err := o.spend("a", make(json.RawMessage, 1<<27)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := o.spend("b", json.RawMessage("1")); err == nil || !strings.Contains(err.Error(), "the process of b tells more than 256 MiB") {
+		t.Error(err)
+	}
 }

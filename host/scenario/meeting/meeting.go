@@ -273,12 +273,12 @@ func (m *Meeting) forget(key Key) {
 	delete(m.arrived, key)
 }
 
-// keep notes a message, unless its process is there no more.  Where there is no room, the process that has taken most of it
+// keep notes a message, unless its process has said too much; one that has ended may have said it before.  Where there is no room, the process that has taken most of it
 // is lost, with all that it has said: what others say still counts.
 func (m *Meeting) keep(key Key, value json.RawMessage) (lost string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.gone[key.From] != nil {
+	if gone := m.gone[key.From]; gone != nil && gone.Why == saysTooMuch {
 		return ""
 	}
 	if _, again := m.arrived[key]; again {
