@@ -49,7 +49,7 @@ type diagnosis struct {
 }
 
 func newDoctorCommand(a *app) *cobra.Command {
-	format, peer, hosts := newFormatFlag("text", "json"), "", labFlags{}
+	format, peer, hosts := newFormatFlag("text", "json"), "", labFlags{ambient: a.env[environmentName("nats")]}
 	command := &cobra.Command{
 		Use:     "doctor",
 		Short:   "Say why RDMA will not work here, and what to type",

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -51,7 +53,11 @@ func (f *natsFlags) connect(flag, url, name string) (*tunnel.Conn, error) {
 	conn, err := tunnel.Connect(tunnel.Options{
 		URL: url, Creds: f.creds, NKey: f.nkey, TLSCA: f.tlsCA, TLSCert: f.tlsCert, TLSKey: f.tlsKey, Name: name,
 	})
-	if err != nil {
+	var untrusted *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &untrusted):
+		return nil, withHint(withExit(exitEnvironment, err), "--tlsca FILE has the certificate of who has signed the server's, or the server's own where it has signed that itself")
+	case err != nil:
 		return nil, withHint(withExit(exitEnvironment, err), "credentials are given as to NATS' own clients: USER:PASSWORD@ or TOKEN@ in the URL, --creds, --nkey, --tlscert")
 	}
 	return conn, nil
@@ -76,7 +82,7 @@ func (f *labFlags) standing(a *app, read *lab.Lab) (*join.Lab, error) {
 		url = read.NATS
 	}
 	switch {
-	case f.file != "" && !read.Joins() && f.nats.url != "":
+	case f.file != "" && !read.Joins() && f.nats.url != "" && f.nats.url != f.ambient: // which is for other labs, too
 		return nil, withHint(usageError("--nats: no host of %s has joined it", f.file), "join: NAME of a host is its agent's name there")
 	case f.file != "" && !read.Joins():
 		return nil, nil

@@ -38,6 +38,8 @@ type labFlags struct {
 	joined  *join.Lab // once it is connected; nil for a lab of which no host has joined a NATS server
 	wait    func() time.Duration
 	changed func(flag string) bool
+	// ambient is the URL that the environment has for all labs: whoever repeats a run has it, and its password.
+	ambient string
 	// close ends what read has opened; nil: nothing.
 	close func()
 }
@@ -79,7 +81,7 @@ func (f *labFlags) rerun(add func(flag, value string)) {
 	if f.file != "" {
 		add("--lab", f.file)
 	}
-	if f.nats.url != "" {
+	if f.nats.url != "" && f.nats.url != f.ambient {
 		add("--nats", tunnel.Where(f.nats.url))
 	}
 	for _, word := range natsWords {

@@ -288,6 +288,7 @@ func (f *runFlags) register(a *app, command *cobra.Command) {
 	f.selection.register(a, command)
 	f.shared.register(command)
 	f.lab.register(command)
+	f.lab.ambient = a.env[environmentName("nats")]
 	set.StringVar(&f.fabric, "fabric", "", "on the link udp, connect to programs of this fabric, too; those of rdmarun exec are of \"default\"")
 	set.BoolVar(&f.allowEmpty, "allow-empty", false, "an empty selection is no failure (otherwise exit code 5)")
 	set.BoolVarP(&f.dryRun, "dry-run", "n", false, "show what would run, and run nothing")

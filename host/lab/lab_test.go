@@ -268,7 +268,7 @@ func TestOverrides(t *testing.T) {
 		"client=b,a,server=b":  "client on b, a; server on b",
 		"client=rack=r1":       "client on a, b",
 		"x=rack=r2,client=a":   "client on a; x on n1, n2",
-		"client=rack=r3":       "no host has the label rack=r3",
+		"client=rack=r3":       "no host has the label rack=r3; there are rack=r1, rack=r2",
 		"client=c":             `there is no host "c"`,
 		"client":               "not of the form ROLE=HOST",
 		"client=":              "not of the form ROLE=HOST",

@@ -117,7 +117,7 @@ func (l *Lab) Override(text string) error {
 			placement.Hosts = append(placement.Hosts, host)
 		}
 		if placed[role] = placement; len(l.candidates(placement)) == 0 {
-			return fmt.Errorf("%s: no host has the label %s=%s", text, label, value)
+			return fmt.Errorf("%s: no host has the label %s=%s%s", text, label, value, hinted(l.labels()))
 		}
 	}
 	maps.Copy(l.Place, placed)
@@ -139,6 +139,25 @@ func NamesIn(texts []string) (names []string) {
 		}
 	}
 	return names
+}
+
+// labels are some of those that hosts have.
+func (l *Lab) labels() string {
+	all := make(map[string]bool)
+	for _, host := range l.Hosts {
+		for name, value := range host.Labels {
+			all[name+"="+value] = true
+		}
+	}
+	const shown = 8
+	names := slices.Sorted(maps.Keys(all))
+	switch {
+	case len(names) == 0:
+		return "hosts have no labels"
+	case len(names) > shown:
+		return "there are " + strings.Join(names[:shown], ", ") + " and others"
+	}
+	return "there are " + strings.Join(names, ", ")
 }
 
 func hinted(hint string) string {

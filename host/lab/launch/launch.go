@@ -186,11 +186,16 @@ func start(h lab.Host, config Config, words []string) (*Agent, error) {
 // Greet says who the agent is, and waits for it to say which program it is.  An agent that does not answer is ended; the
 // error has what its launcher has said last.
 func (a *Agent) Greet(ctx context.Context, version string) error {
-	if err := a.greet(ctx, version); err != nil {
-		a.kill()
-		return a.explain(err)
+	err := a.greet(ctx, version)
+	if err == nil {
+		return nil
 	}
-	return nil
+	a.kill()
+	var other *versionError
+	if errors.As(err, &other) {
+		return err // it has answered, and the end was ours
+	}
+	return a.explain(err)
 }
 
 func (a *Agent) greet(ctx context.Context, version string) error {
@@ -206,11 +211,7 @@ func (a *Agent) greet(ctx context.Context, version string) error {
 		if answer, ok := lab.ParseAnswer(string(line)); ok && err == nil {
 			a.Version, a.process = answer.Version, answer.Process
 			if own := lab.NewAnswer(version); answer.Protocol != own.Protocol || answer.Version != own.Version {
-				remedy := "install the same, or let `push: true` bring it"
-				if a.Host.Join != "" {
-					remedy = "install the same"
-				}
-				return fmt.Errorf("it has rdmarun %.80q, and this is %q: %s", answer.Version, own.Version, remedy)
+				return &versionError{answer.Version, own.Version, a.Host}
 			}
 			return nil
 		}
@@ -228,6 +229,23 @@ func (a *Agent) greet(ctx context.Context, version string) error {
 	return errors.New("it prints without an end, and no agent answers")
 }
 
+// versionError is an agent of another version.
+type versionError struct {
+	there, here string
+	host        lab.Host
+}
+
+func (e *versionError) Error() string {
+	remedy := "install the same"
+	switch {
+	case e.host.SSH != nil && e.host.Program != "":
+		remedy = "install the same, or leave out `rdmarun:` of this host, and it is brought"
+	case e.host.SSH != nil:
+		remedy = "install the same, or let `push: true` bring it"
+	}
+	return fmt.Sprintf("it has rdmarun %.80q, and this is %q: %s", e.there, e.here, remedy)
+}
+
 // awaitEnd gives the launcher time for what it says last.
 func (a *Agent) awaitEnd() {
 	select {
@@ -241,6 +259,9 @@ func (a *Agent) explain(err error) error {
 	said := a.LastWords()
 	if said != "" {
 		said = ": " + said
+	}
+	if a.Host.SSH != nil && a.Host.Program == "" && !a.Host.Push {
+		said += "; is rdmarun installed there? `push: true` brings it"
 	}
 	return fmt.Errorf("%w%s", err, said)
 }

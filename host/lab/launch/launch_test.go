@@ -127,6 +127,20 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// TestVersionRemedy: what to do about another version is what this host's launcher can do.
+func TestVersionRemedy(t *testing.T) {
+	far := &lab.SSH{Host: "far"}
+	for want, host := range map[string]lab.Host{
+		"install the same": {Join: "a"},
+		"install the same, or let `push: true` bring it":                            {SSH: far},
+		"install the same, or leave out `rdmarun:` of this host, and it is brought": {SSH: far, Program: "/opt/rdmarun", Push: true},
+	} {
+		if got := (&versionError{"v0", "v1", host}).Error(); got != `it has rdmarun "v0", and this is "v1": `+want {
+			t.Error(got)
+		}
+	}
+}
+
 // TestPush: by ssh the program comes to the host first, once; what cannot run there is refused.
 func TestPush(t *testing.T) {
 	folder := t.TempDir()
@@ -136,7 +150,8 @@ func TestPush(t *testing.T) {
 	}
 	// An ssh that goes nowhere: it has the far shell read the words, as the real one does.
 	calls := filepath.Join(folder, "calls")
-	ssh := "#!/bin/sh\necho \"$@\" >>" + calls + "\nwhile [ \"$1\" != -- ]; do shift; done\nshift 2\nexec sh -c \"$*\"\n"
+	ssh := "#!/bin/sh\necho \"$@\" >>" + calls + "\nwhile [ \"$1\" != -- ]; do shift; done\nshift 2\n" +
+		"case \"$CUT$*\" in cut*cat*) head -c 9 | sh -c \"$*\"; exit 255;; esac\nexec sh -c \"$*\"\n"
 	if err := os.WriteFile(filepath.Join(folder, "ssh"), []byte(ssh), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -144,6 +159,17 @@ func TestPush(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(folder, "a cache"))
 	host := lab.Host{Name: "a", Push: true, SSH: &lab.SSH{Host: "far", User: "me", Port: 22, Options: []string{"X=y"}}}
 	var said printedLines
+	t.Setenv("CUT", "cut") // the connection, while the program is on its way: half of it is none
+	if _, err := Start(t.Context(), host, Config{Program: program, Version: "v1", Print: said.print}); err == nil || !strings.Contains(err.Error(), "bring this program there: ") {
+		t.Errorf("%v", err)
+	}
+	if found, err := filepath.Glob(filepath.Join(folder, "a cache/rdmarun/bin/*/*")); err != nil || len(found) > 0 {
+		t.Errorf("there are %q: %v", found, err)
+	}
+	t.Setenv("CUT", "")
+	if err := os.Remove(calls); err != nil {
+		t.Fatal(err)
+	}
 	for range 2 {
 		agent, err := Start(t.Context(), host, Config{Program: program, Version: "v1", Print: said.print})
 		if err != nil {
@@ -216,7 +242,7 @@ func TestStoppedElsewhere(t *testing.T) {
 		}
 	}
 	agent.Host.Command = []string{"sh", "-c", "echo no way >&2; exit 255"}
-	if err := agent.sweep(); err == nil || err.Error() != "its agent may be there still, as process "+id+": exit status 255: no way" {
+	if err := agent.sweep(); err == nil || err.Error() != "its agent may be there still, as process "+id+": no way (exit status 255)" {
 		t.Error(err)
 	}
 }

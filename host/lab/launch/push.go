@@ -44,8 +44,8 @@ func push(ctx context.Context, h *lab.Host, config Config) (string, error) {
 		return "", fmt.Errorf("it is no %s, so this program does not run there (%.100q): install rdmarun, and say where it is: `rdmarun: PATH`",
 			machine(), strings.TrimSpace(said))
 	}
-	// Beside its place first, so that nobody starts half of it.
-	bring := fmt.Sprintf(`p=%s; d="${p%%/*}"; mkdir -p "$d" && cat >"$d/new.$$" && chmod 755 "$d/new.$$" && mv "$d/new.$$" "$p" || { rm -f "$d/new.$$"; exit 1; }`, path)
+	// Beside its place first, and whole, so that nobody starts half of it: where the connection is cut, cat ends well.
+	bring := fmt.Sprintf(`p=%s; d="${p%%/*}"; mkdir -p "$d" && cat >"$d/new.$$" && [ "$(wc -c <"$d/new.$$")" -eq %d ] && chmod 755 "$d/new.$$" && mv "$d/new.$$" "$p" || { rm -f "$d/new.$$"; exit 1; }`, path, len(program))
 	if _, err := onHost(ctx, h, program, bring); err != nil {
 		return "", fmt.Errorf("bring this program there: %w", err)
 	}

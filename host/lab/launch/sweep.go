@@ -45,7 +45,7 @@ func onHost(ctx context.Context, h *lab.Host, input []byte, script string) (stri
 	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(input), &output, last
 	if err := command.Run(); err != nil {
 		if said := last.String(); said != "" {
-			return "", fmt.Errorf("%w: %s", err, said)
+			return "", fmt.Errorf("%s (%w)", said, err)
 		}
 		return "", err
 	}
