@@ -15,7 +15,7 @@ func meshOf(t *testing.T, rates map[string]float64, outliers ...string) *Run {
 	var file bytes.Buffer
 	stream := record.NewStream(jsonl.To(&file, "test"))
 	stream.Write(&record.Record{Kind: record.RunStart, Run: &record.Run{Provider: "verbs"}})
-	found := &record.Mesh{Name: "fabric", Type: "bandwidth", Size: 4096, Pattern: "all", Rounds: 3}
+	found := &record.Mesh{What: record.What{Name: "fabric", Type: "bandwidth"}, How: record.How{Size: 4096}, Pattern: "all", Rounds: 3}
 	for _, to := range []string{"a", "b", "c"} {
 		pair := record.MeshPair{From: "node", To: to, Outlier: slices.Contains(outliers, to)}
 		if rate := rates[to]; rate > 0 {
@@ -60,7 +60,7 @@ func TestPairs(t *testing.T) {
 		t.Errorf("a run and itself: %+v", same.Pairs)
 	}
 	pairs := before.Baseline()["a.yaml"].Pairs
-	m := record.Measure{Name: "fabric", Type: "bandwidth", Role: "node", Peer: "b", Size: 4096}
+	m := record.Measure{What: record.What{Name: "fabric", Type: "bandwidth"}, Role: "node", Peer: "b", How: record.How{Size: 4096}}
 	if len(pairs) != 3 || pairs[m.Key()].BitsPerSecond != 40 {
 		t.Errorf("%+v", pairs)
 	}
@@ -69,7 +69,7 @@ func TestPairs(t *testing.T) {
 // TestPairsOfHosts: a pair is the same where its hosts are, whatever roles they have.
 func TestPairsOfHosts(t *testing.T) {
 	run := func(hosts ...string) *samples {
-		found := &record.Mesh{Name: "fabric", Type: "bandwidth"}
+		found := &record.Mesh{What: record.What{Name: "fabric", Type: "bandwidth"}}
 		for i, host := range hosts {
 			found.Nodes = append(found.Nodes, record.MeshNode{Role: string(rune('x' + i)), Host: host, Device: "mlx5_0"})
 		}

@@ -114,7 +114,8 @@ func feed(t *testing.T, out record.Consumer, ended bool) {
 // meshOfFour has a pair of each status.
 func meshOfFour() *record.Mesh {
 	found := &record.Mesh{
-		Name: "mesh <b>", Type: "bandwidth", Operation: "RDMA_WRITE", Line: 9, Column: 3, Tags: map[string]string{"test": "mesh"}, Size: 65536, Depth: 128,
+		What:    record.What{Name: "mesh <b>", Type: "bandwidth", Operation: "RDMA_WRITE"},
+		How:     record.How{Line: 9, Column: 3, Tags: map[string]string{"test": "mesh"}, Size: 65536, Depth: 128},
 		Pattern: "all", Rounds: 3, Tolerance: 0.93, Best: 100e9, Suspects: 2, Outliers: 1, Lost: 1,
 		Blame: &record.MeshBlame{Kind: "node", Names: []string{"node[3]"}, Text: "node[3] (d, mlx5_0) is in all of them"},
 	}
@@ -169,8 +170,9 @@ func distributionOf(t *testing.T, size int64) record.Distribution {
 func measured(t *testing.T, size int64) *record.Measure {
 	t.Helper()
 	return &record.Measure{
-		Name: "write latency", Type: "latency", Operation: "write", Role: "client", Line: 8, Column: 3,
-		Tags: map[string]string{"test": "write_lat", "smoke": ""}, Depth: 1, Size: size, Messages: 10000, Bytes: uint64(size) * 10000, Took: time.Second, BitsPerSecond: float64(size) * 1e6, MessagesPerSecond: 10000,
+		What: record.What{Name: "write latency", Type: "latency", Operation: "write"}, Role: "client",
+		How:      record.How{Line: 8, Column: 3, Tags: map[string]string{"test": "write_lat", "smoke": ""}, Depth: 1, Size: size},
+		Messages: 10000, Bytes: uint64(size) * 10000, Took: time.Second, BitsPerSecond: float64(size) * 1e6, MessagesPerSecond: 10000,
 		Intervals: []record.Interval{
 			{End: 250 * time.Millisecond, Messages: 2000, Bytes: uint64(size) * 2000},
 			{Begin: 250 * time.Millisecond, End: 500 * time.Millisecond, Messages: 3000, Bytes: uint64(size) * 3000},

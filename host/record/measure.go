@@ -7,25 +7,35 @@ import (
 	"time"
 )
 
-// Measure is what a measurement has found, at one end.
-type Measure struct {
-	// Name is that of the step, or of a step around it, else its type and operation.
+// What is what is measured.
+type What struct {
+	// Name is that of the step, or of a step around it, else the type and operation.
 	Name      string `json:"name"`
 	Type      string `json:"type"`                // latency, bandwidth, connect
 	Operation string `json:"operation,omitempty"` // SEND, RDMA_WRITE, RDMA_READ
-	Role      string `json:"role"`                // the end these figures are of
-	Peer      string `json:"peer,omitempty"`
-	File      string `json:"file,omitempty"` // where the step stands, if not in the case's file
-	Line      int    `json:"line"`
-	Column    int    `json:"column"`
+}
 
+// How is where the step of a measurement stands, and how it measures.
+type How struct {
+	File   string `json:"file,omitempty"` // where the step stands, if not in the case's file
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
 	// Tags are those of the step and of the steps around it; a word has no value.
 	Tags map[string]string `json:"tags,omitempty"`
 
-	Size     int64         `json:"size,omitempty"`  // of a message, in bytes
-	Depth    int           `json:"depth,omitempty"` // requests in flight of each queue pair
-	QPs      int           `json:"qps,omitempty"`   // queue pairs, where there are several
-	Both     bool          `json:"both,omitempty"`  // both directions at once
+	Size  int64 `json:"size,omitempty"`  // of a message, in bytes
+	Depth int   `json:"depth,omitempty"` // requests in flight of each queue pair
+	QPs   int   `json:"qps,omitempty"`   // queue pairs of a pair, where there are several
+	Both  bool  `json:"both,omitempty"`  // both directions at once
+}
+
+// Measure is what a measurement has found, at one end.
+type Measure struct {
+	What
+	Role string `json:"role"` // the end these figures are of
+	Peer string `json:"peer,omitempty"`
+	How
+
 	Messages uint64        `json:"messages"`
 	Errors   uint64        `json:"errors,omitempty"` // connections that failed
 	Cut      bool          `json:"cut,omitempty"`    // ended early, by a threshold with abort_on_fail

@@ -8,22 +8,11 @@ import (
 
 // Mesh is what a step has found that measured many pairs of nodes, for one size of messages.
 type Mesh struct {
-	// Name is that of the step, or of a step around it, else the type and operation.
-	Name      string `json:"name"`
-	Type      string `json:"type"`                // latency, bandwidth, connect
-	Operation string `json:"operation,omitempty"` // SEND, RDMA_WRITE, RDMA_READ
-	File      string `json:"file,omitempty"`      // where the step stands, if not in the case's file
-	Line      int    `json:"line"`
-	Column    int    `json:"column"`
-	// Tags are those of the step and of the steps around it; a word has no value.
-	Tags map[string]string `json:"tags,omitempty"`
+	What
+	How
 
-	Size    int64  `json:"size,omitempty"`  // of a message, in bytes
-	Depth   int    `json:"depth,omitempty"` // requests in flight of each queue pair
-	QPs     int    `json:"qps,omitempty"`   // queue pairs of each pair, where there are several
-	Both    bool   `json:"both,omitempty"`  // both directions at once
-	Pattern string `json:"pattern"`         // who met whom: all, ring, bisection, random, incast, list
-	Rounds  int    `json:"rounds"`          // without those of the second look
+	Pattern string `json:"pattern"` // who met whom: all, ring, bisection, random, incast, list
+	Rounds  int    `json:"rounds"`  // without those of the second look
 	// Tolerance is what part of the best a pair must reach; of times, the best is the least, and must be that part of the
 	// pair's.  Best is that of the first look: bits a second, nanoseconds at the median, or connections a second; of an
 	// incast, of all pairs to one target together.
@@ -181,10 +170,7 @@ func (p *MeshPair) Status() string {
 
 // Measure is a pair as a measurement, as it was at the last look; without figures if it is lost.
 func (m *Mesh) Measure(pair *MeshPair) Measure {
-	found := Measure{
-		Name: m.Name, Type: m.Type, Operation: m.Operation, Role: pair.From, Peer: pair.To, File: m.File, Line: m.Line, Column: m.Column,
-		Tags: m.Tags, Size: m.Size, Depth: m.Depth, QPs: m.QPs, Both: m.Both,
-	}
+	found := Measure{What: m.What, Role: pair.From, Peer: pair.To, How: m.How}
 	if f := pair.Last(); f != nil {
 		found.Messages, found.Bytes, found.Took = f.Messages, f.Bytes, f.Took
 		found.BitsPerSecond, found.MessagesPerSecond = f.BitsPerSecond, f.MessagesPerSecond

@@ -97,10 +97,9 @@ func (s *typeSchemas) of(t reflect.Type) object {
 // structure is an object with a property for each field; those that are never left out are required.
 func (s *typeSchemas) structure(t reflect.Type) object {
 	properties, required := object{}, []string{}
-	for i := range t.NumField() {
-		field := t.Field(i)
+	for _, field := range reflect.VisibleFields(t) {
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if name == "-" || !field.IsExported() {
+		if name == "-" || !field.IsExported() || field.Anonymous { // the fields of what is embedded follow
 			continue
 		}
 		if name == "" {

@@ -34,7 +34,7 @@ func distribution(t *testing.T, of string, n int) record.Distribution {
 func measured(name string, size int64, latency ...record.Distribution) *record.Record {
 	return &record.Record{
 		Kind: record.Measured, Time: time.Unix(1_700_000_000, 250e6), File: "lab/a.yaml", Case: "lab/a.yaml::one/two [x=1]",
-		Measure: &record.Measure{Name: name, Type: "latency", Operation: "SEND", Role: "client", Peer: "server", Size: size, Took: 2 * time.Second, Latency: latency},
+		Measure: &record.Measure{What: record.What{Name: name, Type: "latency", Operation: "SEND"}, Role: "client", Peer: "server", How: record.How{Size: size}, Took: 2 * time.Second, Latency: latency},
 	}
 }
 

@@ -26,9 +26,9 @@ func (r *caseRun) mesh(step *compile.Step, call *verb.Call) {
 	}
 	call.Meshed = func(meshes []*record.Mesh, pairs [][]*record.Measure) {
 		for _, found := range meshes {
-			as := &record.Measure{Type: found.Type, Operation: found.Operation}
+			as := &record.Measure{What: found.What, How: found.How}
 			r.locate(step, as)
-			found.Name, found.File, found.Line, found.Column, found.Tags = as.Name, as.File, as.Line, as.Column, as.Tags
+			found.What, found.How = as.What, as.How
 			r.config.Stream.Write(&record.Record{Kind: record.Meshed, File: r.program.File, Case: r.testCase.ID, Mesh: found})
 		}
 		for _, found := range pairs {

@@ -29,7 +29,7 @@ func (m *measuring) records(results []*rdmacore.MeasureResult, there *figures) [
 func (m *measuring) record(results []*rdmacore.MeasureResult, f *figures) *record.Measure {
 	kind := m.args.Kind.Value
 	found := &record.Measure{
-		Type: kind.String(), Role: string(m.args.From), Peer: string(m.args.To), Both: m.args.Bidirectional,
+		What: record.What{Type: kind.String()}, Role: string(m.args.From), Peer: string(m.args.To), How: record.How{Both: m.args.Bidirectional},
 		Messages: f.Messages, Bytes: f.Bytes, Errors: f.Errors, Took: f.Took, Intervals: f.Intervals,
 	}
 	if m.args.Operation.Given {

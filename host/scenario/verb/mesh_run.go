@@ -316,7 +316,8 @@ func (m *meshing) last(pair mesh.Pair) *look {
 func (m *meshing) record(size int) *record.Mesh {
 	limit, best := m.args.limit(), m.best(size)
 	found := &record.Mesh{
-		Type: m.kind(), Both: m.args.Measure.Bidirectional, Pattern: m.args.pattern(), Rounds: len(m.rounds), Tolerance: limit.Tolerance, Best: best,
+		What: record.What{Type: m.kind()}, How: record.How{Both: m.args.Measure.Bidirectional},
+		Pattern: m.args.pattern(), Rounds: len(m.rounds), Tolerance: limit.Tolerance, Best: best,
 	}
 	if limit.Less {
 		found.Tolerance = 1 / limit.Tolerance
