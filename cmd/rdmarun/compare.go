@@ -96,7 +96,11 @@ func (a *app) showComparison(out io.Writer, result *compare.Result, all bool) er
 		fmt.Fprintf(table, "changed\t%s\t%s\t->\t%s\n", change.Case, change.Before, change.After)
 	}
 	for _, change := range result.Pairs {
-		fmt.Fprintf(table, "pair\t%s: %s\t%s\t->\t%s\n", change.Case, change.Pair, change.Before, change.After)
+		figures := ""
+		if then, now := change.Figures[0], change.Figures[1]; then > 0 && now > 0 {
+			figures = fmt.Sprintf("\t%s -> %s", amount(then, change.Unit), amount(now, change.Unit))
+		}
+		fmt.Fprintf(table, "pair\t%s: %s\t%s\t->\t%s%s\n", change.Case, change.Pair, change.Before, change.After, figures)
 	}
 	if err := table.Flush(); err != nil {
 		return err

@@ -40,6 +40,9 @@ type PairChange struct {
 	After  string `json:"after"`
 	// Worse tells that it is bad and was not.
 	Worse bool `json:"worse"`
+	// Figures are the pair's own, then and now, with their unit, also of an incast, where its target is judged; of a lost one 0.
+	Figures [2]float64 `json:"figures"`
+	Unit    string     `json:"unit"`
 }
 
 // Fact is something that differs between the surroundings of two runs.
@@ -131,8 +134,9 @@ func pairs(id string, before, after *samples) []PairChange {
 	var list []PairChange
 	for _, name := range slices.Sorted(maps.Keys(before.pairs)) {
 		now, has := after.pairs[name]
-		if was, is := state(before.pairs[name]), state(now); has && was != is {
-			list = append(list, PairChange{id, name, was, is, was == "good" || is == "lost"})
+		then := before.pairs[name]
+		if was, is := state(then.status), state(now.status); has && was != is {
+			list = append(list, PairChange{id, name, was, is, was == "good" || is == "lost", [2]float64{then.figure, now.figure}, then.unit})
 		}
 	}
 	return list

@@ -40,9 +40,9 @@ func TestPairs(t *testing.T) {
 	after := meshOf(t, map[string]float64{"a": 50, "b": 98}, "a")
 	result := Compare(before, after)
 	want := []PairChange{
-		{"a.yaml", "fabric node - a 4096 B", "good", "outlier", true},
-		{"a.yaml", "fabric node - b 4096 B", "outlier", "good", false},
-		{"a.yaml", "fabric node - c 4096 B", "good", "lost", true},
+		{"a.yaml", "fabric node - a 4096 B", "good", "outlier", true, [2]float64{100, 50}, "bit/s"},
+		{"a.yaml", "fabric node - b 4096 B", "outlier", "good", false, [2]float64{40, 98}, "bit/s"},
+		{"a.yaml", "fabric node - c 4096 B", "good", "lost", true, [2]float64{99, 0}, "bit/s"},
 	}
 	if !slices.Equal(result.Pairs, want) || !result.Worse() {
 		t.Errorf("%+v", result.Pairs)
@@ -74,12 +74,12 @@ func TestPairsOfHosts(t *testing.T) {
 			found.Nodes = append(found.Nodes, record.MeshNode{Role: string(rune('x' + i)), Host: host, Device: "mlx5_0"})
 		}
 		found.Pairs = []record.MeshPair{{From: "x", To: "y", First: &record.MeshFigures{BitsPerSecond: 1}}}
-		s := &samples{values: make(map[metric][]float64), pairs: make(map[string]string)}
+		s := &samples{values: make(map[metric][]float64), pairs: make(map[string]pairState)}
 		s.mesh(found)
 		return s
 	}
 	for want, hosts := range map[string][]string{"fabric a - b": {"a", "b", "c"}, "fabric x - y": {"a", "a", "a"}, "fabric b - a": {"b", "a"}} {
-		if got := run(hosts...).pairs; len(got) != 1 || got[want] != "good" {
+		if got := run(hosts...).pairs; len(got) != 1 || got[want] != (pairState{"good", 1, "bit/s"}) {
 			t.Errorf("%v: %v", hosts, got)
 		}
 	}

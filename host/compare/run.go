@@ -36,7 +36,14 @@ type samples struct {
 	statuses []record.Status
 	values   map[metric][]float64
 	// pairs are the pairs of meshes, by their names, with what became of them last.
-	pairs map[string]string
+	pairs map[string]pairState
+}
+
+// pairState is what became of a pair, and its figure.
+type pairState struct {
+	status string
+	figure float64
+	unit   string
 }
 
 // metric is something that is measured.
@@ -117,7 +124,7 @@ func (r *Run) Failed() int {
 func (r *Run) add(c *cases.Case) {
 	s := r.cases[c.ID]
 	if s == nil {
-		s = &samples{values: make(map[metric][]float64), pairs: make(map[string]string)}
+		s = &samples{values: make(map[metric][]float64), pairs: make(map[string]pairState)}
 		r.cases[c.ID] = s
 		r.order = append(r.order, c.ID)
 	}
@@ -155,7 +162,13 @@ func (s *samples) mesh(found *record.Mesh) {
 		pair := &found.Pairs[i]
 		m := found.Measure(pair)
 		m.Role = named(pair.From) + " - " + named(pair.To)
-		s.pairs[nameOf(&m, nil)] = pair.Status()
+		is := pairState{status: pair.Status(), unit: map[string]string{"bandwidth": "bit/s", "latency": "s", "connect": "/s"}[found.Type]}
+		if last := pair.Last(); last != nil && pair.Lost == "" {
+			if is.figure = last.Figure(found.Type); found.Type == "latency" {
+				is.figure /= 1e9
+			}
+		}
+		s.pairs[nameOf(&m, nil)] = is
 		if pair.Lost == "" {
 			s.figures(&m, nameOf(&m, nil), true)
 		}
