@@ -2,8 +2,13 @@ package output_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"math"
+	"strings"
 	"testing"
 	"time"
+
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
 
 	"rdmarun/host/output"
 	"rdmarun/host/output/terminal"
@@ -33,51 +38,101 @@ func FuzzReported(f *testing.F) {
 			t.Fatalf("an agent has a say in how a case ends: %+v", reported)
 		}
 		reported.Host, reported.Case, reported.File = "a", "lab.yaml", "lab.yaml"
-		var human bytes.Buffer
-		consumers := map[string]record.Consumer{"terminal": terminal.NewHuman(&human, terminal.HumanOptions{Steps: true, Places: true})}
-		texts := map[string]*bytes.Buffer{"terminal": &human}
-		var closing []func() error
-		for _, format := range output.Formats() {
-			if format.Folder {
+		written(t, reported, &record.Result{Name: "lab.yaml", Status: record.Passed, Took: time.Second, Steps: 1})
+	})
+}
+
+// FuzzToldOfCase has another process tell whatever of a case: what it has measured, how long loops took, and how its part has
+// failed.
+func FuzzToldOfCase(f *testing.F) {
+	for _, seed := range []string{
+		`{"measure":{"name":"\u001b[2J","type":"latency","operation":"\u202e","role":"\u0007","size":-1,"messages":18446744073709551615,"took_ns":-9223372036854775808,"bits_per_second":-1e308,"tags":{"\u001b":"]]>"}}}`,
+		`{"measure":{"type":"bandwidth","bytes":18446744073709551615,"intervals":[{"begin_ns":0,"end_ns":0,"bytes":7},{"begin_ns":9223372036854775807,"end_ns":-9223372036854775808}],"latency":[{"of":"\u001b","count":-1,"mean_ns":1e308,"stddev_ns":-1e308,"hdr":"x"}]}}`,
+		`{"measure":{},"result":{}}`, `{"measure":{"type":"connect","latency":[{},{},{"of":"total","count":1,"p50_ns":9223372036854775807}]}}`,
+		`{"result":{"failures":[{"kind":"\u001b","line":-5,"column":9223372036854775807,"role":"\u001b[1m","action":"\n::error::x","what":"\u009b","expected":"]]>","got":"<script>","hint":"\u0000","details":["\u001b"],"path":["\u202e"],"used":["../../\u001b"]}]}}`,
+		`{"result":{"reason":"\u001b]0;x\u0007","loops":[{"name":"\u001b","rounds":-1,"min_ns":-9223372036854775808,"tags":{"":"\u0000"}}],"traffic":[{"operation":"\u001b","count":18446744073709551615,"bytes":18446744073709551615}]}}`,
+		`{"result":{"failures":[{"timeline":[{"at_ns":-9223372036854775808,"role":"\u001b","text":"\u0007","line":-1},{"at_ns":9223372036854775807,"clock_ns":-1}]}]}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	for _, h := range []*hdr.Histogram{hdr.New(1, 60e9, 3), hdr.New(1, math.MaxInt64, 5), hdr.New(1<<40, math.MaxInt64, 1)} {
+		for range 2 { // an empty one, and one of a time that is none
+			text, err := h.Encode(hdr.V2CompressedEncodingCookieBase)
+			if err != nil {
+				f.Fatal(err)
+			}
+			one := `{"of":"total","count":7,"hdr":"` + string(text) + `"},`
+			f.Add([]byte(`{"measure":{"name":"x","type":"latency","size":64,"latency":[` + strings.Repeat(one, 7) + one[:len(one)-1] + `]}}`))
+			_ = h.RecordValue(math.MaxInt64)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var told struct {
+			Measure *record.Measure `json:"measure"`
+			Result  record.Result   `json:"result"`
+		}
+		if json.Unmarshal(data, &told) != nil {
+			return
+		}
+		result := &told.Result
+		result.Name, result.Status, result.Took, result.Steps = "lab.yaml", record.Failed, time.Second, 1
+		for i := range result.Failures { // as exec takes them
+			result.Failures[i].File, result.Failures[i].Excerpt, result.Failures[i].Rerun = "lab.yaml", nil, ""
+		}
+		measured := &record.Record{Kind: record.Measured, Case: "lab.yaml", File: "lab.yaml", Measure: told.Measure}
+		if told.Measure == nil {
+			measured.Measure = &record.Measure{Type: "latency"}
+		}
+		written(t, measured, result)
+	})
+}
+
+// written has all outputs write what somebody has said of a case, and how it ended.
+func written(t *testing.T, said *record.Record, result *record.Result) {
+	t.Helper()
+	var human bytes.Buffer
+	consumers := map[string]record.Consumer{"terminal": terminal.NewHuman(&human, terminal.HumanOptions{Steps: true, Places: true})}
+	texts := map[string]*bytes.Buffer{"terminal": &human}
+	var closing []func() error
+	for _, format := range output.Formats() {
+		if format.Folder {
+			continue
+		}
+		texts[format.Name] = &bytes.Buffer{}
+		out, err := output.Open(output.Target{Format: format.Name, Path: "-"}, texts[format.Name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		consumers[format.Name], closing = out, append(closing, out.Close)
+	}
+	for _, each := range []*record.Record{
+		{Kind: record.RunStart, Run: &record.Run{Provider: "soft", Cases: 1}},
+		{Kind: record.CaseStart, Case: "lab.yaml", File: "lab.yaml", Start: &record.Start{Name: "lab.yaml"}},
+		said,
+		{Kind: record.CaseEnd, Case: "lab.yaml", File: "lab.yaml", Result: result},
+		{Kind: record.RunEnd, Totals: &record.Totals{}},
+	} {
+		each.Version = record.Version
+		for name, consumer := range consumers {
+			if !consumer.Wants(each.Kind) {
 				continue
 			}
-			texts[format.Name] = &bytes.Buffer{}
-			out, err := output.Open(output.Target{Format: format.Name, Path: "-"}, texts[format.Name])
-			if err != nil {
-				t.Fatal(err)
-			}
-			consumers[format.Name], closing = out, append(closing, out.Close)
-		}
-		end := &record.Result{Name: "lab.yaml", Status: record.Passed, Took: time.Second, Steps: 1}
-		for _, each := range []*record.Record{
-			{Kind: record.RunStart, Run: &record.Run{Provider: "soft", Cases: 1}},
-			{Kind: record.CaseStart, Case: "lab.yaml", File: "lab.yaml", Start: &record.Start{Name: "lab.yaml"}},
-			reported,
-			{Kind: record.CaseEnd, Case: "lab.yaml", File: "lab.yaml", Result: end},
-			{Kind: record.RunEnd, Totals: &record.Totals{}},
-		} {
-			each.Version = record.Version
-			for name, consumer := range consumers {
-				if !consumer.Wants(each.Kind) {
-					continue
-				}
-				if err := consumer.Record(each); err != nil {
-					t.Errorf("%s: %v", name, err)
-				}
+			if err := consumer.Record(each); err != nil {
+				t.Errorf("%s: %v", name, err)
 			}
 		}
-		for _, closing := range closing {
-			if err := closing(); err != nil {
-				t.Error(err)
-			}
+	}
+	for _, closing := range closing {
+		if err := closing(); err != nil {
+			t.Error(err)
 		}
-		for name, text := range texts {
-			if name == "jsonl" {
-				continue // has all as it was said, in JSON's own escapes, for programs
-			}
-			if i := bytes.IndexAny(text.Bytes(), "\x1b\x07\x00\u009b\u202e"); i >= 0 {
-				t.Errorf("%s has what a terminal obeys: %q", name, text.Bytes()[max(0, i-40):min(text.Len(), i+40)])
-			}
+	}
+	for name, text := range texts {
+		if name == "jsonl" {
+			continue // has all as it was said, in JSON's own escapes, for programs
 		}
-	})
+		if i := bytes.IndexAny(text.Bytes(), "\x1b\x07\x00\u009b\u202e"); i >= 0 {
+			t.Errorf("%s has what a terminal obeys: %q", name, text.Bytes()[max(0, i-40):min(text.Len(), i+40)])
+		}
+	}
 }

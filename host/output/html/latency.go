@@ -2,7 +2,6 @@ package html
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"html/template"
 	"math"
@@ -18,11 +17,10 @@ import (
 
 // latencyCharts are heat maps over sizes, the percentile curves and the histogram of the measurements of one name, the
 // baseline's curves beside the run's; none if no times were measured.
-func latencyCharts(g *measureGroup) ([]chart, error) {
-	l := latencies{curves: newAlbum(), histogram: newAlbum()}
-	if err := errors.Join(l.load(g, g.now, false), l.load(g, g.before, true)); err != nil {
-		return nil, fmt.Errorf("%s: %w", g.name, err)
-	}
+func latencyCharts(g *measureGroup) []chart {
+	l := latencies{curves: newAlbum(), histogram: newAlbum(), room: mostCurves}
+	l.load(g, g.now, false)
+	l.load(g, g.before, true)
 	wide := l.wide()
 	for _, each := range l.loaded {
 		l.curves.add(plot.Curve{Name: each.name, Points: percentiles(each.Histogram), Dashed: each.before})
@@ -47,7 +45,7 @@ func latencyCharts(g *measureGroup) ([]chart, error) {
 	for i := range first { // they have the same curves, so as many pages
 		charts = append(charts, first[i], second[i])
 	}
-	return charts, nil
+	return charts
 }
 
 // times makes an axis one of times, in microseconds.
@@ -72,6 +70,7 @@ func times(a plot.Axis) plot.Axis {
 type latencies struct {
 	curves, histogram *album
 	loaded            []*distribution
+	room              int // for more of them
 }
 
 type distribution struct {
@@ -84,16 +83,16 @@ type distribution struct {
 }
 
 // load adds the times of some measurements; those of one name are repetitions, of which all times count.
-func (l *latencies) load(g *measureGroup, measures []record.Measure, before bool) error {
+func (l *latencies) load(g *measureGroup, measures []record.Measure, before bool) {
 	known := make(map[string]*distribution)
 	for i := range measures {
 		for _, d := range measures[i].Latency {
 			if d.HDR == "" || d.Count == 0 {
 				continue
 			}
-			h, err := hdr.Decode([]byte(d.HDR))
+			h, err := l.histogramOf(d.HDR)
 			if err != nil {
-				return fmt.Errorf("the histogram of %s: %w", g.curve(&measures[i], d.Of), err)
+				continue // another host has told it, or somebody else has written the file: its figures are shown without it
 			}
 			name := g.curve(&measures[i], d.Of)
 			if same := known[name]; same != nil {
@@ -106,7 +105,6 @@ func (l *latencies) load(g *measureGroup, measures []record.Measure, before bool
 			l.loaded = append(l.loaded, known[name])
 		}
 	}
-	return nil
 }
 
 // wide tells that the times are so far apart that most of them would be one line on a linear axis.

@@ -62,7 +62,7 @@ type failureView struct {
 	Place string
 }
 
-func newCaseView(c *cases.Case, detailed bool) (*caseView, error) {
+func newCaseView(c *cases.Case, detailed bool) *caseView {
 	v := &caseView{
 		Case: c, Group: group(c), Detailed: detailed, Name: c.Result.Name,
 		ID: fmt.Sprintf("case-%d", c.Order), Where: c.File, Message: c.Message(), Params: sorted(c.Start.Params),
@@ -80,7 +80,7 @@ func newCaseView(c *cases.Case, detailed bool) (*caseView, error) {
 		v.Meshes = append(v.Meshes, newMeshView(&c.Meshes[i], detailed))
 	}
 	if !detailed {
-		return v, nil
+		return v
 	}
 	for i := range c.Result.Failures {
 		f := &c.Result.Failures[i]
@@ -91,9 +91,8 @@ func newCaseView(c *cases.Case, detailed bool) (*caseView, error) {
 		v.Failure = append(v.Failure, each)
 	}
 	v.Timeline = newTimeline(c)
-	var err error
-	v.Charts, v.Undrawn, err = measureCharts(c)
-	return v, err
+	v.Charts, v.Undrawn = measureCharts(c)
+	return v
 }
 
 // fewRoles is how many roles a case has at most for them to stand below each other.

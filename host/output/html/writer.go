@@ -92,13 +92,11 @@ func (w *Writer) add(c *cases.Case) error {
 	if *count > most {
 		w.summary.Bare++
 	}
-	view, err := newCaseView(c, *count <= most)
-	if view != nil && c.Failed() && view.Detailed {
+	view := newCaseView(c, *count <= most)
+	if c.Failed() && view.Detailed {
 		view.Open = w.failed <= openFailed
 	}
-	if err != nil {
-		return fmt.Errorf("write the report %s: %w", w.file.Name(), err)
-	}
+	var err error
 	w.parts, err = w.spool.Append(w.parts, func(out io.Writer) error { return w.templates.ExecuteTemplate(out, "case", view) })
 	if err != nil {
 		return fmt.Errorf("write the report %s: %w", w.file.Name(), err)
