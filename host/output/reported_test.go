@@ -81,7 +81,7 @@ func FuzzToldOfCase(f *testing.F) {
 		}
 		measured := &record.Record{Kind: record.Measured, Case: "lab.yaml", File: "lab.yaml", Measure: told.Measure}
 		if told.Measure == nil {
-			measured.Measure = &record.Measure{Type: "latency"}
+			measured.Measure = &record.Measure{What: record.What{Type: "latency"}}
 		}
 		written(t, measured, result)
 	})

@@ -2,7 +2,9 @@ package stream
 
 import (
 	"bytes"
+	"encoding/json"
 	"math/rand/v2"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -229,4 +231,61 @@ func TestHostileFrames(t *testing.T) {
 		t.Errorf("%d services, room %d", known, e.far.free[place{"a", 1}])
 	}
 	here.Close()
+}
+
+// FuzzTake has another process say whatever, line by line: what is kept for it stays within its bounds, and nothing is of a
+// third process.
+func FuzzTake(f *testing.F) {
+	for _, seed := range []string{
+		`{"kind":"opens","role":"a","service":7,"id":1,"opened":true}` + "\n" + `{"kind":"writes","id":1,"opened":true,"data":"aGVsbG8="}` + "\n" + `{"kind":"closes","id":1,"opened":true}`,
+		`{"kind":"listens","role":"b","service":7,"free":9223372036854775807,"seen":-9223372036854775808}` + "\n" + `{"kind":"listens","role":"c","service":7,"free":1}` + "\n" + `{"kind":"listens","role":"b","service":8,"free":-9}`,
+		`{"kind":"reads","id":1,"count":-5}` + "\n" + `{"kind":"reads","id":1,"count":9223372036854775807}` + "\n" + `{"kind":"refuses","id":1}` + "\n" + `{"kind":"writes","id":1,"data":"aGVsbG8="}`,
+		`{"kind":"opens","role":"\u001b","service":4294967295,"id":18446744073709551615}` + "\n" + `{"kind":"x"}` + "\n" + `{}` + "\n" + `{"kind":"opens","role":"a","service":7}` + "\n" + `{"kind":"opens","role":"a","service":7}`,
+	} {
+		f.Add([]byte(seed), uint16(2))
+	}
+	f.Add([]byte(`{"kind":"opens","role":"a","service":7,"opened":true}`+"\n"+`{"kind":"writes","opened":true,"data":"`+strings.Repeat("eHh4", 1000)+`"}`), uint16(60))
+	f.Fuzz(func(t *testing.T, data []byte, rounds uint16) {
+		e := newApart("a", "b", "c")["a"]
+		l, err := e.Party("a").Listen(7, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Take("b", Frame{Kind: listens, Role: "b", Service: 9, Free: 1})
+		own, err := e.Party("a").Connect("b", 9)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := own.Write([]byte("hello")); err != nil {
+			t.Fatal(err)
+		}
+		lines := bytes.Split(data, []byte("\n"))
+		for range min(rounds, 100) {
+			for _, line := range lines[:min(len(lines), 50)] {
+				var frame Frame
+				if json.Unmarshal(line, &frame) == nil {
+					e.Take("b", frame)
+				}
+			}
+		}
+		if len(l.pending) > 3 || len(e.far.conns) > 3+1 || len(e.far.free) > mostServices {
+			t.Errorf("%d wait, %d streams, %d listeners", len(l.pending), len(e.far.conns), len(e.far.free))
+		}
+		for at, free := range e.far.free {
+			if at.role != "b" || free < 0 || free > MostPending {
+				t.Errorf("%+v takes %d", at, free)
+			}
+		}
+		for _, c := range e.far.conns {
+			if c.in.length > Room || len(c.in.data) > Room || c.out.length < 0 || c.out.length > Room {
+				t.Errorf("%d bytes wait, %d are not read", c.in.length, c.out.length)
+			}
+		}
+		e.Lose("b")
+		if c, err := l.Accept(); err == nil {
+			for n := 1; n > 0 && err == nil; n, err = c.Read(make([]byte, Room)) {
+				c.Close()
+			}
+		}
+	})
 }

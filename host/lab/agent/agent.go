@@ -253,12 +253,17 @@ type run struct {
 	close     func() error
 }
 
-// prepare has the files brought, and looks whether this host can do what is asked.
+// prepare has the files brought, and gets ready.
 func (r *run) prepare(ctx context.Context) error {
 	err := r.fetch(ctx)
 	if err != nil {
 		return fmt.Errorf("have the scenarios brought: %w", err)
 	}
+	return r.ready(ctx)
+}
+
+// ready looks whether this host can do what is asked, of which it has the files.
+func (r *run) ready(ctx context.Context) (err error) {
 	order := r.order
 	params := scenario.Params{
 		Given: order.Given, Environment: order.Environment, Hosts: func(role string) int { return order.Hosts[role] },

@@ -211,6 +211,7 @@ func TestOrders(t *testing.T) {
 		"no pack":            {lab.Order{Pack: digest([]byte("x")), Length: 1}, []byte("x"), "not a pack of rdmarun"},
 		"another file":       {lab.Order{Pack: digest(good), Length: len(good), Files: files(path), Scenarios: []string{"/etc/passwd"}}, good, "cannot be read"},
 		"a file of the host": {lab.Order{Pack: digest(good), Length: len(good), Files: files(path), Scenarios: []string{"/proc/self/fd/../../../etc/passwd"}}, good, "cannot be read"},
+		"a way out":          {lab.Order{Pack: digest(good), Length: len(good), Files: files(path), Scenarios: []string{filepath.Dir(path) + "/../../../../../../etc/passwd"}}, good, "cannot be read"},
 		"an open file":       {lab.Order{Pack: digest(good), Length: len(good), Files: files(path), Scenarios: []string{"/proc/self/fd/0"}}, good, "cannot be read"},
 		"a wrong scenario":   {lab.Order{Pack: digest(bad), Length: len(bad), Files: files(badPath), Scenarios: []string{badPath}}, bad, `"clint"`},
 	} {
@@ -302,4 +303,47 @@ func TestAllow(t *testing.T) {
 	}
 	c.close()
 	<-c.ended
+}
+
+// FuzzOrder has a controller order whatever of an agent that has the pack: it answers, reads nothing but the pack, and needs no
+// more than its owner allows.
+func FuzzOrder(f *testing.F) {
+	const text = "rdmarun: v1\nroles: {client: {}, server: {}}\nsteps: [{role: client, log: x}]\n"
+	for _, seed := range []string{
+		`{}`, `{"length":-1}`, `{"scenarios":["/proc/self/fd/../../../etc/passwd"],"files":{"base":"/"}}`, `{"scenarios":["case.yaml"],"cases":["case.yaml"],"roles":["client"],"provider":"soft"}`,
+		`{"scenarios":["case.yaml"],"cases":["case.yaml"],"roles":["client"],"provider":"verbs"}`, `{"scenarios":["case.yaml"],"provider":"\u001b","places":{"client":{}},"hosts":{"client":-9223372036854775808}}`,
+		`{"scenarios":["../case.yaml","case.yaml/..","","/"],"files":{"base":"..","folder":"../..","archives":{"":"/etc","/":"","/proc/self/fd":"/"}}}`,
+		`{"scenarios":["case.yaml"],"cases":["case.yaml"],"given":{"x":"1"},"environment":{"PATH":"/"},"time_scale":-1e308,"stall":-1,"silence":-5,"seed":18446744073709551615}`, `[]`, `null`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var order lab.Order
+		if json.Unmarshal(data, &order) != nil {
+			return
+		}
+		archive, path := packed(t, text)
+		r := &run{order: &order, files: make(files), config: Config{Version: "v1", Allow: []string{"soft"}, Open: func(name string, _ *scenario.RunConfig) (func() error, error) {
+			if name != "soft" {
+				t.Errorf("%q is opened", name)
+			}
+			return func() error { return nil }, nil
+		}}}
+		if _, err := pack.Each(bytes.NewReader(archive), r.files.create); err != nil {
+			t.Fatal(err)
+		}
+		defer r.files.close()
+		if order.Files.Base == "" {
+			order.Files.Base, order.Files.Folder = filepath.Dir(path), filepath.Dir(path)
+		}
+		locate := r.files.locate(order.Files)
+		for _, each := range order.Scenarios {
+			if found := locate(each); !r.files.opens(found) && !strings.HasPrefix(found, "/proc/self/fd/not in the pack") {
+				t.Errorf("%q leads to %q", each, found)
+			}
+		}
+		if err := r.ready(t.Context()); err != nil {
+			_ = err.Error()
+		}
+	})
 }

@@ -52,6 +52,9 @@ func (f files) path(within string) string {
 	if found := f[within]; found != nil {
 		return descriptor(found)
 	}
+	if !filepath.IsLocal(within) {
+		within = "and outside of its folder"
+	}
 	return filepath.Join("/proc/self/fd/not in the pack", within)
 }
 

@@ -1,11 +1,15 @@
 package exec
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
+	"time"
 
+	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/testbed"
@@ -137,4 +141,51 @@ func TestMostTold(t *testing.T) {
 	if err := o.spend("b", json.RawMessage("1")); err == nil || !strings.Contains(err.Error(), "the process of b tells more than 256 MiB") {
 		t.Error(err)
 	}
+}
+
+// FuzzEnding has a process tell whatever of its beginning, its end, and what lies between them, but the outcomes of steps: the
+// case of this one stays what it is, within its bounds.
+func FuzzEnding(f *testing.F) {
+	for _, seed := range []string{
+		`{"status":"passed","traffic":[{"operation":"SEND","count":-9223372036854775808,"bytes":9223372036854775807},{"operation":"SEND","count":-1,"bytes":1}]}`,
+		`{"status":"\u001b","failures":[{"kind":"bug","what":"x","line":-1,"step":-1,"path":["a"],"excerpt":["b"],"rerun":"rm"}],"began":"0001-01-01T00:00:00Z","timeline":[{"at_ns":9223372036854775807,"role":"server"},{"role":"nobody"}]}`,
+		`{"case":"x","status":"passed","roles":[{"name":"server"},{"name":"client","index":-1,"object":{"record":{}}},{"name":"node[3]","group":"node","index":3,"first":true}],"baseline":-9223372036854775808}`,
+		`7`, `-1`, `9223372036854775807`, `[{"type":"latency"},null]`, `[{"threshold":-1,"limit":9}]`, `null`, `{}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, _ := toldRun()
+		r.program = &compile.Program{File: "case.yaml"}
+		r.testCase, r.begin = &compile.Case{Elsewhere: []string{"server", "client", "node"}}, time.Unix(1e9, 0)
+		r.others.ends, r.others.quiet = make(map[string]ending), newQuiet(nil, "1/")
+		r.others.left, r.others.leave = context.WithCancelCause(context.Background())
+		r.result.Failures = make([]record.Failure, 1)
+		err := r.others.endedBy("a", data)
+		if err == nil || len(r.others.ends) > 1 || r.others.left.Err() == nil {
+			t.Errorf("%v", err)
+		}
+		there := r.others.ends["a"]
+		r.addMoments(there, math.MinInt64)
+		r.addTraffic(there.Traffic)
+		if timeline := r.result.Failures[0].Timeline; len(timeline) > rememberedOfAll || len(r.result.Traffic) > maxOperations {
+			t.Errorf("%d moments, %d operations", len(timeline), len(r.result.Traffic))
+		}
+		for _, failure := range there.Failures {
+			if f := toldOf(failure.Failure); f.File+f.Rerun != "" || f.Path != nil || f.Excerpt != nil {
+				t.Errorf("%+v", f)
+			}
+		}
+		if r.others.quiet.note("1/quiet/a/", data) == nil && r.others.quiet.known("1/quiet/b/", 1) {
+			t.Error("what a says counts for b")
+		}
+		var begin beginning
+		if json.Unmarshal(data, &begin) == nil {
+			for _, role := range begin.Roles {
+				if r.claimed(&role, "b") == nil && role.Name != "client" && !strings.HasPrefix(role.Name, "node") && r.others.where[role.Name] != "b" {
+					t.Errorf("b plays %q", role.Name)
+				}
+			}
+		}
+	})
 }
