@@ -251,13 +251,13 @@ func (j *jobs) one(ctx context.Context, each Selected, relay *relay, with []stri
 		if party.Leads != nil {
 			var status record.Status
 			var reason string
+			party.Leads.begin(config.Stream, each) // before the others hear of the case, and report of it
+			defer party.Leads.begin(nil, Selected{})
 			if with, status, reason = party.lead(each, j.runs, relay.number); reason != "" {
 				j.runs-- // it was no run
 				exec.End(config.Stream, program, each.Case, status, reason)
 				return
 			}
-			party.Leads.begin(config.Stream, each)
-			defer party.Leads.begin(nil, Selected{})
 		}
 		party.meets(&config, each, j.runs, with)
 	}
@@ -306,6 +306,9 @@ type relay struct {
 	// hold keeps records until the case ends, so that those of cases that run at once do not mix.
 	hold bool
 	held []*record.Record
+	// early are records of other processes, which may begin the case sooner, until begun: it has begun here.
+	early []*record.Record
+	begun bool
 	// number tells the runs of one case apart, from 0; attempt counts those of one round, from 1.
 	number, attempt int
 	// providers are the attempt's, once they are open.
@@ -331,6 +334,10 @@ func (r *relay) Record(each *record.Record) error {
 	if each.Threshold != nil && !each.Threshold.OK {
 		r.unmet++
 	}
+	if each.Host != "" && !r.begun {
+		r.early = append(r.early, &kept)
+		return nil
+	}
 	switch each.Kind {
 	case record.CaseStart:
 		r.jobs.noteDevices(r.providers, each.Start.Roles)
@@ -339,8 +346,10 @@ func (r *relay) Record(each *record.Record) error {
 		}
 		r.pass(&kept)
 		r.passBaseline(&kept)
+		r.begin()
 		return nil
 	case record.CaseEnd:
+		r.begin()
 		r.end(&kept)
 	case record.StepEnd:
 		if r.hold {
@@ -354,6 +363,14 @@ func (r *relay) Record(each *record.Record) error {
 		r.hold, r.held = false, nil
 	}
 	return nil
+}
+
+// begin passes on what has come early.
+func (r *relay) begin() {
+	for _, each := range r.early {
+		r.pass(each)
+	}
+	r.early, r.begun = nil, true
 }
 
 // pass passes a record on, or holds it.

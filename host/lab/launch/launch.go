@@ -260,7 +260,8 @@ func (a *Agent) explain(err error) error {
 	if said != "" {
 		said = ": " + said
 	}
-	if a.Host.SSH != nil && a.Host.Program == "" && !a.Host.Push {
+	remedy := keyRemedy(&a.Host, said)
+	if said += remedy; remedy == "" && a.Host.SSH != nil && a.Host.Program == "" && !a.Host.Push {
 		said += "; is rdmarun installed there? `push: true` brings it"
 	}
 	return fmt.Errorf("%w%s", err, said)

@@ -45,9 +45,9 @@ func push(ctx context.Context, h *lab.Host, config Config) (string, error) {
 			machine(), strings.TrimSpace(said))
 	}
 	// Beside its place first, and whole, so that nobody starts half of it: where the connection is cut, cat ends well.
-	bring := fmt.Sprintf(`p=%s; d="${p%%/*}"; mkdir -p "$d" && cat >"$d/new.$$" && [ "$(wc -c <"$d/new.$$")" -eq %d ] && chmod 755 "$d/new.$$" && mv "$d/new.$$" "$p" || { rm -f "$d/new.$$"; exit 1; }`, path, len(program))
+	bring := fmt.Sprintf(`p=%s; d="${p%%/*}"; mkdir -p "$d" && cat >"$d/new.$$" && [ "$(wc -c <"$d/new.$$")" -eq %d ] && chmod 755 "$d/new.$$" && mv "$d/new.$$" "$p" || { rm -f "$d/new.$$"; rmdir "$d" 2>/dev/null; exit 1; }`, path, len(program))
 	if _, err := onHost(ctx, h, program, bring); err != nil {
-		return "", fmt.Errorf("bring this program there: %w", err)
+		return "", fmt.Errorf("bring this program there: %w: make room in its user's cache folder, or install it and say where: `rdmarun: PATH`", err)
 	}
 	return path, nil
 }

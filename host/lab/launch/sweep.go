@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,6 +33,22 @@ func (a *Agent) sweep() error {
 	return nil
 }
 
+// keyRemedy is what to do where ssh has no key that a host takes: nobody is asked for a password.
+func keyRemedy(h *lab.Host, said string) string {
+	if h.SSH == nil || !strings.Contains(said, "Permission denied (") {
+		return ""
+	}
+	words := []string{"ssh-copy-id"}
+	if h.SSH.Port != 0 {
+		words = append(words, "-p", strconv.Itoa(h.SSH.Port))
+	}
+	to := h.SSH.Host
+	if h.SSH.User != "" {
+		to = h.SSH.User + "@" + to
+	}
+	return ": it takes no key of yours; once, by hand: " + strings.Join(append(words, to), " ")
+}
+
 // onHost runs a line of shell on a host.
 func onHost(ctx context.Context, h *lab.Host, input []byte, script string) (string, error) {
 	words := append(slices.Clone(h.Command), "sh", "-c", script)
@@ -45,7 +62,7 @@ func onHost(ctx context.Context, h *lab.Host, input []byte, script string) (stri
 	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(input), &output, last
 	if err := command.Run(); err != nil {
 		if said := last.String(); said != "" {
-			return "", fmt.Errorf("%s (%w)", said, err)
+			return "", fmt.Errorf("%s (%w)%s", said, err, keyRemedy(h, said))
 		}
 		return "", err
 	}
