@@ -18,7 +18,10 @@ import (
 func ofALab(t *testing.T, out record.Consumer) {
 	t.Helper()
 	put := func(r record.Record) {
-		r.Version, r.File, r.Case = record.Version, "lab.yaml", "lab.yaml"
+		r.Version = record.Version
+		if r.Kind != record.RunStart && r.Kind != record.RunEnd {
+			r.File, r.Case = "lab.yaml", "lab.yaml"
+		}
 		r.Time = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 		if err := out.Record(&r); err != nil {
 			t.Fatal(err)
@@ -51,6 +54,7 @@ func ofALab(t *testing.T, out record.Consumer) {
 	put(record.Record{Kind: record.CaseEnd, Result: &record.Result{Name: "lab", Status: record.Failed, Failures: []record.Failure{
 		{Kind: "expectation", File: "lab.yaml", Line: 7, Role: "node[17]", Host: "n18", Action: "fill", What: "wrong"},
 	}}})
+	put(record.Record{Kind: record.StepEnd, Host: "n2", Step: &record.Step{Role: "node[1]", Action: "late"}})
 	put(record.Record{Kind: record.RunEnd, Totals: &record.Totals{Failed: 1}})
 }
 
@@ -80,7 +84,7 @@ func TestOutputsOfALab(t *testing.T) {
 	texts["github"] = annotations.String()
 	for format, wants := range map[string][]string{
 		"html": {
-			" on 20 hosts", `<dl class="many"><dt class="head">Roles</dt><div><dt>node[0]</dt><dd>n1 mlx5_0 192.0.2.1</dd></div>`,
+			" on 20 hosts", `<p class="lead">1 case in `, `<dl class="many"><dt class="head">Roles</dt><div><dt>node[0]</dt><dd>n1 mlx5_0 192.0.2.1</dd></div>`,
 			"host n18: ", "each right to ±18.0\u202fus.</p>", `<section class="ladder lanes-3"`, "n18 mlx5_0 192.0.2.18<br>times ±18.0\u202fus",
 			`<span class="who">node[4] <small>n5</small></span>`, `<dt class="head">All devices</dt><dt>provider</dt><dd>verbs</dd>`,
 			"<th>host</th><th>device</th><th>firmware</th></tr>", "<tr><td>n5</td><td>mlx5_0</td><td>28.1</td></tr>\n<tr><td>n6</td><td>mlx5_0</td><td>28.2</td></tr>",

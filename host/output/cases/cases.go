@@ -155,6 +155,9 @@ func (t *Tracker) Record(r *record.Record) *Case {
 	}
 	k := key{r.Case, r.Attempt}
 	c := t.open[k]
+	if c == nil && r.Host != "" {
+		return nil // another host says it after the end of the case
+	}
 	if c == nil || r.Kind == record.CaseStart {
 		c = t.begin(r)
 		t.open[k] = c

@@ -66,6 +66,8 @@ func (r *caseRun) together(ctx context.Context, step *compile.Step, call *compil
 	}
 	r.turns.next()
 	defer r.others.meeting.Forget(r.stepKey() + "/")
+	r.common = true // each process has it, and reports need it once
+	defer func() { r.common = false }()
 	return r.decorated(ctx, step)
 }
 
