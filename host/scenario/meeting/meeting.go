@@ -273,8 +273,8 @@ func (m *Meeting) forget(key Key) {
 	delete(m.arrived, key)
 }
 
-// keep notes a message, unless its process has said too much; one that has ended may have said it before.  Where there is no room, the process that has taken most of it
-// is lost, with all that it has said: what others say still counts.
+// keep notes a message, unless its process has said too much; one that has ended may have said it before.  Where there is no
+// room, the process that has taken most of it is lost, with all that it has said: what others say still counts.
 func (m *Meeting) keep(key Key, value json.RawMessage) (lost string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
