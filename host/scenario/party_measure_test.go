@@ -1,10 +1,12 @@
 package scenario_test
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,11 +43,24 @@ func measuredTogether(t *testing.T, path string, change func(i int, config *scen
 	return found
 }
 
+// inFile are measurements in the order of the file: those of branches come as they end, in each process by itself.
+func inFile(found []record.Measure) []record.Measure {
+	found = slices.Clone(found)
+	slices.SortStableFunc(found, func(a, b record.Measure) int { return cmp.Compare(a.Line, b.Line) })
+	return found
+}
+
 // same holds what two processes have seen of one run against each other.
 func same(t *testing.T, a, b *measurements) {
 	t.Helper()
-	if !reflect.DeepEqual(a.found, b.found) {
-		t.Errorf("one has measured\n%+v\nand another\n%+v", a.found, b.found)
+	if len(a.found) != len(b.found) {
+		t.Fatalf("one has measured %d times, another %d", len(a.found), len(b.found))
+	}
+	one, other := inFile(a.found), inFile(b.found)
+	for i := range one {
+		if !reflect.DeepEqual(one[i], other[i]) {
+			t.Errorf("one has measured\n%+v\nand another\n%+v", one[i], other[i])
+		}
 	}
 	if !reflect.DeepEqual(a.checked, b.checked) {
 		t.Errorf("one has checked\n%+v\nand another\n%+v", a.checked, b.checked)

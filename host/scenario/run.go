@@ -334,7 +334,7 @@ func (r *relay) Record(each *record.Record) error {
 	if each.Threshold != nil && !each.Threshold.OK {
 		r.unmet++
 	}
-	if each.Host != "" && !r.begun {
+	if each.Host != "" && !r.begun && len(r.early) < mostEarly {
 		r.early = append(r.early, &kept)
 		return nil
 	}
@@ -364,6 +364,9 @@ func (r *relay) Record(each *record.Record) error {
 	}
 	return nil
 }
+
+// mostEarly bounds how many records are held for the beginning of a case; those beyond come before it.
+const mostEarly = 4096
 
 // begin passes on what has come early.
 func (r *relay) begin() {
