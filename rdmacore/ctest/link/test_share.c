@@ -81,8 +81,8 @@ static struct soft_udp_came came_from_far(size_t segment)
 	return came;
 }
 
-/* count packets of a burst, each of the same length, which that is. */
-static size_t make(uint8_t *bytes, uint32_t number, uint32_t queue_key, void *payload, uint32_t length, int count)
+/* count packets of a host that counts from first on, each of the same length, which that is. */
+static size_t make_from(uint16_t first, uint8_t *bytes, uint32_t number, uint32_t queue_key, void *payload, uint32_t length, int count)
 {
 	struct soft_udp_came came = came_from_far(1);
 	struct soft_icrc_headers headers;
@@ -95,10 +95,16 @@ static size_t make(uint8_t *bytes, uint32_t number, uint32_t queue_key, void *pa
 	soft_icrc_headers_make(&headers, &came.source, &came.destination);
 	for (int index = 0; index < count; index++) {
 		encoded = soft_wire_encode(&packet, bytes);
-		soft_icrc_put(bytes + encoded, soft_icrc_of_packet(&headers, (uint16_t)index, bytes, encoded));
+		soft_icrc_put(bytes + encoded, soft_icrc_of_packet(&headers, (uint16_t)(first + index), bytes, encoded));
 		bytes += encoded + SOFT_WIRE_ICRC;
 	}
 	return encoded + SOFT_WIRE_ICRC;
+}
+
+/* The same of a burst. */
+static size_t make(uint8_t *bytes, uint32_t number, uint32_t queue_key, void *payload, uint32_t length, int count)
+{
+	return make_from(0, bytes, number, queue_key, payload, length, count);
 }
 
 /* As a socket of side would. */
@@ -165,6 +171,25 @@ static void test_passed_on(struct side *sides)
 	for (int has = 1; has < 3; has++)
 		for (int index = 0; index < 10; index++)
 			expect_packet(&sides[has], 2, index * PLACE);
+}
+
+/* A host that counts has counted on for others when it has been silent for long. */
+static void test_counted_on(struct side *side)
+{
+	struct soft_udp *udp = udp_of(side);
+	uint8_t bytes[256];
+
+	for (uint16_t round = 0; round < 3; round++) {
+		size_t length = make_from((uint16_t)(1000 + round * 30000), bytes, side->end.qp->qp_num, BENCH_QKEY, "from afar", 9, 1);
+
+		soft_lock_take(&udp->receiving);
+		for (size_t peer = 0; peer < SOFT_UDP_PEERS; peer++)
+			udp->peers[peer].since -= 70000000;
+		soft_lock_release(&udp->receiving);
+		CHECK(!bare_recv(&side->end, 1, 0, 100));
+		arrive(side, bytes, length, length);
+		expect_packet(side, 1, 0);
+	}
 }
 
 /* Who dies takes nobody else's packets with it, whether it got packets or had them passed on. */
@@ -314,6 +339,7 @@ int main(void)
 	side_open(&sides[1], "share");
 	side_open(&sides[2], "another"); /* packets are the host's, whatever fabric */
 	test_passed_on(sides);
+	test_counted_on(&sides[0]);
 	test_death(sides);
 	test_stopped(sides);
 	test_management(sides);

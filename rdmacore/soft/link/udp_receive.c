@@ -21,6 +21,8 @@
 #define PAIR 10
 /* Identifications of a host that counts them follow each other so closely. */
 #define NEAR 4096
+/* And nanoseconds between two that it may have sent to others meanwhile. */
+#define SENDING 1000
 
 /* What control messages say. */
 static void read_options(struct msghdr *message, struct soft_udp_came *came)
@@ -54,6 +56,7 @@ static void read_source(const union soft_udp_address *address, struct soft_endpo
 static bool is_plausible(struct soft_udp *udp, const struct soft_endpoint *source, uint16_t identification)
 {
 	struct soft_udp_peer *peer;
+	uint64_t now, sent;
 	uint32_t hash = 0;
 	bool near;
 
@@ -62,10 +65,12 @@ static bool is_plausible(struct soft_udp *udp, const struct soft_endpoint *sourc
 	for (size_t byte = 0; byte < sizeof(source->address.raw); byte++)
 		hash = hash * 31 + source->address.raw[byte];
 	peer = &udp->peers[hash % SOFT_UDP_PEERS];
-	/* One that jumps is lost, and what follows it is not. */
+	/* One that jumps is lost, and what follows it is not.  A host counts what it sends to all processes here. */
+	now = udp->fabric->wall.now(&udp->fabric->wall);
+	sent = (now - peer->since) / SENDING;
 	near = !peer->known || memcmp(&peer->address, &source->address, sizeof(peer->address)) != 0 ||
-	       (uint16_t)(identification - peer->identification + NEAR) < 2 * NEAR;
-	*peer = (struct soft_udp_peer){true, identification, source->address};
+	       (uint16_t)(identification - peer->identification + NEAR) < 2 * NEAR + sent;
+	*peer = (struct soft_udp_peer){true, identification, now, source->address};
 	return near;
 }
 

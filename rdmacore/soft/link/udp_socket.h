@@ -58,6 +58,7 @@ struct soft_udp_socket {
 struct soft_udp_peer {
 	bool known;
 	uint16_t identification;
+	uint64_t since; /* nanoseconds of the wall's clock */
 	union ibv_gid address;
 };
 
