@@ -135,9 +135,10 @@ func (a *agent) grant(question []byte) grant {
 		a.mu.Lock()
 		a.holder, a.since = "", time.Time{}
 		a.mu.Unlock()
-		// Free before it says so: who hears it may ask for the next run.  What is read is heard, and what is said after it, too.
-		_ = stream.CloseWrite() // who is gone needs none
+		// Free before it says so: who hears it may ask for the next run.  All that the process has said is read by now, and who
+		// reads that no more comes may close the stream, with which a later note would be lost.
 		stream.Note(noteEnded, []byte(ended))
+		_ = stream.CloseWrite() // who is gone needs none
 		_ = stream.Close()
 		a.config.Log("is free")
 	})
