@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"rdmarun/host/output/jsonl"
 	"rdmarun/host/record"
 )
 
@@ -206,16 +204,11 @@ func messageTimes(path string) (times []float64, err error) {
 		return nil, err
 	}
 	defer file.Close()
-	for decoder := json.NewDecoder(file); ; {
-		var each record.Record
-		switch err := decoder.Decode(&each); {
-		case errors.Is(err, io.EOF):
-			return times, nil
-		case err != nil:
-			return nil, err
-		}
+	_, err = jsonl.Read(file, path, func(each *record.Record) error {
 		if m := each.Measure; m != nil && m.Messages > 0 {
 			times = append(times, float64(m.Took.Nanoseconds())/float64(m.Messages)/1000)
 		}
-	}
+		return nil
+	})
+	return times, err
 }
