@@ -82,7 +82,7 @@ func errNotCaptured() error {
 	return withHint(usageError("--capture: only provider soft shows its packets"), "on a network, tcpdump on the device's interface shows them")
 }
 
-// captureEndTime bounds how long agents may take for the last of their packets.
+// captureEndTime bounds how long agents may take for the last of what they take down.
 const captureEndTime = 30 * time.Second
 
 // collect creates the file, and has what the agents of a lab capture put into it; closing ends it and says what is missing.
@@ -90,11 +90,7 @@ func (f *captureFlags) collect(ctx context.Context, a *app, h *hosted, clocks ma
 	if f.path == "" {
 		return func() error { return nil }, nil
 	}
-	var names []string
-	for _, host := range h.control.Hosts() {
-		names = append(names, host.Name)
-	}
-	packets, err := capture.Collect(f.path, uint32(f.snapLength), names)
+	packets, err := capture.Collect(f.path, uint32(f.snapLength), h.names())
 	if err != nil {
 		return func() error { return nil }, withExit(exitEnvironment, fmt.Errorf("--capture: %w", err))
 	}
@@ -113,7 +109,7 @@ func (f *captureFlags) collect(ctx context.Context, a *app, h *hosted, clocks ma
 		}
 		return err
 	}
-	return ended, h.control.Packets(packets.Take)
+	return ended, h.control.Hear(packets.Take, lab.SayPackets, lab.SayCaptured)
 }
 
 // open creates the file, and has the provider of each case write to it; closing ends it and says what is missing.

@@ -122,6 +122,15 @@ type hosted struct {
 	counts  map[string]int      // of the hosts that counted roles are placed on
 	control *control.Controller
 	capture *lab.Capture // nil: no packets
+	trace   *lab.Trace   // nil: no calls
+}
+
+// names are the hosts whose agents have come.
+func (h *hosted) names() (names []string) {
+	for _, host := range h.control.Hosts() {
+		names = append(names, host.Name)
+	}
+	return names
 }
 
 // read reads the lab file, and asks agents that have joined what they say of themselves.
@@ -234,9 +243,10 @@ func (f *labFlags) open(ctx context.Context, a *app, run *runFlags, config *scen
 // begin gives the agents of a lab their parts; closing ends them, also those that cannot begin.
 func (f *labFlags) begin(ctx context.Context, a *app, run *runFlags, config *scenario.RunConfig, h *hosted) (closing func() error, err error) {
 	clocks := make(map[string]record.Clock)
-	endCapture := func() error { return nil }
+	endCapture, endTrace := func() error { return nil }, func() {}
 	closing = func() error {
 		config.Party.Close()
+		endTrace()
 		err := endCapture()
 		killed, left := h.control.Close()
 		if len(killed) > 0 {
@@ -256,6 +266,9 @@ func (f *labFlags) begin(ctx context.Context, a *app, run *runFlags, config *sce
 	waiting, cancel := context.WithTimeoutCause(ctx, readyTime, fmt.Errorf("it is not ready within %s", readyTime))
 	defer cancel()
 	if endCapture, err = run.capture.collect(ctx, a, h, clocks); err != nil {
+		return nil, errors.Join(err, closing())
+	}
+	if endTrace, err = run.trace.collect(ctx, a, h, config.GuestTrace); err != nil {
 		return nil, errors.Join(err, closing())
 	}
 	if err := h.order(waiting, a, run, config); err != nil {
@@ -312,7 +325,7 @@ func (h *hosted) order(ctx context.Context, a *app, run *runFlags, config *scena
 	order.Controller, order.Given, order.Environment = controllerName, params.Given, params.Environment
 	order.FilesChoose, order.Seed, order.Drawn = config.FilesChoose, config.Seed, config.Drawn
 	order.TimeScale, order.Stall, order.NoThresholds = config.TimeScale, config.Stall, config.NoThresholds
-	order.Silence, order.Hosts, order.Capture = lab.Silence, h.counts, h.capture
+	order.Silence, order.Hosts, order.Capture, order.Trace = lab.Silence, h.counts, h.capture, h.trace
 	stream := record.NewStream(config.Consumers...)
 	for _, kind := range []record.Kind{record.StepEnd, record.Output, record.DeviceUsed} {
 		if stream.Wants(kind) {

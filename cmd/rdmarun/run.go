@@ -82,9 +82,6 @@ func runScenarios(ctx context.Context, a *app, flags *runFlags, party *scenario.
 	}
 	defer flags.lab.end()
 	if flags.lab.active() {
-		if flags.trace.names != "" {
-			return usageError("--trace: the guests of a lab run on its hosts; run the scenario here, or a guest there with \"rdmarun guest run --trace\"")
-		}
 		read, err := flags.lab.read(ctx, a)
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -9,7 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"rdmarun/host/guest/trace"
+	"rdmarun/host/lab"
+	"rdmarun/host/lab/capture"
 	"rdmarun/host/printable"
+	"rdmarun/host/scenario"
 	"rdmarun/hostfuncs"
 )
 
@@ -36,6 +40,14 @@ func (f *traceFlags) register(command *cobra.Command) {
 	})
 }
 
+// functions are those whose calls are shown; none: all.
+func (f *traceFlags) functions() []string {
+	if f.names == traceAll {
+		return nil
+	}
+	return strings.Split(f.names, ",")
+}
+
 // open makes the tracer that was asked for, if any; closing says what is missing.
 func (f *traceFlags) open(a *app, into **trace.Tracer) (closing func() error, err error) {
 	if f.names == "" {
@@ -43,10 +55,6 @@ func (f *traceFlags) open(a *app, into **trace.Tracer) (closing func() error, er
 			return nil, usageError("--trace-file: there is no --trace to write to it")
 		}
 		return func() error { return nil }, nil
-	}
-	var names []string
-	if f.names != traceAll {
-		names = strings.Split(f.names, ",")
 	}
 	var out io.Writer = printable.NewWriter(a.stderr)
 	closeFile := func() error { return nil }
@@ -57,7 +65,7 @@ func (f *traceFlags) open(a *app, into **trace.Tracer) (closing func() error, er
 		}
 		out, closeFile = file, file.Close
 	}
-	tracer, err := trace.New(out, names)
+	tracer, err := trace.New(out, f.functions())
 	if err != nil {
 		return nil, errors.Join(usageError("--trace: %v", err), closeFile())
 	}
@@ -68,4 +76,31 @@ func (f *traceFlags) open(a *app, into **trace.Tracer) (closing func() error, er
 		}
 		return nil
 	}, nil
+}
+
+// traceGuests has the calls of an agent's guests written.
+func traceGuests(out io.Writer, functions []string, config *scenario.RunConfig) (closing func() error, err error) {
+	if config.GuestTrace, err = trace.New(out, functions); err != nil {
+		return nil, err
+	}
+	return config.GuestTrace.Close, nil
+}
+
+// collect has the agents of a lab show what their guests call; closing waits for the last of it, and says what is missing.
+func (f *traceFlags) collect(ctx context.Context, a *app, h *hosted, tracer *trace.Tracer) (closing func(), err error) {
+	if tracer == nil {
+		return func() {}, nil
+	}
+	calls := capture.CollectCalls(tracer.Elsewhere, f.functions(), h.names())
+	wanted := calls.Wanted()
+	h.trace = &wanted
+	ended := func() {
+		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), captureEndTime)
+		defer cancel()
+		calls.Await(waiting, h.control.Gone)
+		for _, lack := range calls.Lacks() {
+			a.warn("--trace: " + lack)
+		}
+	}
+	return ended, h.control.Hear(calls.Take, lab.SayCalls, lab.SayTraced)
 }

@@ -51,6 +51,8 @@ type Order struct {
 	Silence      time.Duration `json:"silence"`
 	// Capture is what the controller wants of the host's packets; nil: nothing.
 	Capture *Capture `json:"capture,omitempty"`
+	// Trace is what it wants to see of its guests' calls; nil: nothing.
+	Trace *Trace `json:"trace,omitempty"`
 }
 
 // Capture is how much of a host's packets goes to the controller: so many bytes of each, 0 for all, and of blocks of pcapng
@@ -66,6 +68,19 @@ type Captured struct {
 	Missing uint64 `json:"missing,omitempty"`
 	Beyond  uint64 `json:"beyond,omitempty"`
 	Error   string `json:"error,omitempty"`
+}
+
+// Trace is which calls of a host's guests the controller sees: of these functions, without any of all, and of lines at most
+// so many bytes.
+type Trace struct {
+	Functions []string `json:"functions,omitempty"`
+	Most      int64    `json:"most"`
+}
+
+// Traced is what became of it: lines beyond what the controller wants.
+type Traced struct {
+	Beyond uint64 `json:"beyond,omitempty"`
+	Error  string `json:"error,omitempty"`
 }
 
 // Files are where a pack comes from.
@@ -161,6 +176,8 @@ const (
 	SayClock   = "clock" // a question of the controller: the answer is the agent's clock, in nanoseconds since 1970
 	// SayPackets are questions of an agent: whole blocks of pcapng, and SayCaptured is one: Captured; no answer has anything.
 	SayPackets, SayCaptured = "packets", "captured"
+	// SayCalls are questions of an agent: whole lines of its guests' calls, and SayTraced is one: Traced; likewise.
+	SayCalls, SayTraced = "calls", "traced"
 )
 
 // Allowable are the words for what the owner of a host allows or not.

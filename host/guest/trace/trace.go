@@ -49,10 +49,34 @@ func New(out io.Writer, names []string) (*Tracer, error) {
 	go func() {
 		defer close(t.ended)
 		for line := range t.lines {
-			_, _ = out.Write(line)
+			_, _ = out.Write(t.more(line))
 		}
 	}()
 	return t, nil
+}
+
+// mostAtOnce is how many bytes are written at once, beside a line.
+const mostAtOnce = 128 << 10
+
+// more adds to a line those that have come meanwhile: who is far away is told them together.
+func (t *Tracer) more(lines []byte) []byte {
+	for len(lines) < mostAtOnce {
+		select {
+		case line, more := <-t.lines:
+			if !more {
+				return lines
+			}
+			lines = append(lines, line...)
+		default:
+			return lines
+		}
+	}
+	return lines
+}
+
+// Elsewhere shows a line of a tracer elsewhere.
+func (t *Tracer) Elsewhere(where, line string) {
+	t.write(printable.Line(where + ": " + strings.ToValidUTF8(line, "?")))
 }
 
 // Close writes what is left, and ends the tracer.  Guests must have ended.

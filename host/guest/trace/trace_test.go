@@ -144,6 +144,14 @@ func TestRepetitionsAreCounted(t *testing.T) {
 	}
 }
 
+// TestElsewhere: what comes from elsewhere is text.
+func TestElsewhere(t *testing.T) {
+	got := lines(t, nil, func(g *Guest) { g.tracer.Elsewhere("a", "server: \x1b[2J\n\xff") })
+	if got != "a: server: ␛[2J␊?\n" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestManyLines(t *testing.T) {
 	if testing.Short() {
 		t.Skip("half a million lines")

@@ -29,6 +29,8 @@ type Config struct {
 	Version string
 	// Open opens a provider by its name for a whole run.
 	Open func(name string, config *scenario.RunConfig) (closing func() error, err error)
+	// Trace writes the calls of guests, of those functions or of all, to out; each write is of whole lines.
+	Trace func(out io.Writer, functions []string, config *scenario.RunConfig) (closing func() error, err error)
 	// GuestCache is the directory of compiled guests; empty for the user's own.
 	GuestCache string
 	// Warn is told what nobody asked for and somebody should know.
@@ -236,6 +238,15 @@ func do(ctx context.Context, conn *bus.Conn, config Config, said *bus.Message) (
 		}
 		r.settings.Capture = packets.Capture()
 		defer func() { err = errors.Join(err, packets.Close()) }()
+	}
+	if order.Trace != nil {
+		calls := capture.SendCalls(*order.Trace, r.say)
+		ended, bad := config.Trace(calls, order.Trace.Functions, &r.settings)
+		if bad != nil {
+			answer(said, bad)
+			return nil
+		}
+		defer func() { calls.Close(ended()) }()
 	}
 	answer(said, nil)
 	return r.play(ctx)

@@ -2,7 +2,6 @@ package capture
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,14 +17,8 @@ import (
 	"rdmarun/host/record"
 )
 
-const (
-	// mostBytes is how much is kept of all hosts, mostOfOne of one.
-	mostBytes, mostOfOne = 1 << 30, 256 << 20
-	// patience is how long a host may say nothing more before its end is waited for no longer.
-	patience = 3 * time.Second
-	// openTime is how long the reader of a pipe may take to open it, writeTime to take what is written.
-	openTime, writeTime = 10 * time.Second, 10 * time.Second
-)
+// openTime is how long the reader of a pipe may take to open it, writeTime to take what is written.
+const openTime, writeTime = 10 * time.Second, 10 * time.Second
 
 // Collector keeps what hosts send until the run's end, in files that have no names.
 type Collector struct {
@@ -34,7 +27,7 @@ type Collector struct {
 	file    *os.File
 	mu      sync.Mutex
 	sources map[string]*source
-	change  chan struct{} // closed when something has come
+	*ends
 }
 
 // source is what one host sends.
@@ -55,8 +48,8 @@ type spool interface {
 // Collect opens the file, which is written by Finish, for so many hosts.
 func Collect(path string, snapLength uint32, hosts []string) (*Collector, error) {
 	c := &Collector{
-		path: path, sources: make(map[string]*source), change: make(chan struct{}),
-		wanted: lab.Capture{SnapLength: snapLength, Most: min(mostOfOne, mostBytes/int64(max(1, len(hosts))))},
+		path: path, sources: make(map[string]*source), ends: endsOf(hosts),
+		wanted: lab.Capture{SnapLength: snapLength, Most: mostOf(hosts)},
 	}
 	var err error
 	for end := time.Now().Add(openTime); ; time.Sleep(10 * time.Millisecond) {
@@ -122,30 +115,7 @@ func (c *Collector) Take(host, what string, data []byte) {
 			s.end.Error = lab.Text(s.end.Error)
 		}
 	}
-	close(c.change)
-	c.change = make(chan struct{})
-}
-
-// Await waits until each host has sent its last, or is not there any more, or says nothing for too long.
-func (c *Collector) Await(ctx context.Context, gone func(host string) bool) {
-	for {
-		c.mu.Lock()
-		missing, change := false, c.change
-		for host, s := range c.sources {
-			missing = missing || s.end == nil && s.wrong == "" && !gone(host)
-		}
-		c.mu.Unlock()
-		if !missing {
-			return
-		}
-		select {
-		case <-change:
-		case <-time.After(patience):
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
+	c.came(host, s.end != nil || s.wrong != "")
 }
 
 // Finish writes the file, in the order of the packets' times on the controller's clock.  It returns what is not in it, a

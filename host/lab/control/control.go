@@ -234,15 +234,19 @@ func (c *Controller) Members() map[string]string {
 	return names
 }
 
-// Packets has take given what agents say of their packets, who are answered then.
-func (c *Controller) Packets(take func(host, what string, data []byte)) error {
+// Hear has take given what agents say of some things, who are answered then.
+func (c *Controller) Hear(take func(host, what string, data []byte), what ...string) error {
 	members := c.Members()
+	subjects := make([]string, len(what))
+	for i, each := range what {
+		subjects[i] = bus.From("*", each)
+	}
 	_, err := c.conn.Listen(func(said *bus.Message) {
 		if id := bus.Speaker(said.Subject); members[id] != "" {
 			take(members[id], strings.TrimPrefix(said.Subject, bus.From(id, "")), said.Data)
 		}
 		_ = said.Respond(nil) // who is gone needs none
-	}, bus.From("*", lab.SayPackets), bus.From("*", lab.SayCaptured))
+	}, subjects...)
 	return err
 }
 

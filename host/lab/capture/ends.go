@@ -1,0 +1,65 @@
+package capture
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	// mostBytes is how much is taken of all hosts, mostOfOne of one.
+	mostBytes, mostOfOne = 1 << 30, 256 << 20
+	// patience is how long hosts may say nothing more before their ends are waited for no longer.
+	patience = 3 * time.Second
+)
+
+// mostOf is how much each host may send.
+func mostOf(hosts []string) int64 { return min(mostOfOne, mostBytes/int64(max(1, len(hosts)))) }
+
+// ends are the hosts of which more may come.
+type ends struct {
+	lock   sync.Mutex
+	open   map[string]bool
+	change chan struct{} // closed when something has come
+}
+
+func endsOf(hosts []string) *ends {
+	e := &ends{open: make(map[string]bool), change: make(chan struct{})}
+	for _, host := range hosts {
+		e.open[host] = true
+	}
+	return e
+}
+
+// came notes that a host has said something, its last or not.
+func (e *ends) came(host string, last bool) {
+	e.lock.Lock()
+	defer e.lock.Unlock()
+	if last {
+		delete(e.open, host)
+	}
+	close(e.change)
+	e.change = make(chan struct{})
+}
+
+// Await waits until each host has said its last, or is not there any more, or says nothing for too long.
+func (e *ends) Await(ctx context.Context, gone func(host string) bool) {
+	for {
+		e.lock.Lock()
+		missing, change := false, e.change
+		for host := range e.open {
+			missing = missing || !gone(host)
+		}
+		e.lock.Unlock()
+		if !missing {
+			return
+		}
+		select {
+		case <-change:
+		case <-time.After(patience):
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
