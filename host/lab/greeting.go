@@ -6,6 +6,7 @@ import (
 	"os"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 
 	"rdmarun/host/bus"
@@ -76,7 +77,8 @@ func ParseAnswer(line string) (a Answer, ok bool) {
 			return a, false
 		}
 	}
-	if _, err := fmt.Sscanf(words[1], "%d", &a.Protocol); err != nil {
+	var err error
+	if a.Protocol, err = strconv.Atoi(words[1]); err != nil {
 		return a, false
 	}
 	a.Version, a.Platform = words[2], words[3]

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"rdmarun/host/bus"
+	"rdmarun/host/printable"
 )
 
 func parsed(t *testing.T, text string) *Lab {
@@ -296,4 +297,53 @@ func TestOverrides(t *testing.T) {
 			t.Errorf("%s: %s, not %s", text, got, want)
 		}
 	}
+}
+
+// FuzzAnswer has the two ends of a launcher's pipe say whatever: what is taken is what was said, and what is shown of it is short
+// and no command to a terminal.
+func FuzzAnswer(f *testing.F) {
+	f.Add(NewAnswer("v1 of today").String())
+	f.Add(Greeting(bus.NewCredentials()))
+	for _, seed := range []string{
+		"rdmarun-agent 1 v1 linux/amd64", "rdmarun-agent 1x v1 linux/amd64 7.9", "rdmarun-agent 1 v1 linux/amd64 0.9", "rdmarun-agent -1 \x1b[2J \u202e 7.99999999999999999999", "rdmarun-agent",
+		"rdmarun-agent 99999999999999999999 v1 linux", `{"error":"\u001b[2J","hint":"` + strings.Repeat("\u202e", 2000) + `"}`,
+		`{"version":"\u0007","device":"a\nb","mtu":-1,"findings":[{"id":"\u001b","title":"\u009b","status":"\u202e","detail":"\u0000","fix":"rm"}` + strings.Repeat(",{}", 500) + `]}`, "null", "[]", "",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, said string) {
+		if answer, ok := ParseAnswer(said); ok {
+			if again, ok := ParseAnswer(answer.String()); !ok || again != answer {
+				t.Errorf("%q is %+v, and that %+v", said, answer, again)
+			}
+		}
+		if who, err := ParseGreeting(said); err == nil {
+			if again, err := ParseGreeting(Greeting(who)); err != nil || again != who {
+				t.Errorf("%q is %+v, and that %+v", said, who, again)
+			}
+		}
+		clean := func(texts ...string) {
+			for _, text := range texts {
+				if len(text) > 4*MostText || printable.Line(text) != text {
+					t.Errorf("%d bytes: %.200q", len(text), text)
+				}
+			}
+		}
+		if done, err := ParseDone([]byte(said)); err != nil {
+			clean(err.Error())
+		} else {
+			clean(done.Error, done.Hint)
+		}
+		found, err := ParseExamined([]byte(said))
+		if err != nil {
+			clean(err.Error())
+		}
+		clean(found.Error, found.Version, found.Device, found.Address, found.GIDType)
+		for _, each := range found.Findings {
+			clean(each.ID, each.Title, string(each.Status), each.Detail, each.Fix)
+		}
+		if len(found.Findings) > 256 || found.MTU < 0 {
+			t.Errorf("%d findings, MTU %d", len(found.Findings), found.MTU)
+		}
+	})
 }

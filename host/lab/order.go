@@ -152,6 +152,7 @@ func ParseExamined(said []byte) (found Examined, err error) {
 	for _, text := range []*string{&found.Error, &found.Version, &found.Device, &found.Address, &found.GIDType} {
 		*text = Text(*text)
 	}
+	found.MTU = max(0, found.MTU)
 	found.Findings = found.Findings[:min(len(found.Findings), mostFindings)]
 	for i := range found.Findings {
 		finding := &found.Findings[i]

@@ -70,6 +70,47 @@ type Distribution struct {
 	HDR string `json:"hdr,omitempty"`
 }
 
+// Limits of figures that another process tells: more than any device does, and so few that sums and ratios of them are numbers.
+const (
+	mostBits, mostMessages, leastRate = 1e18, 1e15, 1e-6
+	mostCounted                       = 1 << 56
+	mostDistributions                 = 64
+)
+
+// Check tells what cannot be true of a measurement that another process tells.
+func (m *Measure) Check() error {
+	for _, each := range []struct {
+		what string
+		is   bool
+	}{
+		{fmt.Sprintf("%g bits a second", m.BitsPerSecond), !isRate(m.BitsPerSecond, mostBits)},
+		{fmt.Sprintf("%g messages a second", m.MessagesPerSecond), !isRate(m.MessagesPerSecond, mostMessages)},
+		{fmt.Sprintf("%d messages of %d bytes together, and %d errors", m.Messages, m.Bytes, m.Errors), max(m.Messages, m.Bytes, m.Errors) > mostCounted},
+		{fmt.Sprintf("messages of %d bytes, %d in flight of %d queue pairs", m.Size, m.Depth, m.QPs), m.Size < 0 || m.Depth < 0 || m.QPs < 0},
+		{fmt.Sprintf("a time of %d ns", m.Took), m.Took < 0},
+		{fmt.Sprintf("%d distributions", len(m.Latency)), len(m.Latency) > mostDistributions},
+	} {
+		if each.is {
+			return fmt.Errorf("no measurement has %s", each.what)
+		}
+	}
+	for i := range m.Intervals {
+		if each := &m.Intervals[i]; each.Begin < 0 || each.End < each.Begin || max(each.Messages, each.Bytes) > mostCounted {
+			return fmt.Errorf("no measurement has %d bytes from %d to %d ns", each.Bytes, each.Begin, each.End)
+		}
+	}
+	for i := range m.Latency {
+		d := &m.Latency[i]
+		if min(d.Count, d.Min, d.Max, d.P50, d.P90, d.P99, d.P999, d.P9999, int64(d.Took)) < 0 || !isRate(d.Mean, mostBits) || !isRate(d.StdDev, mostBits) {
+			return fmt.Errorf("no measurement has %d times of %d to %d ns", d.Count, d.Min, d.Max)
+		}
+	}
+	return nil
+}
+
+// isRate tells whether a figure is one.
+func isRate(figure, most float64) bool { return figure == 0 || figure >= leastRate && figure <= most }
+
 // IntervalRates are the rates of each interval of one or more ends together, in bits a second.  The rest at the end is
 // left out: the rate of a few microseconds means nothing.
 func IntervalRates(ends ...*Measure) []float64 {

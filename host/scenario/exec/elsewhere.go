@@ -197,7 +197,7 @@ func (r *caseRun) take(told outcome, remote *remoteStep) error {
 	case f.Kind == "error":
 		return &testbed.EnvironmentError{What: "in its process", Err: errors.New(f.What)}
 	default:
-		return &testbed.Failure{What: f.What, Expected: f.Expected, Got: f.Got, Hint: f.Hint}
+		return f.failure()
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/testbed"
+	"rdmarun/host/scenario/verb"
 )
 
 // ending is what a process tells of the end of a case.
@@ -37,6 +38,11 @@ type failureTold struct {
 func toldOf(f record.Failure) failureTold {
 	f.File, f.Excerpt, f.Timeline, f.Path, f.Used, f.Rerun = "", nil, nil, nil, nil, ""
 	return failureTold{Failure: f}
+}
+
+// failure is that of a step here which has failed elsewhere.
+func (f *failureTold) failure() *testbed.Failure {
+	return &testbed.Failure{What: verb.Brief(f.What), Expected: verb.Brief(f.Expected), Got: verb.Brief(f.Got), Hint: verb.Brief(f.Hint)}
 }
 
 // note keeps the end that a process has told.

@@ -116,8 +116,7 @@ func (r *caseRun) meet(call *compile.Call) func(ctx context.Context) error {
 			case err != nil:
 				return err
 			case there.Failed != nil:
-				f := there.Failed
-				return &testbed.Failure{What: f.What, Expected: f.Expected, Got: f.Got, Hint: f.Hint}
+				return there.Failed.failure()
 			}
 		}
 		for _, each := range members {
@@ -197,20 +196,38 @@ func (r *caseRun) judgedTogether(ctx context.Context, took time.Duration) {
 	if err != nil {
 		return // part says why that process has ended
 	}
-	var verdicts []verdict
-	if err = json.Unmarshal(raw, &verdicts); err == nil {
-		for _, each := range verdicts {
-			if list := r.testCase.Thresholds; each.Threshold < 0 || each.Threshold >= len(list) ||
-				each.Limit < 0 || each.Limit >= len(list[each.Threshold].Limits) {
-				err = fmt.Errorf("there is no limit %d of a threshold %d", each.Limit, each.Threshold)
-			}
-		}
-	}
+	verdicts, err := r.verdictsOf(raw)
 	if err != nil {
-		r.fail(&testbed.EnvironmentError{What: "what " + o.judge + " says of the thresholds", Err: err})
+		r.fail(&testbed.EnvironmentError{What: "what the process of " + o.judge + " says of the thresholds", Err: err})
 		return
 	}
 	r.heed(verdicts)
+}
+
+// verdictsOf reads what the process says that judges: each limit has one verdict at most.  What the limit is the file says, and
+// how a limit was held that process.
+func (r *caseRun) verdictsOf(raw json.RawMessage) (verdicts []verdict, err error) {
+	if err = json.Unmarshal(raw, &verdicts); err != nil {
+		return nil, err
+	}
+	type place struct{ threshold, limit int }
+	seen := make(map[place]bool)
+	for i := range verdicts {
+		each := &verdicts[i]
+		if list := r.testCase.Thresholds; each.Threshold < 0 || each.Threshold >= len(list) || each.Limit < 0 || each.Limit >= len(list[each.Threshold].Limits) {
+			return nil, fmt.Errorf("there is no limit %d of a threshold %d", each.Limit, each.Threshold)
+		}
+		threshold := r.testCase.Thresholds[each.Threshold]
+		limit := &threshold.Limits[each.Limit]
+		own := unchecked(threshold, limit)
+		if seen[place{each.Threshold, each.Limit}] {
+			return nil, fmt.Errorf("two verdicts on %s", own.Text)
+		}
+		seen[place{each.Threshold, each.Limit}] = true
+		own.OK, own.Value, own.Reason = each.Checked.OK, verb.Brief(each.Checked.Value), verb.Brief(each.Checked.Reason)
+		each.Checked = own
+	}
+	return verdicts, nil
 }
 
 // tellBaseline tells the others what an earlier run has found, where thresholds may want it: who judges may not have it.
@@ -235,10 +252,16 @@ func (r *caseRun) takeBaseline(ctx context.Context, name string, count *int) err
 	if count == nil || r.config.Baseline != nil {
 		return nil
 	}
+	if *count < 0 || *count > mostBaseline {
+		return fmt.Errorf("the baseline of %s: it has %d measurements", name, *count)
+	}
 	earlier := &record.Earlier{}
 	for i := range *count {
 		var m record.Measure
 		if err := o.await(ctx, name, o.baseline(name, i), &m); err != nil {
+			return fmt.Errorf("the baseline of %s: %w", name, err)
+		}
+		if err := m.Check(); err != nil {
 			return fmt.Errorf("the baseline of %s: %w", name, err)
 		}
 		earlier.Measures = append(earlier.Measures, m)
@@ -246,6 +269,9 @@ func (r *caseRun) takeBaseline(ctx context.Context, name string, count *int) err
 	r.config.Baseline = earlier
 	return nil
 }
+
+// mostBaseline bounds the measurements of an earlier run that another process tells.
+const mostBaseline = 1 << 16
 
 func (o *others) baseline(name string, i int) string {
 	return fmt.Sprintf("%s/%d", o.key("baseline", name), i)
@@ -285,7 +311,7 @@ func withoutHistograms(m *record.Measure) *record.Measure {
 }
 
 // takeMeasured takes what another process has measured.
-func (r *caseRun) takeMeasured(step *compile.Step, process string, raw json.RawMessage) error {
+func (r *caseRun) takeMeasured(step *compile.Step, call *compile.Call, process string, raw json.RawMessage) error {
 	if err := r.others.spend(process, raw); err != nil {
 		return err
 	}
@@ -293,8 +319,17 @@ func (r *caseRun) takeMeasured(step *compile.Step, process string, raw json.RawM
 	if err := json.Unmarshal(raw, &found); err != nil {
 		return err
 	}
-	if len(found) == 0 || slices.Contains(found, nil) {
-		return fmt.Errorf("what is measured in step %d cannot be read", step.Span.Line)
+	if len(found) == 0 || len(found) > 2 || slices.Contains(found, nil) {
+		return fmt.Errorf("what is measured in line %d cannot be read", step.Span.Line)
+	}
+	roles := r.rolesOf(call)
+	for _, m := range found {
+		if err := m.Check(); err != nil {
+			return fmt.Errorf("the process of %s tells what cannot be true: %w", process, err)
+		}
+		if !slices.Contains(roles, m.Role) || m.Peer != "" && !slices.Contains(roles, m.Peer) {
+			return fmt.Errorf("the process of %s has measured from %.80q to %.80q, which are not the roles of the step", process, m.Role, m.Peer)
+		}
 	}
 	for _, m := range found {
 		r.locateIn(step, m)

@@ -395,7 +395,7 @@ func (r *caseRun) turn(ctx context.Context, step *compile.Step, call *compile.Ca
 	if process != "" {
 		_, err = r.elsewhere(ctx, &remoteStep{
 			step: step, role: role, action: call.Verb.Name, process: process, leaves: call.Verb.Divides,
-			hears: r.measuredKey, heard: func(raw json.RawMessage) error { return r.takeMeasured(step, process, raw) }, half: r.half(call, process),
+			hears: r.measuredKey, heard: func(raw json.RawMessage) error { return r.takeMeasured(step, call, process, raw) }, half: r.half(call, process),
 			binds: r.binds(call, role),
 		})
 		return err

@@ -70,10 +70,14 @@ func (r *caseRun) wanted(threshold *compile.Threshold) (bool, error) {
 	return holds, nil
 }
 
+// unchecked is a limit that was not held against anything.
+func unchecked(threshold *compile.Threshold, limit *compile.Limit) record.Threshold {
+	return record.Threshold{Text: threshold.Text + " " + limit.Text, Line: limit.Span.Line, Column: limit.Span.Column}
+}
+
 func (r *caseRun) limit(threshold *compile.Threshold, limit *compile.Limit, samples []sample) record.Threshold {
-	checked := record.Threshold{
-		Text: threshold.Text + " " + limit.Text, Line: limit.Span.Line, Column: limit.Span.Column, OK: len(samples) > 0,
-	}
+	checked := unchecked(threshold, limit)
+	checked.OK = len(samples) > 0
 	if !checked.OK {
 		checked.Reason = "no samples: the case has measured nothing of that kind"
 	}

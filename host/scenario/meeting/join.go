@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"rdmarun/host/bus"
+	"rdmarun/host/printable"
 )
 
 const (
@@ -119,8 +120,8 @@ func (m *Meeting) visit(ctx context.Context, config Config) error {
 	case err != nil:
 		return fmt.Errorf("say hello to %s: %w", where, err)
 	}
-	var all welcome
-	if err := json.Unmarshal(answer, &all); err != nil {
+	all, err := parseWelcome(answer)
+	if err != nil {
 		return fmt.Errorf("the process at %s is none of rdmarun: %w", where, err)
 	}
 	switch {
@@ -139,6 +140,21 @@ func (m *Meeting) visit(ctx context.Context, config Config) error {
 		m.Lose(endedUnexpectedly, m.others...) // all of them are behind it
 	}()
 	return nil
+}
+
+// mostShown bounds what is shown of what somebody says whom nobody knows.
+const mostShown = 1000
+
+// shown is what somebody says, fit to be shown.
+func shown(text string) string { return printable.Line(fmt.Sprintf("%.*s", mostShown, text)) }
+
+// parseWelcome reads what the host of a meeting answers.
+func parseWelcome(answer []byte) (all welcome, err error) {
+	if err = json.Unmarshal(answer, &all); err != nil {
+		return welcome{}, err
+	}
+	all.Host, all.Refused = shown(all.Host), shown(all.Refused)
+	return all, nil
 }
 
 // find connects to the first of the peers that listens, as long as ctx lets it try.
@@ -251,9 +267,9 @@ func (m *Meeting) gather(ctx context.Context, config Config, where string, came 
 			if who.left {
 				return m.lostBefore(config.Members[who.id])
 			}
-			if why := who.unfit(config, roles); why != "" {
+			if why := who.unfit(config, roles, m.isMember(who.id)); why != "" {
 				who.refuse(m.name, why)
-				refused = fmt.Sprintf("; the process of %.100q was refused: %s", Name(who.Roles), why)
+				refused = fmt.Sprintf("; the process of %.100q was refused: %s", Name(who.Roles[:min(len(who.Roles), mostShown)]), why)
 				continue
 			}
 			name := Name(who.Roles)
@@ -376,16 +392,21 @@ func (a *arrival) refuse(host, why string) {
 	}
 }
 
-// unfit is why somebody cannot take part; "" if he can.
-func (a *arrival) unfit(config Config, taken []string) string {
+// unfit is why somebody cannot take part, who may be known already; "" if he can.
+func (a *arrival) unfit(config Config, taken []string, known bool) string {
 	if a.Version != version {
 		return fmt.Sprintf("it speaks version %d and this one %d: use the same rdmarun on both sides", a.Version, version)
+	}
+	if known {
+		return "it has come before"
 	}
 	if len(a.Roles) == 0 {
 		return "it has no role"
 	}
-	for _, role := range a.Roles {
+	for i, role := range a.Roles {
 		switch {
+		case slices.Contains(a.Roles[:i], role):
+			return fmt.Sprintf("it says that it has role %.80q twice", role)
 		case !slices.Contains(config.All, role):
 			return fmt.Sprintf("there is no role %.80q here", role)
 		case slices.Contains(taken, role):
@@ -395,7 +416,7 @@ func (a *arrival) unfit(config Config, taken []string) string {
 	for i := range max(len(a.Plan), len(config.Plan)) {
 		there, here := at(a.Plan, i), at(config.Plan, i)
 		if there != here {
-			return fmt.Sprintf("it would run %.300s where this one runs %.300s: give both the same files, parameters and selection", there, here)
+			return fmt.Sprintf("it would run %s where this one runs %s: give both the same files, parameters and selection", shown(there), here)
 		}
 	}
 	return ""

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"rdmarun/host/bus"
+	"rdmarun/host/printable"
 	"rdmarun/internal/address"
 )
 
@@ -410,6 +412,51 @@ func FuzzSaid(f *testing.F) {
 		visitor.hear(&bus.Message{Subject: bus.To(bus.Everybody, word), Data: data})
 		if len(visitor.arrived)+len(visitor.gone) > 1 || visitor.HasCome("b", nil) {
 			t.Errorf("%+v", visitor)
+		}
+	})
+}
+
+// FuzzHello has somebody come who says whatever of himself, and be answered whatever: he takes part as who he is, with roles that
+// are there for him alone, and who refuses says so in a line.
+func FuzzHello(f *testing.F) {
+	config := Config{All: []string{"server", "a", "b"}, Plan: []string{"one", "two"}}
+	for _, each := range []hello{
+		{version, []string{"a"}, config.Plan}, {version, []string{"a", "b"}, config.Plan}, {version, []string{"a", "a"}, config.Plan}, {version, []string{"server"}, config.Plan},
+		{version, nil, nil}, {version - 1, []string{"a"}, config.Plan}, {version, []string{"a", "x"}, config.Plan}, {version, []string{"b"}, []string{"one", "\x1b[2J" + strings.Repeat("x", 4000)}},
+	} {
+		raw, err := json.Marshal(each)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+	}
+	for _, seed := range []string{
+		`{"host":"server","processes":["server","a"],"fabric":"run-0123456789abcdef"}`, `{"host":"\u001b","refused":"\u202e\n` + strings.Repeat("x", 4000) + `"}`, `{"fabric":"run-"}`,
+		`{"version":1e99}`, `{"roles":{}}`, `null`, `[]`, ``,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		clean := func(text string) {
+			if len(text) > 4*mostShown || printable.Line(text) != text {
+				t.Errorf("%d bytes: %.200q", len(text), text)
+			}
+		}
+		if all, err := parseWelcome(data); err == nil {
+			clean(all.Host)
+			clean(all.Refused)
+		}
+		var who arrival
+		if json.Unmarshal(data, &who.hello) != nil {
+			return
+		}
+		if why := who.unfit(config, []string{"server"}, false); why != "" {
+			clean(why)
+		} else if name := Name(who.Roles); name != "a" && name != "b" && name != "a+b" || who.Version != version || !slices.Equal(who.Plan, config.Plan) {
+			t.Errorf("%+v", who.hello)
+		}
+		if who.unfit(config, nil, true) == "" {
+			t.Error("who has come before comes again")
 		}
 	})
 }

@@ -340,5 +340,18 @@ func (m *measuring) conclude(ctx context.Context, results []*rdmacore.MeasureRes
 	if err == nil && end.Found == nil {
 		err = fmt.Errorf("%w: its figures", errUntold)
 	}
+	if err == nil {
+		err = m.checkTold(end.Found)
+	}
 	return end.Found, err
+}
+
+// checkTold refuses figures of the other half that cannot be true.
+func (m *measuring) checkTold(there *figures) error {
+	told := m.record(nil, there)
+	told.Errors = max(told.Errors, there.Verified) // a number of messages, too
+	if err := told.Check(); err != nil {
+		return &testbed.Failure{What: "the figures of role " + m.other.role + " cannot be true", Got: err.Error()}
+	}
+	return nil
 }

@@ -303,6 +303,12 @@ func (m *measuring) watch(prepared []*rdmacore.Measurement, cancel context.Cance
 			if there == nil && m.to == nil && m.args.Bidirectional {
 				continue // half of the figures
 			}
+			if there != nil {
+				if err := m.checkTold(there); err != nil {
+					cancel(err)
+					return
+				}
+			}
 			if found := m.records(results, there); found[0].Took > 0 && m.call.Abort(found) {
 				cancel(errAborted)
 				return

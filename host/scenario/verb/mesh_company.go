@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/mesh"
@@ -83,14 +85,16 @@ func (m *meshing) find(ctx context.Context) error {
 			return err
 		}
 		for i, node := range there {
-			if i >= 0 && i < len(m.nodes) && m.process(i) == process {
-				node.Name = m.args.Nodes[i]
-				m.nodes[i] = node
+			if i >= 0 && i < len(m.nodes) && m.process(i) == process && len(node.Labels) <= mostLabels {
+				m.nodes[i] = mesh.Node{Name: m.args.Nodes[i], Host: Brief(node.Host), Device: Brief(node.Device), Labels: node.Labels}
 			}
 		}
 	}
 	return nil
 }
+
+// mostLabels bounds the labels of a node elsewhere: each may explain bad pairs.
+const mostLabels = 256
 
 // gone tells whether an error says that a process is there no more.
 func gone(err error) bool {
@@ -136,7 +140,7 @@ func (m *meshing) exchange(ctx context.Context, at int, part string, round mesh.
 			return err
 		}
 		for _, pair := range pairs {
-			m.looks[at][pair] = heard(pair, list, err)
+			m.looks[at][pair] = m.heard(pair, list, err)
 		}
 	}
 	return nil
@@ -151,15 +155,19 @@ func told(pair mesh.Pair, found *look) lookTold {
 }
 
 // heard is the look at a pair among those that a process has told; err is why it could not.
-func heard(pair mesh.Pair, list []lookTold, err error) *look {
-	for _, each := range list {
-		switch {
-		case each.Pair != pair:
-		case each.Lost != "" || !complete(each.Sizes):
-			return &look{err: &testbed.Failure{What: each.Lost}}
-		default:
-			return &look{sizes: each.Sizes, cut: each.Cut}
+func (m *meshing) heard(pair mesh.Pair, list []lookTold, err error) *look {
+	for i := range list {
+		each := &list[i]
+		if each.Pair != pair {
+			continue
 		}
+		if each.Lost != "" {
+			return &look{err: &testbed.Failure{What: Brief(each.Lost)}}
+		}
+		if wrong := m.fit(each); wrong != nil {
+			return &look{err: &testbed.Failure{What: "what the process of " + m.args.Nodes[pair.From] + " tells of it: " + wrong.Error()}}
+		}
+		return &look{sizes: each.Sizes, cut: each.Cut}
 	}
 	if err == nil {
 		err = fmt.Errorf("%w: its figures", errUntold)
@@ -167,14 +175,38 @@ func heard(pair mesh.Pair, list []lookTold, err error) *look {
 	return &look{err: err}
 }
 
-// complete tells whether figures from elsewhere are all there.
-func complete(sizes [][]*record.Measure) bool {
-	for _, size := range sizes {
-		for _, each := range size {
-			if each == nil {
-				return false
+// fit tells what is wrong with figures from elsewhere: they are there for each size and direction, fewer sizes where a threshold
+// has cut them, and can be true.  Which pair, kind and size they are of the file says, whatever they say.
+func (m *meshing) fit(told *lookTold) error {
+	wanted := len(m.specs)
+	if len(told.Sizes) > wanted || len(told.Sizes) < wanted && !told.Cut {
+		return fmt.Errorf("%d sizes, and %d are measured", len(told.Sizes), wanted)
+	}
+	for i, size := range told.Sizes {
+		if len(size) != m.directions() || slices.Contains(size, nil) {
+			return fmt.Errorf("%w: figures of each direction", errUntold)
+		}
+		for direction, each := range size {
+			each.Role, each.Peer = m.args.Nodes[told.Pair.From], m.args.Nodes[told.Pair.To]
+			if direction == 1 {
+				each.Role, each.Peer = each.Peer, each.Role
+			}
+			each.What, each.Size = m.what(), int64(m.specs[i].Size)
+			if err := each.Check(); err != nil {
+				return err
 			}
 		}
 	}
-	return true
+	return nil
+}
+
+// mostWords bounds what is shown of a text that another process tells.
+const mostWords = 600
+
+// Brief is the beginning of a text that another process tells.
+func Brief(text string) string {
+	if len(text) > mostWords {
+		return strings.ToValidUTF8(text[:mostWords], "") + "..."
+	}
+	return text
 }

@@ -1,6 +1,7 @@
 package verb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/mesh"
 	"rdmarun/host/scenario/testbed"
+	"rdmarun/rdmacore"
 )
 
 // meshing is a mesh step while it runs.
@@ -18,6 +20,7 @@ type meshing struct {
 	call   *Call
 	args   *meshArguments
 	rounds []mesh.Round
+	specs  []rdmacore.MeasureSpec // of each size
 	// looks are what was found at first, and again.
 	looks [2]map[mesh.Pair]*look
 	cut   bool
@@ -39,6 +42,10 @@ func meshPairs(ctx context.Context, call *Call, args *meshArguments) (meshed, er
 	}
 	args.Measure.Histogram.Keep = some(false) // of thousands of pairs nobody reads them
 	m := &meshing{call: call, args: args, rounds: args.rounds()}
+	var refusal *Refusal
+	if m.specs, refusal = (&measureArguments{measureKnobs: args.Measure}).specs(); refusal != nil {
+		return meshed{}, refusal.failure()
+	}
 	for i := range m.looks {
 		m.looks[i] = make(map[mesh.Pair]*look)
 	}
@@ -126,6 +133,15 @@ func (m *meshing) allLost() error {
 
 // kind is the type of the measurements.
 func (m *meshing) kind() string { return m.args.Measure.Kind.Value.String() }
+
+// what is what is measured.
+func (m *meshing) what() record.What {
+	what := record.What{Type: m.kind()}
+	if op := m.args.Measure.Operation; op.Given {
+		what.Operation = op.Value.String()
+	}
+	return what
+}
 
 // figures are what the pairs of a look are judged by, of one size and direction: of an incast what its target gets or
 // waits for in all.  A pair that has none is not in it.
@@ -282,7 +298,7 @@ func (m *meshing) report() meshed {
 		each := m.record(size)
 		records = append(records, each)
 		for _, pair := range each.Pairs {
-			sum.Worst = min(sum.Worst, int(100*pair.OfBest))
+			sum.Worst = int(min(float64(sum.Worst), 100*pair.OfBest))
 		}
 	}
 	var measures [][]*record.Measure
@@ -316,14 +332,11 @@ func (m *meshing) last(pair mesh.Pair) *look {
 func (m *meshing) record(size int) *record.Mesh {
 	limit, best := m.args.limit(), m.best(size)
 	found := &record.Mesh{
-		What: record.What{Type: m.kind()}, How: record.How{Both: m.args.Measure.Bidirectional},
+		What: m.what(), How: record.How{Both: m.args.Measure.Bidirectional},
 		Pattern: m.args.pattern(), Rounds: len(m.rounds), Tolerance: limit.Tolerance, Best: best,
 	}
 	if limit.Less {
 		found.Tolerance = 1 / limit.Tolerance
-	}
-	if op := m.args.Measure.Operation; op.Given {
-		found.Operation = op.Value.String()
 	}
 	for _, node := range m.nodes {
 		found.Nodes = append(found.Nodes, record.MeshNode{Role: node.Name, Host: node.Host, Device: node.Device, Labels: node.Labels})
@@ -337,7 +350,7 @@ func (m *meshing) record(size int) *record.Mesh {
 				continue
 			}
 			if row.Lost == "" {
-				last := m.last(pair).of(size, direction)
+				last := cmp.Or(m.last(pair).of(size, direction), m.looks[0][pair].of(size, direction)) // a second look may be cut
 				found.Size, found.Depth, found.QPs = last.Size, last.Depth, last.QPs
 			}
 			row.Suspect, row.Outlier = judged.suspects[pair], judged.outliers[pair]

@@ -1,0 +1,197 @@
+package exec
+
+import (
+	"encoding/json"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"rdmarun/host/record"
+	"rdmarun/host/scenario/ast"
+	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/syntax"
+	"rdmarun/host/scenario/verb"
+)
+
+// checked keeps the records of what was measured and checked.
+type checked struct {
+	limits   []record.Threshold
+	measures []record.Measure
+}
+
+func (*checked) Wants(record.Kind) bool { return true }
+
+func (c *checked) Record(each *record.Record) error {
+	switch each.Kind {
+	case record.Checked:
+		c.limits = append(c.limits, *each.Threshold)
+	case record.Measured:
+		c.measures = append(c.measures, *each.Measure)
+	}
+	_, err := json.Marshal(each)
+	return err
+}
+
+// measuredFile is one of which other processes measure a step, in line 5, and judge three limits.
+const measuredFile = `rdmarun: v1
+roles: {client: {}, server: {}, watcher: {}}
+thresholds: [{metric: bandwidth, pass: [avg > 1 Gbit/s, min > 1 Mbit/s]}, {metric: duration, pass: [value < 5s]}]
+steps:
+- measure: {kind: bandwidth, op: SEND, from: client, to: server, sizes: [64], iterations: 7, sample_every: 1ms}
+`
+
+// measuredRun is a run of that file; the step and its call come with it.
+func measuredRun(t testing.TB) (*caseRun, *checked, *compile.Step, *compile.Call) {
+	t.Helper()
+	wrong, seen := &diag.List{}, &checked{}
+	file := ast.Read(syntax.Parse(diag.NewSource("case.yaml", []byte(measuredFile)), wrong), verb.NewTable(), wrong)
+	program := compile.Compile(file, compile.Options{}, wrong)
+	if wrong.Len() > 0 {
+		t.Fatal(wrong.Sorted()[0])
+	}
+	r, _ := toldRun()
+	r.program, r.testCase, r.advances, r.history = program, program.Cases[0], &advances{}, nil
+	r.config.Stream = record.NewStream(seen)
+	r.ended = new(atomic.Int64)
+	r.result.Status = record.Passed
+	step := r.testCase.Steps[0]
+	return r, seen, step, step.Action.(*compile.Call)
+}
+
+// TestVerdicts: a process that judges says how limits of the file were held, each once, and nothing else.
+func TestVerdicts(t *testing.T) {
+	for name, test := range map[string]struct{ said, want string }{
+		"none":             {`[]`, ""},
+		"all":              {`[{"threshold":0,"limit":0,"checked":{"ok":true}},{"threshold":0,"limit":1},{"threshold":1,"limit":0}]`, ""},
+		"a text":           {`[{"threshold":0,"limit":1,"checked":{"text":"\u001b[2J","line":-7,"column":99,"value":"` + strings.Repeat("x", 4000) + `"}}]`, ""},
+		"one twice":        {`[{"threshold":0,"limit":1},{"threshold":0,"limit":1}]`, "two verdicts on bandwidth min > 1 Mbit/s"},
+		"no threshold":     {`[{"threshold":2,"limit":0}]`, "no limit 0 of a threshold 2"},
+		"no limit":         {`[{"threshold":1,"limit":1}]`, "no limit 1 of a threshold 1"},
+		"less than none":   {`[{"threshold":-1,"limit":0}]`, "no limit 0 of a threshold -1"},
+		"no list":          {`{"threshold":0}`, "cannot unmarshal"},
+		"what is not JSON": {`[`, "unexpected end"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, seen, _, _ := measuredRun(t)
+			verdicts, err := r.verdictsOf([]byte(test.said))
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Fatalf("%v, not %q", err, test.want)
+			}
+			r.heed(verdicts)
+			for _, each := range seen.limits {
+				if each.Line != 3 || each.Column < 1 || len(each.Value) > 1000 || !strings.Contains(measuredFile, strings.TrimPrefix(strings.TrimPrefix(each.Text, "bandwidth "), "duration ")) {
+					t.Errorf("%+v", each)
+				}
+			}
+		})
+	}
+}
+
+// FuzzVerdicts has the process that judges say whatever: there is a verdict on each limit at most, in the words of the file, and
+// one that is broken fails the case.
+func FuzzVerdicts(f *testing.F) {
+	for _, seed := range []string{
+		`[{"threshold":0,"limit":0,"checked":{"text":"bandwidth avg > 1 Gbit/s","value":"2 Gbit/s","ok":true,"line":3,"column":26}},{"threshold":1,"limit":0,"checked":{"ok":false,"reason":"no samples"}}]`,
+		`[{"threshold":0,"limit":1,"checked":{"text":"\u001b","value":"\u202e","reason":"\u0000","line":-1,"column":-9223372036854775808}}]`,
+		`[{"threshold":9223372036854775807,"limit":-1},null]`, `[{},{}]`, `[null]`, `null`, `{}`, `[]`, `7`,
+	} {
+		f.Add([]byte(seed))
+	}
+	r, _, _, _ := measuredRun(f)
+	texts := make(map[string]bool)
+	for _, threshold := range r.testCase.Thresholds {
+		for i := range threshold.Limits {
+			texts[unchecked(threshold, &threshold.Limits[i]).Text] = true
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, seen, _, _ := measuredRun(t)
+		verdicts, err := r.verdictsOf(data)
+		if err != nil {
+			_ = err.Error()
+			return
+		}
+		r.heed(verdicts)
+		said, broken := make(map[string]bool), 0
+		for _, each := range seen.limits {
+			if !texts[each.Text] || said[each.Text] || each.Line != 3 || len(each.Value)+len(each.Reason) > 2000 {
+				t.Errorf("%+v", each)
+			}
+			said[each.Text] = true
+			if !each.OK {
+				broken++
+			}
+		}
+		if len(r.result.Failures) != broken || (r.result.Status == record.Failed) != (broken > 0) {
+			t.Errorf("%d are broken: %+v", broken, r.result)
+		}
+	})
+}
+
+// TestMeasuredTold: of what another process has measured that is taken which can be true, of the roles of the step.
+func TestMeasuredTold(t *testing.T) {
+	for name, test := range map[string]struct{ told, want string }{
+		"figures":              {`[{"type":"bandwidth","role":"client","peer":"server","messages":7}]`, ""},
+		"of both ends":         {`[{"role":"client","peer":"server"},{"role":"server","peer":"client"}]`, ""},
+		"a place":              {`[{"role":"client","file":"/etc/passwd","line":-1,"column":99}]`, ""},
+		"of another role":      {`[{"role":"watcher","peer":"server"}]`, `from "watcher" to "server", which are not the roles of the step`},
+		"to another role":      {`[{"role":"client","peer":"\u001b"}]`, "which are not the roles"},
+		"of no role":           {`[{}]`, "which are not the roles"},
+		"of three ends":        {`[{"role":"client"},{"role":"client"},{"role":"client"}]`, "cannot be read"},
+		"none":                 {`[]`, "cannot be read"},
+		"nothing":              {`[null]`, "cannot be read"},
+		"more than there is":   {`[{"role":"client","bits_per_second":1e300}]`, "no measurement has 1e+300 bits a second"},
+		"less than there is":   {`[{"role":"client","messages_per_second":1e-300}]`, "no measurement has 1e-300 messages a second"},
+		"more than counts":     {`[{"role":"client","bytes":18446744073709551615}]`, "18446744073709551615 bytes"},
+		"a time of the past":   {`[{"role":"client","took_ns":-1}]`, "a time of -1 ns"},
+		"a size of none":       {`[{"role":"client","size":-1}]`, "messages of -1 bytes"},
+		"an interval":          {`[{"role":"client","intervals":[{"begin_ns":5,"end_ns":4}]}]`, "from 5 to 4 ns"},
+		"a distribution":       {`[{"role":"client","latency":[{"p50_ns":-1}]}]`, "no measurement has 0 times"},
+		"many distributions":   {`[{"role":"client","latency":[` + strings.Repeat("{},", 99) + `{}]}]`, "100 distributions"},
+		"a mean of no number":  {`[{"role":"client","latency":[{"mean_ns":1e308}]}]`, "no measurement has 0 times"},
+		"what is no list":      {`7`, "cannot unmarshal"},
+		"what is not a number": {`[{"role":"client","bits_per_second":1e999}]`, "cannot unmarshal"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, seen, step, call := measuredRun(t)
+			err := r.takeMeasured(step, call, "a", []byte(test.told))
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%v, not %q", err, test.want)
+			}
+			if (err == nil) != (len(seen.measures) > 0) || (err == nil) != (len(r.found) == 1) {
+				t.Errorf("%+v", seen.measures)
+			}
+		})
+	}
+}
+
+// FuzzMeasuredTold has the process with a step tell whatever that it has measured: it is of the roles and the line of the step, and
+// thresholds can be held against it.
+func FuzzMeasuredTold(f *testing.F) {
+	for _, seed := range []string{
+		`[{"name":"bandwidth SEND","type":"bandwidth","operation":"SEND","role":"client","peer":"server","size":64,"messages":7,"bytes":448,"took_ns":7000,"bits_per_second":512000,"messages_per_second":1e6,"intervals":[{"begin_ns":0,"end_ns":7000,"messages":7,"bytes":448}]}]`,
+		`[{"type":"bandwidth","role":"client","bits_per_second":1e18,"messages":1},{"type":"bandwidth","role":"server","bits_per_second":1e18,"messages":1,"intervals":[{}]}]`,
+		`[{"type":"latency","role":"client","messages":1,"latency":[{"of":"total","count":1,"min_ns":5,"mean_ns":5,"p50_ns":5,"hdr":"x"}],"tags":{"\u001b":""}}]`,
+		`[{"type":"bandwidth","role":"client","messages":9,"intervals":[{"begin_ns":0,"end_ns":1,"bytes":72057594037927936},{"begin_ns":1,"end_ns":9223372036854775807}]}]`,
+		`[{"role":"\u001b","peer":"\u202e"}]`, `[null]`, `null`, `{}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, seen, step, call := measuredRun(t)
+		if err := r.takeMeasured(step, call, "a", data); err != nil {
+			_ = err.Error()
+			return
+		}
+		for _, each := range seen.measures {
+			if each.Role != "client" && each.Role != "server" || each.Line != 5 || each.File != "" {
+				t.Errorf("%+v", each)
+			}
+		}
+		r.heed(r.judged(1))
+		if err := r.config.Stream.Err(); err != nil {
+			t.Error(err)
+		}
+	})
+}
