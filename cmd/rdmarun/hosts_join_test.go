@@ -14,9 +14,9 @@ import (
 
 // standing is a lab of two agents that wait on a NATS server.
 type standing struct {
-	server      *bustest.Server
-	agents      []*overLab
-	long, short string // scenarios
+	server            *bustest.Server
+	agents            []*overLab
+	long, loop, short string // scenarios
 }
 
 const twoRoles = "rdmarun: v1\nroles: {server: {}, client: {}}\ntimeout: 20m\nsteps:\n  - {role: server, log: it waits}\n"
@@ -36,6 +36,7 @@ func startStanding(t *testing.T) *standing {
 		return path
 	}
 	s.long = write("long.yaml", "  - {role: client, sleep: 10m}\n  - {role: server, log: never}\n")
+	s.loop = write("loop.yaml", "  - repeat: 1000000\n    as: i\n    do:\n      - {role: client, sleep: 1ms}\n      - {role: client, if: $(i == 1), log: it goes round}\n  - {role: server, log: never}\n")
 	s.short = write("short.yaml", "  - {role: client, sleep: 2s}\n  - {role: server, log: at last}\n")
 	return s
 }
@@ -73,11 +74,17 @@ func (s *standing) processes(t *testing.T) (found []int) {
 	return found
 }
 
-// serves starts a run, and waits until it runs.
+// serves starts a run of long, and waits until it runs.
 func (s *standing) serves(t *testing.T) (*overLab, []int) {
 	t.Helper()
-	run := s.run(t, s.long)
-	run.await(t, "it waits")
+	return s.servesOf(t, s.long, "it waits")
+}
+
+// servesOf starts a run, and waits until it says something.
+func (s *standing) servesOf(t *testing.T, scenario, what string) (*overLab, []int) {
+	t.Helper()
+	run := s.run(t, scenario)
+	run.await(t, what)
 	processes := s.processes(t)
 	if len(processes) != 2 {
 		t.Fatalf("the agents have %v", processes)
@@ -151,6 +158,34 @@ func TestJoinedBreaks(t *testing.T) {
 				next.ends(t, exitOK)
 				break
 			}
+		})
+	}
+}
+
+// TestJoinedLoopBreaks: of a loop that one process runs as a whole, its end in the middle is named, and so is that of a process which
+// only waits for the loop: nobody else would miss it before the loop has ended.
+func TestJoinedLoopBreaks(t *testing.T) {
+	for name, test := range map[string]struct {
+		which int
+		how   syscall.Signal
+		want  string
+	}{
+		"its process killed":     {1, syscall.SIGKILL, "the process of b has ended unexpectedly (signal: killed)"},
+		"its process stopped":    {1, syscall.SIGSTOP, "the process of b says nothing for 4.5s"},
+		"another process killed": {0, syscall.SIGKILL, "the process of a has ended unexpectedly (signal: killed)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startStanding(t)
+			run, processes := s.servesOf(t, s.loop, "it goes round")
+			if err := syscall.Kill(processes[test.which], test.how); err != nil {
+				t.Fatal(err)
+			}
+			if said := run.ends(t, exitEnvironment); !strings.Contains(said, test.want) || strings.Contains(said, "never") {
+				t.Errorf("nothing says %q:\n%s", test.want, said)
+			}
+			awaitEnds(t, processes)
+			s.run(t, s.short, "--wait", "1m").ends(t, exitOK)
 		})
 	}
 }

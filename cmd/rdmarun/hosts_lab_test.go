@@ -263,13 +263,22 @@ func awaitTraffic(t *testing.T, host int, device string, least int) {
 	}
 }
 
-// TestRoleStops: of two processes that each play a role, each misses the other when it waits for it.
+// TestRoleStops: of two processes that each play a role, each misses the other when it waits for a step of it, or for a loop.
 func TestRoleStops(t *testing.T) {
-	for which, name := range []string{"server", "client"} {
-		t.Run(name, func(t *testing.T) {
+	for _, test := range []struct {
+		which       int
+		name, steps string
+		says        string // once they run
+	}{
+		{0, "server", "{role: server, log: now}\n  - {role: server, sleep: 10m}", "now"},
+		{1, "client", "{role: client, log: now}\n  - {role: client, sleep: 10m}", "now"},
+		{1, "client in a loop", "{repeat: 1000000, as: i, do: [{role: client, sleep: 1ms}, {role: client, if: $(i == 1), log: it goes round}]}", "it goes round"},
+	} {
+		which, name := test.which, []string{"server", "client"}[test.which]
+		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			scenario := filepath.Join(t.TempDir(), "long.yaml")
-			steps := fmt.Sprintf("  - {role: %s, sleep: 10m}\n  - {role: server, log: never}\n  - {role: client, log: never}\n", name)
+			steps := fmt.Sprintf("  - %s\n  - {role: server, log: never}\n  - {role: client, log: never}\n", test.steps)
 			if err := os.WriteFile(scenario, []byte(twoRoles+steps), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -278,7 +287,7 @@ func TestRoleStops(t *testing.T) {
 				startOverLab(t, "--link", "udp", "--meet", at, "--role", "server", scenario),
 				startOverLab(t, "--link", "udp", "--meet", at, "--role", "client", "--peer", "server=127.0.0.1", scenario),
 			}
-			both[0].await(t, "it waits")
+			both[which].await(t, test.says)
 			if err := both[which].Process.Signal(syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}

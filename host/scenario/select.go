@@ -134,17 +134,7 @@ func (s Selected) Requirements() []string {
 }
 
 // StepCount is how many steps the case has as written, those of fragments and loops once each.
-func (s Selected) StepCount() int {
-	return countSteps(s.Case.Setup) + countSteps(s.Case.Steps) + countSteps(s.Case.Finally)
-}
-
-func countSteps(steps []*compile.Step) int {
-	n := len(steps)
-	for _, step := range steps {
-		n += countSteps(step.Inner())
-	}
-	return n
-}
+func (s Selected) StepCount() int { return len(s.Case.AllSteps()) }
 
 // Place is where a role runs.  What is zero is left to the scenario, then to the provider.
 type Place struct {

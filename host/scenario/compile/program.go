@@ -107,20 +107,26 @@ func (s *Step) Inner() []*Step {
 	return nil
 }
 
+// appendAll appends steps with those in them to a list.
+func appendAll(all, steps []*Step) []*Step {
+	for _, step := range steps {
+		all = appendAll(append(all, step), step.Inner())
+	}
+	return all
+}
+
+// AllSteps are the steps of the case as written, with those in them.
+func (c *Case) AllSteps() []*Step {
+	return appendAll(appendAll(appendAll(nil, c.Setup), c.Steps), c.Finally)
+}
+
 // EachCall calls f for each step of the case that is no step of steps.
 func (c *Case) EachCall(f func(*Step, *Call)) {
-	var each func(steps []*Step)
-	each = func(steps []*Step) {
-		for _, step := range steps {
-			if call, is := step.Action.(*Call); is {
-				f(step, call)
-			}
-			each(step.Inner())
+	for _, step := range c.AllSteps() {
+		if call, is := step.Action.(*Call); is {
+			f(step, call)
 		}
 	}
-	each(c.Setup)
-	each(c.Steps)
-	each(c.Finally)
 }
 
 // Tag is a word of a step, or a name with a value.
@@ -177,6 +183,8 @@ type Repeat struct {
 	Steps   []*Step
 	// Role is the one whose steps all of them are, whatever they compute; "" where processes of other roles take part.
 	Role string
+	// All are the steps with those in them, where they are of one role: by their numbers here processes tell each other of them.
+	All []*Step
 }
 
 // Use is a fragment, expanded: its parameters are names of these steps alone.

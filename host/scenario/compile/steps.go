@@ -105,7 +105,9 @@ func (x *expander) repeat(step *ast.Step, at place, inner *scope) Action {
 		r.Counter = step.As.Value
 	}
 	r.Steps = x.stepList(step.Do, inner)
-	r.Role, _ = roleOfAll("", r.Steps)
+	if r.Role, _ = roleOfAll("", r.Steps); r.Role != "" {
+		r.All = appendAll(nil, r.Steps)
+	}
 	return r
 }
 

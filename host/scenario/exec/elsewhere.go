@@ -23,6 +23,11 @@ type outcome struct {
 	Loops []record.Loop `json:"loops,omitempty"`
 }
 
+// empty tells whether nothing of it is worth a message of its own.
+func (o *outcome) empty() bool {
+	return len(o.Bound)+len(o.Ignored)+len(o.Loops)+o.Steps == 0 && o.Failure == nil
+}
+
 // boundResult is a result that got a name; of a buffer, its new keys.
 type boundResult struct {
 	Role   string          `json:"role"`
@@ -34,36 +39,32 @@ type boundResult struct {
 	value any
 }
 
-// tell tells the others what a step has brought.
-func (r *caseRun) tell(err error) error {
-	if err == nil && len(r.turns.bound)+len(r.turns.ignored)+r.turns.told == 0 {
+// brought is what the running step, which has ended with this error, has brought.
+func (r *caseRun) brought(err error) outcome {
+	told := outcome{Bound: r.turns.bound, Ignored: r.turns.ignored}
+	if err != nil {
+		told.Failure = r.failureTold(err)
+	}
+	return told
+}
+
+// tell tells the others what the running step has brought; of a step that has brought nothing, together with others like it.
+func (r *caseRun) tell(told outcome) error {
+	if told.empty() && r.turns.told == 0 {
 		return r.others.quiet.passed(r.turns.prefix, r.turns.count)
 	}
 	if err := r.others.quiet.flush(); err != nil {
 		return err
 	}
-	told, telling := r.brought(err)
-	if telling != nil {
-		return telling
-	}
-	return r.others.meeting.Tell(r.stepKey(), told)
-}
-
-// brought is what the running step has brought.
-func (r *caseRun) brought(err error) (told outcome, untold error) {
-	told = outcome{Bound: r.turns.bound, Ignored: r.turns.ignored}
 	for i := range told.Bound {
 		each := &told.Bound[i]
 		raw, err := meeting.Encode(each.value)
 		if err != nil {
-			return told, fmt.Errorf("%s: %w", each.Name, err)
+			return fmt.Errorf("%s: %w", each.Name, err)
 		}
 		each.Value = raw
 	}
-	if err != nil {
-		told.Failure = r.failureTold(err)
-	}
-	return told, nil
+	return r.others.meeting.Tell(r.stepKey(), told)
 }
 
 // remoteStep is a step that runs in another process.

@@ -45,31 +45,43 @@ func (f *failureTold) failure() *testbed.Failure {
 	return &testbed.Failure{What: verb.Brief(f.What), Expected: verb.Brief(f.Expected), Got: verb.Brief(f.Got), Hint: verb.Brief(f.Hint)}
 }
 
-// note keeps the end that a process has told.
-func (o *others) note(name string, raw json.RawMessage) (end ending, err error) {
-	if err = json.Unmarshal(raw, &end); err == nil {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.ends[name] = end
+// note keeps the end that a process has told; one that cannot be read is that of a process that failed.
+func (o *others) note(name string, raw json.RawMessage) {
+	var end ending
+	if err := json.Unmarshal(raw, &end); err != nil {
+		end = ending{Status: record.Errored, Reason: fmt.Sprintf("how it ended cannot be read: %v", err)}
 	}
-	return end, err
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ends[name] = end
 }
 
-// endedBy notes that another process has ended the case, of which it may wait for steps no more.
-func (o *others) endedBy(name string, raw json.RawMessage) (why error) {
-	defer func() { o.leave(why) }()
-	end, err := o.note(name, raw)
-	if err != nil {
-		return err
+// endOf is the end of a process, if it has told it.
+func (o *others) endOf(name string) (end ending, told bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	end, told = o.ends[name]
+	return end, told
+}
+
+// endedBy ends all waiting for steps, because a process has told its end, and is what to say of that.
+func (o *others) endedBy(name string) error {
+	end, _ := o.endOf(name)
+	why := end.failure(name)
+	o.leave(why)
+	return why
+}
+
+// failure is the end of a process as those see it who wait for its steps.
+func (e *ending) failure(process string) error {
+	what := fmt.Sprintf("the process of %s has ended the case", process)
+	if e.Status == record.Errored || e.Status == record.Interrupted || e.Status == record.TimedOut {
+		return &testbed.EnvironmentError{What: what, Err: errors.New(cmp.Or(e.Reason, string(e.Status)))}
 	}
-	what := fmt.Sprintf("the process of %s has ended the case", name)
-	if end.Status == record.Errored || end.Status == record.Interrupted || end.Status == record.TimedOut {
-		return &testbed.EnvironmentError{What: what, Err: errors.New(cmp.Or(end.Reason, string(end.Status)))}
-	}
-	failure := &testbed.Failure{What: what, Got: string(end.Status)}
-	if len(end.Failures) > 0 {
-		failure.Got = end.Failures[0].What
-		failure.Hint = fmt.Sprintf("line %d there says more", end.Failures[0].Line)
+	failure := &testbed.Failure{What: what, Got: string(e.Status)}
+	if len(e.Failures) > 0 {
+		failure.Got = e.Failures[0].What
+		failure.Hint = fmt.Sprintf("line %d there says more", e.Failures[0].Line)
 	}
 	return failure
 }
@@ -77,7 +89,7 @@ func (o *others) endedBy(name string, raw json.RawMessage) (why error) {
 // stay waits until the others have looked for what they left unread as well: what this process frees would be news there.
 func (r *caseRun) stay(ctx context.Context) {
 	o := r.others
-	if o.over || ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return
 	}
 	waiting, cancel := context.WithTimeout(ctx, meetTime)
@@ -88,11 +100,9 @@ func (r *caseRun) stay(ctx context.Context) {
 	r.testbed.Unlocked(func() {
 		r.testbed.Clock().Outside(func() {
 			for _, name := range o.names {
-				// Or it has ended the case, which part hears of.
-				if came, raw, err := o.meeting.Await(waiting, name, o.key("looked", name), o.key("end", name)); err != nil {
+				// Who has ended the case instead is for part to judge.
+				if _, _, err := o.hearLast(waiting, name, o.key("looked", name)); err != nil {
 					return
-				} else if came == o.key("end", name) {
-					o.note(name, raw)
 				}
 			}
 		})
@@ -120,8 +130,8 @@ func (r *caseRun) part(ctx context.Context) {
 	waiting, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), meetTime+r.config.stretched(r.testCase.Timeout), errors.New("the other processes do not end the case"))
 	defer cancel()
 	for _, name := range o.names {
-		there, known := o.ends[name]
-		if !known && err == nil {
+		there, told := o.endOf(name)
+		if !told && err == nil {
 			err = o.await(waiting, name, o.key("end", name), &there)
 		}
 		if err == nil && r.config.Observes {
@@ -131,7 +141,8 @@ func (r *caseRun) part(ctx context.Context) {
 		if err != nil || there.Status == record.Passed || r.result.Status != record.Passed {
 			continue
 		}
-		if r.result.Status = record.Failed; there.Status == record.Errored {
+		r.result.Status = record.Failed
+		if there.Status == record.Errored {
 			r.result.Status, r.result.Reason = record.Errored, there.Reason
 		}
 		for _, f := range there.Failures {

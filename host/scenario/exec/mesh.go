@@ -92,10 +92,14 @@ func (c *company) Tell(part string, value any) error {
 
 func (c *company) Hear(ctx context.Context, process, part string, into any) (err error) {
 	var raw json.RawMessage
+	var came bool
 	r := c.run
 	r.testbed.Unlocked(func() {
-		r.testbed.Clock().Outside(func() { raw, err = r.others.hearLast(ctx, process, c.key(part)+"/"+process) })
+		r.testbed.Clock().Outside(func() { raw, came, err = r.others.hearLast(ctx, process, c.key(part)+"/"+process) })
 	})
+	if err == nil && !came {
+		err = r.others.endedBy(process)
+	}
 	var gone *meeting.GoneError
 	switch {
 	case errors.As(err, &gone):

@@ -117,29 +117,26 @@ func (o *others) hearWith(ctx context.Context, all []string, from string, names 
 	keys = append(keys, o.endKeys...)
 	key, raw, err := o.meeting.AwaitWith(waiting, all, keys...)
 	if err == nil && slices.Contains(o.endKeys, key) {
-		err = o.endedBy(key.From, raw)
+		o.note(key.From, raw)
+		err = o.endedBy(key.From)
 	}
 	return key.Name, raw, err
 }
 
 // hearLast waits for a message of a process that may be the last of the case: another that has heard all it waits for may have
-// ended the case before this one comes.  It fails when the process itself has ended the case, which each does that waits in vain.
-func (o *others) hearLast(ctx context.Context, from, key string) (json.RawMessage, error) {
+// ended the case before this one comes.  came is false when the process itself has ended the case, as each does that waits in vain.
+func (o *others) hearLast(ctx context.Context, from, key string) (raw json.RawMessage, came bool, err error) {
+	if _, ended := o.endOf(from); ended {
+		raw, came = o.meeting.Take(from, key)
+		return raw, came, nil
+	}
 	end := o.key("end", from)
-	o.mu.Lock()
-	_, ended := o.ends[from]
-	o.mu.Unlock()
-	if ended {
-		if raw, came := o.meeting.Take(from, key); came {
-			return raw, nil
-		}
-		return nil, cmp.Or(context.Cause(o.left), fmt.Errorf("the process of %s has ended the case", from))
+	name, raw, err := o.meeting.Await(ctx, from, key, end)
+	if err == nil && name == end {
+		o.note(from, raw)
+		return nil, false, nil
 	}
-	came, raw, err := o.meeting.Await(ctx, from, key, end)
-	if err == nil && came == end {
-		err = o.endedBy(from, raw)
-	}
-	return raw, err
+	return raw, err == nil, err
 }
 
 func (o *others) key(what, of string) string { return o.prefix + what + "/" + of }
@@ -406,7 +403,7 @@ func (r *caseRun) turn(ctx context.Context, step *compile.Step, call *compile.Ca
 		o.meeting.Forget(r.stepKey() + "/")
 	}
 	if ctx.Err() == nil {
-		if telling := cmp.Or(r.turns.untold, r.tell(err)); telling != nil && err == nil {
+		if telling := cmp.Or(r.turns.untold, r.tell(r.brought(err))); telling != nil && err == nil {
 			return r.untold(step, role, call.Verb.Name, telling)
 		}
 	}

@@ -161,7 +161,8 @@ func FuzzEnding(f *testing.F) {
 		r.others.ends, r.others.quiet = make(map[string]ending), newQuiet(nil, "1/")
 		r.others.left, r.others.leave = context.WithCancelCause(context.Background())
 		r.result.Failures = make([]record.Failure, 1)
-		err := r.others.endedBy("a", data)
+		r.others.note("a", data)
+		err := r.others.endedBy("a")
 		if err == nil || len(r.others.ends) > 1 || r.others.left.Err() == nil {
 			t.Errorf("%v", err)
 		}

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/testbed"
 )
@@ -46,7 +45,14 @@ func (r *caseRun) wholeLoop(ctx context.Context, step *compile.Step, repeat *com
 		return err
 	}
 	if telling == nil {
-		telling = r.tellLoop(repeat, r.steps-steps, r.loops.done[loops:], err)
+		told := r.brought(err)
+		told.Steps, told.Loops = r.steps-steps, r.loops.done[loops:]
+		var failed *stepError
+		if errors.As(err, &failed) {
+			told.Failure.Step = 1 + slices.Index(repeat.All, failed.step)
+			told.Failure.Path, told.Failure.Used = failed.path, failed.used
+		}
+		telling = r.tell(told)
 	}
 	if telling != nil && err == nil {
 		return r.untold(step, repeat.Role, "repeat", telling)
@@ -54,27 +60,9 @@ func (r *caseRun) wholeLoop(ctx context.Context, step *compile.Step, repeat *com
 	return err
 }
 
-// tellLoop tells the others what a loop has brought, and in which of its steps it failed.
-func (r *caseRun) tellLoop(repeat *compile.Repeat, steps int, loops []record.Loop, err error) error {
-	if err := r.others.quiet.flush(); err != nil {
-		return err
-	}
-	told, untold := r.brought(err)
-	if untold != nil {
-		return untold
-	}
-	told.Steps, told.Loops = steps, loops
-	var failed *stepError
-	if errors.As(err, &failed) {
-		told.Failure.Step = 1 + slices.Index(within(repeat.Steps), failed.step)
-		told.Failure.Path, told.Failure.Used = failed.path, failed.used
-	}
-	return r.others.meeting.Tell(r.stepKey(), told)
-}
-
 // loopElsewhere waits for a loop that another process runs.
 func (r *caseRun) loopElsewhere(ctx context.Context, step *compile.Step, repeat *compile.Repeat, advance *advance) error {
-	key, inner := r.roundsKey(), within(repeat.Steps)
+	key := r.roundsKey()
 	r.away.Add(1)
 	defer r.away.Add(-1)
 	told, err := r.elsewhere(ctx, &remoteStep{
@@ -87,15 +75,16 @@ func (r *caseRun) loopElsewhere(ctx context.Context, step *compile.Step, repeat 
 			return err
 		},
 		binds: func(role, name string, index int) bool {
-			return role == repeat.Role && index == -1 && names(inner, name)
+			return role == repeat.Role && index == -1 && names(repeat.All, name)
 		},
 	})
 	var failed *stepError
 	if err == nil || told.Failure == nil || !errors.As(err, &failed) {
 		return err
 	}
-	if number := told.Failure.Step; number > 0 && number <= len(inner) {
-		failed.step, failed.span = inner[number-1], inner[number-1].Span
+	if number := told.Failure.Step; number > 0 && number <= len(repeat.All) {
+		failed.step = repeat.All[number-1]
+		failed.span = failed.step.Span
 	}
 	failed.action, failed.path, failed.used = told.Failure.Action, short(told.Failure.Path), short(told.Failure.Used)
 	return failed
@@ -103,14 +92,6 @@ func (r *caseRun) loopElsewhere(ctx context.Context, step *compile.Step, repeat 
 
 // roundsKey is that of how far the running step, a loop, is.
 func (r *caseRun) roundsKey() string { return r.stepKey() + "/rounds" }
-
-// within lists steps with those in them, in their order, which is the same in each process.
-func within(steps []*compile.Step) (all []*compile.Step) {
-	for _, step := range steps {
-		all = append(append(all, step), within(step.Inner())...)
-	}
-	return all
-}
 
 // names tells whether one of some steps gives its result a name.
 func names(steps []*compile.Step, name string) bool {
