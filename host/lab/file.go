@@ -413,6 +413,15 @@ func expand(h Host, address string) (all []Host, problem string) {
 	return all, ""
 }
 
+// ranged are the names of a range of hosts, or a name alone.
+func ranged(word string) (names []string, problem string) {
+	all, problem := expand(Host{Name: word}, "")
+	for _, host := range all {
+		names = append(names, host.Name)
+	}
+	return names, problem
+}
+
 func rangeLength(match []string) int {
 	first, bad := strconv.Atoi(match[1])
 	last, worse := strconv.Atoi(match[2])

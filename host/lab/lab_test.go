@@ -70,49 +70,52 @@ hosts:
 
 func TestWrongLabs(t *testing.T) {
 	for text, want := range map[string]string{
-		"hosts: {a: }\nplaces: {}":                                     `3:1: error[E0101]: unknown key "places"`,
-		"place: {}":                                                    `needs the key "hosts"`,
-		"hosts: [a]":                                                   "hosts must be a mapping",
-		"hosts: {}":                                                    "there are no hosts here",
-		"hosts: {a: {sssh: x}}":                                        `unknown key "sssh"`,
-		"hosts: {a: {ssh: -oProxyCommand=x}}":                          `"-oProxyCommand=x" is no name of a host`,
-		"hosts: {a: {join: }}":                                         "join is the name of one host's agent",
-		"hosts: {a: {join: x, push: true}}":                            `nothing needs "push"`,
-		"hosts: {a: {join: x, command: x}}":                            "a host has command or join, not both",
-		"hosts: {a: {join: x}, b: {join: x}}":                          `hosts a and b are one agent, "x"`,
-		"defaults: {join: x}\nhosts: {a: }":                            "join is the name of one host's agent",
-		"nats: [x]\nhosts: {a: }":                                      "nats must be a value",
-		"hosts: {a: {ssh: root@}}":                                     `"" is no name of a host`,
-		"hosts: {a: {ssh: {user: x}}}":                                 `ssh needs the key "host"`,
-		"hosts: {a: {ssh: {host: x, port: 0}}}":                        "port is a number from 1 to 65535",
-		"hosts: {a: {ssh: x, command: [y]}}":                           "ssh or command, not both",
-		"hosts: {a: {command: {}}}":                                    "command must be a word or a list of words",
-		"hosts: {a: {provider: rdma}}":                                 `there is no provider "rdma"`,
-		"hosts: {a: {link: wire}}":                                     `there is no link "wire"`,
-		"hosts: {a: {address: here}}":                                  `"here" is no IP address`,
-		"hosts: {a: {push: maybe}}":                                    "push is true or false",
-		"hosts: {a: {local: false}}":                                   "a host that is not local has ssh or command",
-		"hosts: {a: {labels: x}}":                                      "labels must be a mapping",
-		`hosts: {"a b": }`:                                             `"a b" cannot be the name of a host`,
-		`hosts: {"../a": }`:                                            "cannot be the name of a host",
-		`hosts: {a1: , "a[1-2]": }`:                                    `there are two hosts "a1"`,
-		`hosts: {"a[2-1]": }`:                                          "is no range",
-		`hosts: {"a[1-99999]": }`:                                      "is no range of at most 4096",
-		`hosts: {"a[1-2]": {ssh: "b[1-3]"}}`:                           "differ in length",
-		`hosts: {"a[1-2]": {address: "192.0.2.[255-256]"}}`:            "is no IP address",
-		`hosts: {"a[1-4000]": , "b[1-4000]": }`:                        "at most 4096 hosts",
-		"hosts: {a: }\nplace: {server: b}":                             `there is no host "b"`,
-		"hosts: {a: }\nplace: {server: {label: {rack: r1}}}":           "no host has those labels",
-		"hosts: {a: }\nplace: {server: {hosts: a, per_host: 0}}":       "per_host is a number from 1",
-		"hosts: {a: }\nplace: {server: {on: a}}":                       `unknown key "on"`,
-		"hosts: {a: }\nplace: [a]":                                     "place must be a mapping",
-		"defaults: {ssh: x}\nhosts: {a: }":                             "ssh must be a mapping",
-		"hosts: {a: }\nplace: {server: {hosts: [a, {}]}}":              "an item of hosts must be a value",
-		"hosts: {a: {ssh: {host: x, options: {}}}}":                    "options must be a word or a list",
-		"hosts: {a: {device: []}}":                                     "device must be a word or a list",
-		"hosts: {a: [b]}":                                              "a host must be a mapping",
-		"hosts: {a: }\nhosts: {b: }":                                   "stands in this mapping already",
-		"defaults: {provider: soft, rack: r1}\nhosts: {a: {ssh: b c}}": `unknown key "rack"`,
+		"hosts: {a: }\nplaces: {}":                                      `3:1: error[E0101]: unknown key "places"`,
+		"place: {}":                                                     `needs the key "hosts"`,
+		"hosts: [a]":                                                    "hosts must be a mapping",
+		"hosts: {}":                                                     "there are no hosts here",
+		"hosts: {a: {sssh: x}}":                                         `unknown key "sssh"`,
+		"hosts: {a: {ssh: -oProxyCommand=x}}":                           `"-oProxyCommand=x" is no name of a host`,
+		"hosts: {a: {join: }}":                                          "join is the name of one host's agent",
+		"hosts: {a: {join: x, push: true}}":                             `nothing needs "push"`,
+		"hosts: {a: {join: x, command: x}}":                             "a host has command or join, not both",
+		"hosts: {a: {join: x}, b: {join: x}}":                           `hosts a and b are one agent, "x"`,
+		"defaults: {join: x}\nhosts: {a: }":                             "join is the name of one host's agent",
+		"nats: [x]\nhosts: {a: }":                                       "nats must be a value",
+		"hosts: {a: {ssh: root@}}":                                      `"" is no name of a host`,
+		"hosts: {a: {ssh: {user: x}}}":                                  `ssh needs the key "host"`,
+		"hosts: {a: {ssh: {host: x, port: 0}}}":                         "port is a number from 1 to 65535",
+		"hosts: {a: {ssh: x, command: [y]}}":                            "ssh or command, not both",
+		"hosts: {a: {command: {}}}":                                     "command must be a word or a list of words",
+		"hosts: {a: {provider: rdma}}":                                  `there is no provider "rdma"`,
+		"hosts: {a: {link: wire}}":                                      `there is no link "wire"`,
+		"hosts: {a: {address: here}}":                                   `"here" is no IP address`,
+		"hosts: {a: {push: maybe}}":                                     "push is true or false",
+		"hosts: {a: {local: false}}":                                    "a host that is not local has ssh or command",
+		"hosts: {a: {labels: x}}":                                       "labels must be a mapping",
+		`hosts: {"a b": }`:                                              `"a b" cannot be the name of a host`,
+		`hosts: {"../a": }`:                                             "cannot be the name of a host",
+		`hosts: {a1: , "a[1-2]": }`:                                     `there are two hosts "a1"`,
+		`hosts: {"a[2-1]": }`:                                           "is no range",
+		`hosts: {"a[1-99999]": }`:                                       "is no range of at most 4096",
+		`hosts: {"a[1-2]": {ssh: "b[1-3]"}}`:                            "differ in length",
+		`hosts: {"a[1-2]": {address: "192.0.2.[255-256]"}}`:             "is no IP address",
+		`hosts: {"a[1-4000]": , "b[1-4000]": }`:                         "at most 4096 hosts",
+		"hosts: {a: }\nplace: {server: b}":                              `there is no host "b"`,
+		"hosts: {\"n[01-12]\": }\nplace: {server: \"n[01-13]\"}":        `3:17: error[E0109]: there is no host "n13"`,
+		"hosts: {\"n[1-2]\": }\nplace: {server: {hosts: [\"n[3-2]\"]}}": "[3-2] is no range of at most 4096",
+		"hosts: {\"n[1-2]\": }\nplace: {x: [n1, \"n[1-4096]\"]}":        "at most 4096 hosts",
+		"hosts: {a: }\nplace: {server: {label: {rack: r1}}}":            "no host has those labels",
+		"hosts: {a: }\nplace: {server: {hosts: a, per_host: 0}}":        "per_host is a number from 1",
+		"hosts: {a: }\nplace: {server: {on: a}}":                        `unknown key "on"`,
+		"hosts: {a: }\nplace: [a]":                                      "place must be a mapping",
+		"defaults: {ssh: x}\nhosts: {a: }":                              "ssh must be a mapping",
+		"hosts: {a: }\nplace: {server: {hosts: [a, {}]}}":               "an item of hosts must be a value",
+		"hosts: {a: {ssh: {host: x, options: {}}}}":                     "options must be a word or a list",
+		"hosts: {a: {device: []}}":                                      "device must be a word or a list",
+		"hosts: {a: [b]}":                                               "a host must be a mapping",
+		"hosts: {a: }\nhosts: {b: }":                                    "stands in this mapping already",
+		"defaults: {provider: soft, rack: r1}\nhosts: {a: {ssh: b c}}":  `unknown key "rack"`,
 	} {
 		_, wrong := Parse("lab.yaml", []byte("rdmarun: lab/v1\n"+text))
 		var said []string
@@ -139,6 +142,8 @@ place:
   "client[2]": b
   crowd: {hosts: [n], per_host: 2}
   racked: {label: {rack: r2}}
+  ranged: {hosts: ["n[2-3]", a], per_host: 2}
+  "ranged[3]": "n[1-1]"
   either: [b, a]
 `)
 	for _, test := range []struct {
@@ -154,6 +159,10 @@ place:
 		{Role{Name: "crowd[5]", Group: "crowd", Index: 5}, "n3"},
 		{Role{Name: "crowd[6]", Group: "crowd", Index: 6}, "error: role crowd has more instances than 3 hosts with 2 each"},
 		{Role{Name: "racked"}, "b"},
+		{Role{Name: "ranged[1]", Group: "ranged", Index: 1}, "n2"},
+		{Role{Name: "ranged[2]", Group: "ranged", Index: 2}, "n3"},
+		{Role{Name: "ranged[3]", Group: "ranged", Index: 3}, "n1"},
+		{Role{Name: "ranged[4]", Group: "ranged", Index: 4}, "a"},
 		{Role{Name: "either"}, "b"},
 		{Role{Name: "other"}, "error: role other is placed on no host"},
 	} {
@@ -165,7 +174,7 @@ place:
 			t.Errorf("%s is placed on %s, not on %s", test.role.Name, got, test.want)
 		}
 	}
-	for role, want := range map[string]int{"server": 1, "client": 3, "crowd": 6, "racked": 4, "either": 2, "other": 5} {
+	for role, want := range map[string]int{"server": 1, "client": 3, "crowd": 6, "racked": 4, "ranged": 6, "either": 2, "other": 5} {
 		if got := lab.Count(role); got != want {
 			t.Errorf("%d parties of %s, not %d", got, role, want)
 		}
@@ -253,7 +262,7 @@ place: {server: {label: {rack: r1}}, "*": here}
 
 func TestNamesIn(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "", "server=a": "a", "server=a,client=b,c;x=a": "a b c", "server=a,client=rack=r1": "", "server=a;client=rack=r1,b": "",
+		"": "", "server=a": "a", "x=n[08-10],a,y=n[2-1]": "n08 n09 n10 a", "server=a,client=b,c;x=a": "a b c", "server=a,client=rack=r1": "", "server=a;client=rack=r1,b": "",
 	} {
 		if got := strings.Join(NamesIn(strings.Split(text, ";")), " "); got != want {
 			t.Errorf("%s: %s, not %s", text, got, want)
@@ -276,6 +285,9 @@ func TestOverrides(t *testing.T) {
 		"=a":                   "not of the form ROLE=HOST",
 		"client=a,":            "not of the form ROLE=HOST",
 		"client=a,client=b":    "role client has two places",
+		"client=n[1-2],a":      "client on n1, n2, a",
+		"client=n[1-3]":        `there is no host "n3"`,
+		"client=n[2-1]":        "[2-1] is no range of at most 4096",
 		"client=n,server=n1,a": "client on n1, n2; server on n1, a",
 	} {
 		lab := parsed(t, `hosts: {a: {labels: {rack: r1}}, b: {labels: {rack: r1}}, "n[1-2]": {labels: {rack: r2}}}`)

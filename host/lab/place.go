@@ -33,16 +33,31 @@ func (r *reader) place(node *syntax.Node, lab *Lab) {
 				placement.Labels = r.texts(label, "label")
 			}
 		}
-		for _, name := range placement.Hosts {
-			if !lab.known(name) {
-				r.errors.Report(diag.NotOneOf, placement.span, "there is no host %q", name).WithOneOf(name, lab.names())
-			}
-		}
+		placement.Hosts = r.placed(placement, lab)
 		if len(placement.Labels) > 0 && !lab.Joins() && len(lab.candidates(placement)) == 0 {
 			r.errors.Report(diag.NotOneOf, placement.span, "no host has those labels")
 		}
 		lab.Place[pair.Key.Value] = placement
 	}
+}
+
+// placed are the names that a placement has, ranges as so many.
+func (r *reader) placed(placement Placement, lab *Lab) (all []string) {
+	for _, word := range placement.Hosts {
+		names, problem := ranged(word)
+		if problem == "" && len(all)+len(names) > maxHosts {
+			problem = fmt.Sprintf("a role is placed on at most %d hosts", maxHosts)
+		}
+		if problem != "" {
+			r.errors.Report(diag.WrongType, placement.span, "%s", problem)
+			return nil
+		}
+		all = append(all, names...)
+		if i := slices.IndexFunc(names, func(name string) bool { return !lab.known(name) }); i >= 0 {
+			r.errors.Report(diag.NotOneOf, placement.span, "there is no host %q", names[i]).WithOneOf(names[i], lab.names())
+		}
+	}
+	return all
 }
 
 func (l *Lab) known(name string) bool { return l.Groups[name] != nil || l.Host(name) != nil }
@@ -90,8 +105,8 @@ func (l *Lab) names() []string {
 	return names
 }
 
-// Override places roles by words of a command line: "server=a", "client=a,b,n", "server=a,client=b", or "client=rack=r1" for
-// hosts with a label.
+// Override places roles by words of a command line: "server=a", "client=a,b[1-4],n", "server=a,client=b", or "client=rack=r1"
+// for hosts with a label.
 func (l *Lab) Override(text string) error {
 	placed := make(map[string]Placement)
 	role := ""
@@ -111,10 +126,15 @@ func (l *Lab) Override(text string) error {
 			return fmt.Errorf("%s: role %s has two places", text, role)
 		case labelled:
 			placement.Labels = map[string]string{label: value}
-		case !l.known(host):
-			return fmt.Errorf("%s: there is no host %q%s", text, host, hinted(diag.OneOf(host, l.names())))
 		default:
-			placement.Hosts = append(placement.Hosts, host)
+			names, problem := ranged(host)
+			if problem != "" {
+				return fmt.Errorf("%s: %s", text, problem)
+			}
+			if i := slices.IndexFunc(names, func(name string) bool { return !l.known(name) }); i >= 0 {
+				return fmt.Errorf("%s: there is no host %q%s", text, names[i], hinted(diag.OneOf(names[i], l.names())))
+			}
+			placement.Hosts = append(placement.Hosts, names...)
 		}
 		if placed[role] = placement; len(l.candidates(placement)) == 0 {
 			return fmt.Errorf("%s: no host has the label %s=%s%s", text, label, value, hinted(l.labels()))
@@ -134,8 +154,11 @@ func NamesIn(texts []string) (names []string) {
 		if strings.Contains(host, "=") {
 			return nil
 		}
-		if host != "" && !slices.Contains(names, host) {
-			names = append(names, host)
+		all, _ := ranged(host) // what is no range, Override says
+		for _, name := range all {
+			if name != "" && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
 		}
 	}
 	return names
