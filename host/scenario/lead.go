@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"rdmarun/host/bus"
@@ -64,10 +65,13 @@ func (l *Lead) take(from string, data []byte) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if player := l.Players[reported.Role()]; l.current == nil || player != "" && player != from {
-		return
+	if role := reported.Role(); l.current == nil || role != "" && l.Players[role] != from {
+		return // none of its roles
 	}
 	reported.Host, reported.File, reported.Case = from, l.of.Scenario.Path, l.of.Case.ID
+	if !l.room.take(from, reported, len(data), l.Players) {
+		return
+	}
 	if reported.Device != nil {
 		reported.Device.Host = from
 	}
@@ -81,7 +85,75 @@ func (l *Lead) take(from string, data []byte) {
 	l.current.Write(reported)
 }
 
-// Report passes a record to the process that leads; what is too long for it is left out.
+const (
+	// mostReported is how many bytes of records are kept of all processes in a run, mostOfOne of one: they are written to disks.
+	mostReported, mostOfOne = 8 << 30, 1 << 30
+	// mostDevices is how many devices a process reports, which stay in memory.
+	mostDevices = 256
+)
+
+// room is how much there is for what processes report.  Its lock is the last that anybody takes.
+type room struct {
+	mu sync.Mutex
+	of map[string]*reportedBy
+}
+
+// reportedBy is what one process has reported.
+type reportedBy struct {
+	bytes   int64
+	devices int
+	// left are the records for which there was no room, since leftOut told of them.
+	left int
+}
+
+// each is the room of a process: all that play roles have the same.
+func (*room) each(players map[string]string) int64 {
+	processes := make(map[string]bool)
+	for _, process := range players {
+		processes[process] = true
+	}
+	return min(mostOfOne, mostReported/int64(max(1, len(processes))))
+}
+
+// take takes room for a record of so many bytes; without room it counts the record.
+func (r *room) take(from string, what *record.Record, size int, players map[string]string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of == nil {
+		r.of = make(map[string]*reportedBy)
+	}
+	by := r.of[from]
+	if by == nil {
+		by = &reportedBy{}
+		r.of[from] = by
+	}
+	if by.bytes+int64(size) > r.each(players) || what.Kind == record.DeviceUsed && by.devices == mostDevices {
+		by.left++
+		return false
+	}
+	if by.bytes += int64(size); what.Kind == record.DeviceUsed {
+		by.devices++
+	}
+	return true
+}
+
+// leftOut are sentences on the processes of which there was no room for records since the last call.
+func (l *Lead) leftOut() (sentences map[string]string) {
+	r := &l.room
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sentences = make(map[string]string)
+	for from, by := range r.of {
+		if by.left > 0 {
+			sentences[from] = fmt.Sprintf("host %s: of the records of its roles there is no room for %d: a host has %d MiB and %d devices in a run",
+				from, by.left, r.each(l.Players)>>20, mostDevices)
+		}
+		by.left = 0
+	}
+	return sentences
+}
+
+// Report passes a record to the process that leads; of one that is too long for it, that there was one.
 func (p *Party) Report(ctx context.Context, each *record.Record) error {
 	data, err := json.Marshal(each)
 	if err == nil && len(data) > bus.Largest && each.Step != nil {
@@ -91,7 +163,11 @@ func (p *Party) Report(ctx context.Context, each *record.Record) error {
 		whole.Step = &short
 		data, err = json.Marshal(&whole)
 	}
-	if err != nil || len(data) > bus.Largest {
+	if err == nil && len(data) > bus.Largest {
+		instead := record.Line{Role: each.Role(), Text: fmt.Sprintf("(a record of %d bytes is left out here: it is too long for a message)", len(data))}
+		data, err = json.Marshal(&record.Record{Kind: record.Output, Time: each.Time, Line: &instead})
+	}
+	if err != nil {
 		return err
 	}
 	return p.meeting.Report(ctx, data)

@@ -50,6 +50,8 @@ type Lead struct {
 	// Clocks are the wall clocks of the processes.
 	Clocks map[string]record.Clock
 
+	room room // for what processes report
+
 	mu      sync.Mutex
 	current *record.Stream // of the case that runs; nil between two
 	of      Selected

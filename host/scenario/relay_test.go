@@ -1,10 +1,13 @@
 package scenario
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 
 	"rdmarun/host/record"
+	"rdmarun/host/scenario/compile"
 )
 
 // kinds keeps what comes, in its order.
@@ -47,4 +50,74 @@ func TestOthersBeginSooner(t *testing.T) {
 			}
 		})
 	}
+}
+
+// reportOf is what a process reports of a role.
+func reportOf(t *testing.T, each *record.Record) []byte {
+	t.Helper()
+	data, err := json.Marshal(each)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// TestRoomForReports: a process has room for so many bytes and devices, and one that has none more is named in each case, with how
+// much of it is left out; what others report is not.
+func TestRoomForReports(t *testing.T) {
+	var got texts
+	lead := &Lead{Players: map[string]string{"client": "a", "server": "b"}}
+	r := &relay{jobs: &jobs{stream: record.NewStream(&got), config: RunConfig{Party: &Party{Leads: lead}}}}
+	stream := r.jobs.stream.Branch(r)
+	each := Selected{Scenario: Scenario{Path: "x.yaml"}, Case: &compile.Case{ID: "x.yaml"}}
+	printed := func(role, text string) []byte {
+		return reportOf(t, &record.Record{Kind: record.Output, Line: &record.Line{Role: role, Text: text}})
+	}
+	device := reportOf(t, &record.Record{Kind: record.DeviceUsed, Device: &record.Device{Name: "soft0"}})
+	end := func() { stream.Write(&record.Record{Kind: record.CaseEnd, Result: &record.Result{}}) }
+	lead.begin(stream, each)
+	stream.Write(&record.Record{Kind: record.CaseStart, Start: &record.Start{}})
+	lead.take("a", printed("client", "first"))
+	lead.take("a", printed("server", "of another"))
+	lead.take("a", printed("nobody", "of nobody"))
+	lead.take("c", printed("server", "of a stranger"))
+	lead.room.of["a"].bytes = mostOfOne - int64(len(printed("client", "last")))
+	lead.take("a", printed("client", "last"))
+	for range 3 {
+		lead.take("a", printed("client", "left out"))
+	}
+	lead.take("b", printed("server", "of b"))
+	for range mostDevices + 2 {
+		lead.take("b", device)
+	}
+	end()
+	end()
+	lead.take("a", printed("client", "left out"))
+	end()
+	want := texts{"a: first", "a: last", "b: of b",
+		"a: host a: of the records of its roles there is no room for 3: a host has 1024 MiB and 256 devices in a run",
+		"b: host b: of the records of its roles there is no room for 2: a host has 1024 MiB and 256 devices in a run",
+		"a: host a: of the records of its roles there is no room for 1: a host has 1024 MiB and 256 devices in a run"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	many := make(map[string]string)
+	for i := range 64 {
+		many[fmt.Sprint("node", i)] = fmt.Sprint("host", i)
+	}
+	if room := lead.room.each(many); room != 128<<20 {
+		t.Errorf("of 64 hosts each has room for %d bytes", room)
+	}
+}
+
+// texts keeps the lines, with the hosts that they are of.
+type texts []string
+
+func (*texts) Wants(record.Kind) bool { return true }
+
+func (k *texts) Record(each *record.Record) error {
+	if each.Line != nil {
+		*k = append(*k, each.Host+": "+each.Line.Text)
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -350,6 +351,7 @@ func (r *relay) Record(each *record.Record) error {
 		return nil
 	case record.CaseEnd:
 		r.begin()
+		r.passLeftOut(&kept)
 		r.end(&kept)
 	case record.StepEnd:
 		if r.hold {
@@ -393,6 +395,20 @@ func (r *relay) passBaseline(start *record.Record) {
 	for i := range r.earlier.Measures {
 		each := *start
 		each.Kind, each.Start, each.Measure = record.Before, nil, &r.earlier.Measures[i]
+		r.pass(&each)
+	}
+}
+
+// passLeftOut says of which processes records of the case are left out.
+func (r *relay) passLeftOut(end *record.Record) {
+	party := r.jobs.config.Party
+	if party == nil || party.Leads == nil {
+		return
+	}
+	sentences := party.Leads.leftOut()
+	for _, from := range slices.Sorted(maps.Keys(sentences)) {
+		each := *end
+		each.Kind, each.Result, each.Host, each.Line = record.Output, nil, from, &record.Line{Text: sentences[from]}
 		r.pass(&each)
 	}
 }

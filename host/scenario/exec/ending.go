@@ -145,10 +145,15 @@ func (r *caseRun) part(ctx context.Context) {
 		if there.Status == record.Errored {
 			r.result.Status, r.result.Reason = record.Errored, there.Reason
 		}
-		for _, f := range there.Failures {
+		more := len(there.Failures) - mostFailures
+		for _, f := range there.Failures[:min(len(there.Failures), mostFailures)] {
 			failure := toldOf(f.Failure).Failure // whatever it told
 			failure.File, failure.Hint, failure.Rerun = r.program.File, joined(f.Hint, "in the process of "+name), r.rerun()
 			r.result.Failures = append(r.result.Failures, failure)
+		}
+		if more > 0 {
+			last := &r.result.Failures[len(r.result.Failures)-1]
+			last.Details = append(last.Details, fmt.Sprintf("%d more failures in the process of %s are left out", more, name))
 		}
 	}
 	if err != nil && r.result.Status == record.Passed {
@@ -185,6 +190,9 @@ func (r *caseRun) addTraffic(more []record.Traffic) {
 		r.result.Traffic[i].Bytes += each.Bytes
 	}
 }
+
+// mostFailures is how many failures of another process are taken.
+const mostFailures = 100
 
 // maxOperations bounds how many operations another process may say that it has posted.
 const maxOperations = 64

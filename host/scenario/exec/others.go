@@ -50,8 +50,8 @@ type others struct {
 	left  context.Context
 	leave context.CancelCauseFunc
 	mu    sync.Mutex // of ends and told
-	// told is how many bytes the others have told that are kept to the end of the case.
-	told int
+	// told is how many bytes each other has told that are kept to the end of the case.
+	told map[string]int
 	// ends are the ends that have been told already.
 	ends map[string]ending
 }
@@ -282,15 +282,25 @@ func (o *others) await(ctx context.Context, from, key string, into any) error {
 	return err
 }
 
-// mostTold bounds what the others tell that is kept to the end of the case.
+// mostTold bounds what the others tell that is kept to the end of the case, and is in its records.
 const mostTold = 256 << 20
 
-// spend counts what is kept of a message.
+// spend counts what is kept of a message.  Where there is no room for it, the process is named that has taken most.
 func (o *others) spend(from string, raw json.RawMessage) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.told += len(raw); o.told > mostTold {
-		return fmt.Errorf("the process of %s tells more than %d MiB in one case", from, mostTold>>20)
+	if o.told == nil {
+		o.told = make(map[string]int)
+	}
+	o.told[from] += len(raw)
+	all, loudest := 0, from
+	for name, told := range o.told {
+		if all += told; told > o.told[loudest] {
+			loudest = name
+		}
+	}
+	if all > mostTold {
+		return fmt.Errorf("the processes of others tell more than %d MiB in one case, and that of %s %d MiB of it", mostTold>>20, loudest, o.told[loudest]>>20)
 	}
 	return nil
 }

@@ -130,7 +130,7 @@ func TestClaimed(t *testing.T) {
 	}
 }
 
-// TestMostTold: what is measured elsewhere is kept, up to so much of it.
+// TestMostTold: what is measured elsewhere is kept, up to so much of it; who has told most is named, whoever tells the last.
 func TestMostTold(t *testing.T) {
 	o := &others{}
 	for range mostTold >> 27 {
@@ -138,7 +138,7 @@ func TestMostTold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := o.spend("b", json.RawMessage("1")); err == nil || !strings.Contains(err.Error(), "the process of b tells more than 256 MiB") {
+	if err := o.spend("b", json.RawMessage("1")); err == nil || !strings.Contains(err.Error(), "more than 256 MiB in one case, and that of a 256 MiB of it") {
 		t.Error(err)
 	}
 }
