@@ -106,7 +106,7 @@ var errSibling = errors.New("another branch failed")
 // parallel runs branches at the same time; the first failure is the step's.
 func (r *caseRun) parallel(ctx context.Context, step *compile.Step, action *compile.Parallel) error {
 	branches := make([]*caseRun, len(action.Branches))
-	r.turns.count++
+	r.turns.next()
 	for i := range branches {
 		branches[i] = r.branch()
 		branches[i].turns = r.turns.branch(i)

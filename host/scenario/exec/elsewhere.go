@@ -67,6 +67,11 @@ func (r *caseRun) tell(told outcome) error {
 	return r.others.meeting.Tell(r.stepKey(), told)
 }
 
+// untold is the error of a step whose results the others could not be told.
+func (r *caseRun) untold(step *compile.Step, role, action string, err error) error {
+	return r.failed(step, role, action, &testbed.EnvironmentError{What: "tell the other processes", Err: err})
+}
+
 // remoteStep is a step that runs in another process.
 type remoteStep struct {
 	step                  *compile.Step

@@ -40,6 +40,14 @@ func toldOf(f record.Failure) failureTold {
 	return failureTold{Failure: f}
 }
 
+// failureTold is what the others are told of the failure of a step.
+func (r *caseRun) failureTold(err error) *failureTold {
+	failure := toldOf(r.describe(err))
+	var late *overtime
+	failure.Late = errors.As(err, &late) && late.ofStep
+	return &failure
+}
+
 // failure is that of a step here which has failed elsewhere.
 func (f *failureTold) failure() *testbed.Failure {
 	return &testbed.Failure{What: verb.Brief(f.What), Expected: verb.Brief(f.Expected), Got: verb.Brief(f.Got), Hint: verb.Brief(f.Hint)}

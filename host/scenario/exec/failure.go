@@ -78,11 +78,7 @@ func (r *caseRun) addFailure(f record.Failure) {
 // hostOf is the host of a role, as the controller of a lab tells it; else nothing, as processes of one user are no hosts.
 func (r *caseRun) hostOf(role string) string {
 	if r.others != nil && r.config.Observes {
-		for i := range r.others.places {
-			if r.others.places[i].Role == role {
-				return r.others.places[i].Host
-			}
-		}
+		return r.others.where[role]
 	}
 	return ""
 }

@@ -1,5 +1,21 @@
 // Package exec executes programs: it makes a testbed for each case, walks the steps, compares results with
 // expectations, frees everything, and writes records of all of it.
+//
+// A case, in the order of its run:
+//   - run.go is its frame, state.go what it knows, skip.go whether it can run here.
+//   - step.go runs a step, block.go the steps of a step: loops, fragments, branches.
+//   - judge.go holds results against expectations; failure.go says what failed, history.go what came before it.
+//   - time.go measures loops and ends what takes too long; progress.go says how far the run is, packets.go what was sent.
+//   - measured.go and mesh.go take what steps have measured, threshold.go holds it against limits.
+//
+// A case whose roles several processes play, each of which walks all of it:
+//   - others.go is what a process knows of the others; they begin together in beginning.go and end together in ending.go.
+//   - turns.go says whose a step is, elsewhere.go waits for one that is another's; quiet.go is for the many that bring nothing.
+//   - wholeloop.go has loops of one role, divided.go steps of several roles, streams.go what guests write to each other.
+//
+// Of the goroutines of a case one works at a time, the one with the lock of the testbed, which it gives away while it waits.
+// What runs beside them (the watch over stalls, timers, waits for other processes, streams) has locks of its own, and ends
+// before the function returns that has started it; what is still to be told of steps ends with the case.
 package exec
 
 import (

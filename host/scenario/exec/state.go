@@ -180,7 +180,9 @@ func (r *caseRun) writeStart() {
 		start.Roles = append(start.Roles, r.place(i))
 	}
 	if r.config.Observes {
-		start.Roles = r.others.places
+		for _, role := range r.others.facts {
+			start.Roles = append(start.Roles, role.Place)
+		}
 	}
 	r.config.Stream.Write(&record.Record{Kind: record.CaseStart, File: r.program.File, Case: r.testCase.ID, Start: start})
 }

@@ -1,8 +1,8 @@
 package exec
 
 import (
-	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -13,6 +13,7 @@ import (
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
 )
 
@@ -34,6 +35,61 @@ type verdict struct {
 	Threshold int              `json:"threshold"`
 	Limit     int              `json:"limit"`
 	Checked   record.Threshold `json:"checked"`
+}
+
+// judgedTogether has the process with the first role check the thresholds, and the others heed what it says: so a time of a
+// clock, or an earlier run, is held against the limits once.
+func (r *caseRun) judgedTogether(ctx context.Context, took time.Duration) {
+	o := r.others
+	key := o.key("thresholds", "")
+	if o.judge == "" {
+		verdicts := r.judged(took)
+		if err := o.meeting.Tell(key, verdicts); err != nil {
+			r.fail(&testbed.EnvironmentError{What: "tell the other processes of the thresholds", Err: err})
+		}
+		r.heed(verdicts)
+		return
+	}
+	var raw json.RawMessage
+	var err error
+	r.testbed.Unlocked(func() {
+		r.testbed.Clock().Outside(func() { _, raw, err = o.hear(ctx, o.judge, key) })
+	})
+	if err != nil {
+		return // part says why that process has ended
+	}
+	verdicts, err := r.verdictsOf(raw)
+	if err != nil {
+		r.fail(&testbed.EnvironmentError{What: "what the process of " + o.judge + " says of the thresholds", Err: err})
+		return
+	}
+	r.heed(verdicts)
+}
+
+// verdictsOf reads what the process says that judges: each limit has one verdict at most.  What the limit is the file says, and
+// how a limit was held that process.
+func (r *caseRun) verdictsOf(raw json.RawMessage) (verdicts []verdict, err error) {
+	if err = json.Unmarshal(raw, &verdicts); err != nil {
+		return nil, err
+	}
+	type place struct{ threshold, limit int }
+	seen := make(map[place]bool)
+	for i := range verdicts {
+		each := &verdicts[i]
+		if list := r.testCase.Thresholds; each.Threshold < 0 || each.Threshold >= len(list) || each.Limit < 0 || each.Limit >= len(list[each.Threshold].Limits) {
+			return nil, fmt.Errorf("there is no limit %d of a threshold %d", each.Limit, each.Threshold)
+		}
+		threshold := r.testCase.Thresholds[each.Threshold]
+		limit := &threshold.Limits[each.Limit]
+		own := unchecked(threshold, limit)
+		if seen[place{each.Threshold, each.Limit}] {
+			return nil, fmt.Errorf("two verdicts on %s", own.Text)
+		}
+		seen[place{each.Threshold, each.Limit}] = true
+		own.OK, own.Value, own.Reason = each.Checked.OK, verb.Brief(each.Checked.Value), verb.Brief(each.Checked.Reason)
+		each.Checked = own
+	}
+	return verdicts, nil
 }
 
 // judged are the verdicts of all limits.
@@ -162,68 +218,6 @@ func (r *caseRun) samples(threshold *compile.Threshold, took time.Duration) []sa
 		}
 	}
 	return list
-}
-
-// measured is what one measurement of one size has found, at each end that has figures.
-type measured []*record.Measure
-
-// measure gives a call what it tells of its measurements to, and who may end them.
-func (r *caseRun) measure(step *compile.Step, call *verb.Call) {
-	call.Measured = func(found []*record.Measure) {
-		for _, m := range found {
-			r.locate(step, m)
-			r.config.Stream.Write(&record.Record{Kind: record.Measured, File: r.program.File, Case: r.testCase.ID, Measure: m})
-		}
-		r.found = append(r.found, found)
-		r.ended.Add(1) // not stalled
-		if r.others != nil {
-			r.turns.untold = cmp.Or(r.turns.untold, r.tellMeasured(found))
-		}
-	}
-	var watching []*compile.Threshold
-	for _, threshold := range r.testCase.Thresholds {
-		if threshold.Abort && !r.config.NoThresholds {
-			if wanted, _ := r.wanted(threshold); wanted { // its error is a failure at the end of the case
-				watching = append(watching, threshold)
-			}
-		}
-	}
-	if watching == nil {
-		return
-	}
-	call.Abort = func(found []*record.Measure) bool {
-		for _, m := range found {
-			r.locate(step, m)
-		}
-		for _, threshold := range watching {
-			if r.broken(threshold, found) {
-				return true
-			}
-		}
-		return false
-	}
-}
-
-// locate says which step of the file a measurement is of.  Nothing of the run changes while one of its steps measures, so any
-// goroutine of it may ask.
-func (r *caseRun) locate(step *compile.Step, m *record.Measure) {
-	m.Name = m.Type
-	if m.Operation != "" {
-		m.Name += " " + m.Operation
-	}
-	if len(r.path) > 0 {
-		m.Name = r.path[len(r.path)-1]
-	}
-	m.Tags = r.tags
-	r.locateIn(step, m)
-}
-
-// locateIn says where in the file a measurement stands.
-func (r *caseRun) locateIn(step *compile.Step, m *record.Measure) {
-	m.File, m.Line, m.Column = "", step.Span.Line, step.Span.Column
-	if file := step.Span.File(); file != r.program.File {
-		m.File = file
-	}
 }
 
 // broken tells whether a running measurement has broken a limit already.

@@ -1,12 +1,117 @@
 package exec
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 
+	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/testbed"
+	"rdmarun/host/scenario/verb"
 )
+
+// turn runs a step if its role is here, and waits for its result if not.  One without a role runs everywhere.
+func (r *caseRun) turn(ctx context.Context, step *compile.Step, call *compile.Call) error {
+	o := r.others
+	if r.turns.whole {
+		return r.decorated(ctx, step)
+	}
+	if ofAll(call) {
+		return r.together(ctx, step, call)
+	}
+	role, err := r.playedBy(call)
+	if err != nil {
+		return r.failed(step, role, call.Verb.Name, err)
+	}
+	if made := call.Verb.Makes; made != nil && made.Type == verb.FaultName && call.As.Word != "" {
+		o.faults[call.As.Word] = role
+	}
+	process := o.where[role]
+	switch {
+	case role == "":
+		r.common = true
+		defer func() { r.common = false }()
+		return r.decorated(ctx, step)
+	case o.over && (process != "" || r.divides(call)):
+		return nil
+	case o.over:
+		return r.decorated(ctx, step)
+	}
+	r.turns.next()
+	if process != "" {
+		_, err = r.elsewhere(ctx, &remoteStep{
+			step: step, role: role, action: call.Verb.Name, process: process, leaves: call.Verb.Divides,
+			hears: r.measuredKey, heard: func(raw json.RawMessage) error { return r.takeMeasured(step, call, process, raw) }, half: r.half(call, process),
+			binds: r.binds(call, role),
+		})
+		return err
+	}
+	r.turns.begin()
+	err = r.decorated(ctx, step)
+	if call.Verb.Divides {
+		o.meeting.Forget(r.stepKey() + "/")
+	}
+	if ctx.Err() == nil {
+		if telling := cmp.Or(r.turns.untold, r.tell(r.brought(err))); telling != nil && err == nil {
+			return r.untold(step, role, call.Verb.Name, telling)
+		}
+	}
+	return err
+}
+
+// playedBy is the role whose process runs a step: its own, or of those that its arguments name the first, of a link the
+// first that can; "" is every process.
+func (r *caseRun) playedBy(call *compile.Call) (string, error) {
+	if call.Role != nil {
+		name, err := call.Role.Get(r.env)
+		if err != nil {
+			return "", err
+		}
+		return name.(string), nil
+	}
+	for i, argument := range call.Verb.Arguments {
+		if i >= len(call.Arguments) || call.Arguments[i] == nil || !verb.NamesRoles(argument.Type) {
+			continue
+		}
+		value, err := call.Arguments[i].Get(r.env)
+		if err != nil {
+			return "", err
+		}
+		if name, is := value.(string); is && argument.Type == verb.FaultName {
+			return r.others.faults[name], nil
+		}
+		if roles := verb.RolesNamed(argument.Type, value); len(roles) > 0 {
+			return roles[max(slices.IndexFunc(roles, r.faulting), 0)], nil
+		}
+	}
+	return "", nil
+}
+
+// faulting tells whether a role, here or elsewhere, is on a provider that makes faults: of a link, its process does.
+func (r *caseRun) faulting(role string) bool { return r.onProvider(role)["soft"] == true }
+
+// onProvider are the facts of the provider of a role, here or elsewhere.
+func (r *caseRun) onProvider(role string) map[string]any {
+	facts, _ := r.roleObjects[role]["provider"].(map[string]any)
+	return facts
+}
+
+// binds tells of a call of a role which name its result gets, as this process computes it.
+func (r *caseRun) binds(call *compile.Call, role string) func(role, name string, index int) bool {
+	if call.Role == nil {
+		role = "" // its result is of none
+	}
+	return func(of, name string, index int) bool {
+		if call.As.Word == "" || name != call.As.Word || of != role {
+			return false
+		}
+		_, own, err := call.As.Get(r.env)
+		return err == nil && own == index
+	}
+}
 
 // turns number the steps of a branch, in each process the same.
 type turns struct {

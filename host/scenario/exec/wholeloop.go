@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"rdmarun/host/scenario/compile"
-	"rdmarun/host/scenario/testbed"
 )
 
 // A loop all of whose steps are of one role is one step for the other processes: they wait until its process has run all of
@@ -103,11 +102,6 @@ func names(steps []*compile.Step, name string) bool {
 
 // short is the beginning of a list that another process has told.
 func short(list []string) []string { return list[:min(len(list), mostPath)] }
-
-// untold is the error of a step whose results the others could not be told.
-func (r *caseRun) untold(step *compile.Step, role, action string, err error) error {
-	return r.failed(step, role, action, &testbed.EnvironmentError{What: "tell the other processes", Err: err})
-}
 
 // alive tells the other processes how far a loop is.
 type alive struct {

@@ -1,0 +1,308 @@
+package exec
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"rdmarun/host/record"
+	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/meeting"
+	"rdmarun/host/scenario/verb"
+	"rdmarun/rdmacore"
+)
+
+// beginning is what a process tells before the first step.
+type beginning struct {
+	Case   string        `json:"case"`
+	Status record.Status `json:"status"`
+	Reason string        `json:"reason,omitempty"`
+	// Known tells that the case is known to fail there.
+	Known bool        `json:"known,omitempty"`
+	Roles []roleFacts `json:"roles,omitempty"`
+	// Baseline is how many measurements of an earlier run this process has, and tells; nil for no such run.
+	Baseline *int `json:"baseline,omitempty"`
+}
+
+// roleFacts are what expressions see of a role elsewhere.
+type roleFacts struct {
+	Name   string          `json:"name"`
+	Group  string          `json:"group,omitempty"`
+	Index  int             `json:"index,omitempty"`
+	Object json.RawMessage `json:"object"`
+	// First tells that the file has no role before it.
+	First bool             `json:"first,omitempty"`
+	Place record.RolePlace `json:"place"`
+	// Guest tells that a guest plays it.
+	Guest bool `json:"guest,omitempty"`
+	// GUID is that of its device, Host the name of its host.
+	GUID uint64 `json:"guid"`
+	Host string `json:"host"`
+}
+
+// gather tells the others that this process is at the beginning of the case, and learns of their roles.  It is false when
+// the case does not run, here or there.
+func (r *caseRun) gather(ctx context.Context) bool {
+	if err := r.meetOthers(ctx); err != nil && r.result.Status == record.Passed {
+		r.environment(err)
+	}
+	r.others.began = r.result.Status == record.Passed
+	return r.others.began
+}
+
+// meetOthers is gather, whose result is the status of the case, or an error.
+func (r *caseRun) meetOthers(ctx context.Context) error {
+	if err := r.tellBeginning(); err != nil {
+		return err
+	}
+	waiting, cancel := context.WithTimeoutCause(ctx, meetTime, errors.New("the other processes are not at the beginning of the case"))
+	defer cancel()
+	var facts []roleFacts
+	for _, name := range r.others.names {
+		theirs, err := r.hearBeginning(waiting, name)
+		if err != nil {
+			return err
+		}
+		facts = append(facts, theirs...)
+	}
+	if r.result.Status != record.Passed {
+		return nil
+	}
+	if err := r.learn(facts); err != nil {
+		return err
+	}
+	return r.judgeTogether()
+}
+
+// tellBeginning tells the others that this process is at the beginning of the case.
+func (r *caseRun) tellBeginning() (err error) {
+	o := r.others
+	begin := beginning{Case: r.config.Key, Status: r.result.Status, Reason: r.result.Reason, Known: r.xfail != nil}
+	if begin.Roles, err = r.ownFacts(); err != nil {
+		return err
+	}
+	if err = r.tellBaseline(&begin); err != nil {
+		return err
+	}
+	return o.meeting.Tell(o.key("begin", o.meeting.Name()), begin)
+}
+
+// hearBeginning waits until a process is at the beginning of the case, and takes what it tells of it and of its roles.
+func (r *caseRun) hearBeginning(ctx context.Context, name string) ([]roleFacts, error) {
+	o := r.others
+	var there beginning
+	if err := o.await(ctx, name, o.key("begin", name), &there); err != nil {
+		return nil, err
+	}
+	switch {
+	case r.result.Status != record.Passed: // which needs no second reason
+	case there.Case != r.config.Key:
+		return nil, fmt.Errorf("the process of %s is at the case %s", name, there.Case)
+	case there.Status == record.Skipped:
+		r.result.Status, r.result.Reason = record.Skipped, fmt.Sprintf("in the process of %s: %s", name, there.Reason)
+	case there.Status != record.Passed:
+		return nil, fmt.Errorf("in the process of %s: %s", name, there.Reason)
+	}
+	if there.Known {
+		r.xfail = r.testCase.XFail
+	}
+	for i := range there.Roles {
+		role := &there.Roles[i]
+		if err := r.claimed(role, name); err != nil {
+			return nil, err
+		}
+		o.where[role.Name] = name
+		if role.First {
+			o.judge = name
+		}
+	}
+	if r.result.Status != record.Passed {
+		return nil, nil
+	}
+	return there.Roles, r.takeBaseline(ctx, name, there.Baseline)
+}
+
+// tellBaseline tells the others what an earlier run has found, where thresholds may want it: who judges may not have it.
+func (r *caseRun) tellBaseline(begin *beginning) error {
+	if r.config.Baseline == nil || len(r.testCase.Thresholds) == 0 {
+		return nil
+	}
+	o := r.others
+	for i := range r.config.Baseline.Measures {
+		if err := o.meeting.Tell(o.baseline(o.meeting.Name(), i), withoutHistograms(&r.config.Baseline.Measures[i])); err != nil {
+			return fmt.Errorf("tell the baseline: %w", err)
+		}
+	}
+	count := len(r.config.Baseline.Measures)
+	begin.Baseline = &count
+	return nil
+}
+
+// ownFacts are what expressions see of the roles here; nothing before there is a testbed.
+func (r *caseRun) ownFacts() ([]roleFacts, error) {
+	if r.testbed == nil {
+		return nil, nil
+	}
+	var facts []roleFacts
+	for i, role := range r.testbed.Roles() { // those of the case, in its order
+		object, err := meeting.Encode(r.roleObjects[role.Name])
+		if err != nil {
+			return nil, fmt.Errorf("role %s: %w", role.Name, err)
+		}
+		facts = append(facts, roleFacts{role.Name, role.Group, role.Index, object, i == 0 && r.testCase.Roles[0].Position == 0, r.place(i), r.testCase.Roles[i].Guest != nil, role.Device().GUID(), role.Host})
+	}
+	return facts, nil
+}
+
+// claimed tells what is wrong with a role that a process says it plays: it is none of the file's, or another's.
+func (r *caseRun) claimed(role *roleFacts, process string) error {
+	name, written := role.Name, role.Name
+	if role.Group != "" {
+		name, written = fmt.Sprintf("%s[%d]", role.Group, role.Index), role.Group
+	}
+	if role.Index < 0 || role.Index >= maxElsewhere || role.Name != name || !slices.Contains(r.testCase.Elsewhere, written) {
+		return fmt.Errorf("the process of %s plays a role %.80q that the case does not have", process, role.Name)
+	}
+	if other := r.others.where[role.Name]; other != "" {
+		return fmt.Errorf("role %s is played by the processes of %s and %s", role.Name, other, process)
+	}
+	return nil
+}
+
+// maxElsewhere bounds the instances of a role elsewhere, as the language does.
+const maxElsewhere = 1000
+
+// takeBaseline takes what a process has told of an earlier run, unless this one has that itself.
+func (r *caseRun) takeBaseline(ctx context.Context, name string, count *int) error {
+	o := r.others
+	if count == nil || r.config.Baseline != nil {
+		return nil
+	}
+	if *count < 0 || *count > mostBaseline {
+		return fmt.Errorf("the baseline of %s: it has %d measurements", name, *count)
+	}
+	earlier := &record.Earlier{}
+	for i := range *count {
+		var m record.Measure
+		if err := o.await(ctx, name, o.baseline(name, i), &m); err != nil {
+			return fmt.Errorf("the baseline of %s: %w", name, err)
+		}
+		if err := m.Check(); err != nil {
+			return fmt.Errorf("the baseline of %s: %w", name, err)
+		}
+		earlier.Measures = append(earlier.Measures, m)
+	}
+	r.config.Baseline = earlier
+	return nil
+}
+
+// mostBaseline bounds the measurements of an earlier run that another process tells.
+const mostBaseline = 1 << 16
+
+func (o *others) baseline(name string, i int) string {
+	return fmt.Sprintf("%s/%d", o.key("baseline", name), i)
+}
+
+// learn shows expressions the roles that are elsewhere.
+func (r *caseRun) learn(facts []roleFacts) error {
+	for _, role := range facts {
+		value, err := meeting.Decode(role.Object)
+		object, is := value.(map[string]any)
+		if err != nil || !is {
+			return fmt.Errorf("what role %s is cannot be read: %w", role.Name, err)
+		}
+		text, _ := object["address"].(string)
+		address, err := netip.ParseAddr(text)
+		if err != nil {
+			return fmt.Errorf("the address of role %s: %w", role.Name, err)
+		}
+		// Of this host the process there knows better: there each role has an address of its own in 127.0.0.0/8.
+		if given, known := r.config.Addresses[role.Name]; known && !given.IsLoopback() {
+			address, object["address"] = given, given.String()
+		}
+		r.testbed.Elsewhere(role.Name, address)
+		r.showRole(role.Name, role.Group, role.Index, object)
+		r.others.numbers[role.Name] = role.Index
+		role.Place.Role, role.Place.Host, role.Place.ClockWithin = role.Name, r.others.where[role.Name], nil
+		if clock, known := r.config.Clocks[role.Place.Host]; known {
+			role.Place.ClockWithin = &clock.Within
+		}
+		if module := r.config.Modules[role.Name]; module != "" {
+			role.Place.Guest = module
+		}
+		r.others.facts = append(r.others.facts, role)
+	}
+	return nil
+}
+
+// judgeTogether looks at what steps need of roles of several processes, and at the conditions on them.
+func (r *caseRun) judgeTogether() error {
+	for _, need := range r.testCase.Needs {
+		if !divided(r.testCase, need) || slices.ContainsFunc(need.Roles[:], func(role string) bool {
+			return r.faulting(role) && (need.Capability != verb.CanFaultPacket || r.onProvider(role)["link"] != rdmacore.LinkLocal)
+		}) {
+			continue
+		}
+		r.result.Status = record.Skipped
+		r.result.Reason = fmt.Sprintf("it needs %s, and neither %s nor %s is on a provider that has it (soft)", need.Capability, need.Roles[0], need.Roles[1])
+		return nil
+	}
+	if reason := r.crowded(); reason != "" {
+		r.result.Status, r.result.Reason = record.Skipped, reason
+		return nil
+	}
+	for _, requirement := range r.testCase.Requires {
+		if !isJoint(r.testCase, requirement) {
+			continue
+		}
+		if holds, err := r.holds(requirement, expression.Env{"roles": r.distinct()}); err != nil {
+			return fmt.Errorf("requires %s: %w", requirement.Text, err)
+		} else if !holds {
+			r.result.Status, r.result.Reason = record.Skipped, "it requires "+requirement.Text
+			return nil
+		}
+	}
+	if known := r.testCase.XFail; known != nil && known.When.Mentions(r.testCase.Elsewhere...) {
+		r.lookWhetherKnown()
+	}
+	return nil
+}
+
+// distinct is what the roles of all processes do not share.
+func (r *caseRun) distinct() map[string]any {
+	guids, addresses, hosts, count := make(map[uint64]bool), make(map[netip.Addr]bool), make(map[string]bool), 0
+	for _, role := range r.testbed.Roles() {
+		guids[role.Device().GUID()], addresses[role.Address()], hosts[role.Host] = true, true, true
+		count++
+	}
+	for _, role := range r.others.facts {
+		address, _ := r.testbed.AddressOf(role.Name)
+		guids[role.GUID], addresses[address], hosts[role.Host] = true, true, true
+		count++
+	}
+	return map[string]any{
+		"distinct_hosts": len(hosts) == count, "distinct_devices": len(guids) == count, "distinct_addresses": len(addresses) == count,
+	}
+}
+
+// crowded is the reason of a case with a counted role, each instance of which wants a host of its own, and two share one.
+func (r *caseRun) crowded() string {
+	for _, own := range r.testCase.Roles {
+		if !own.Spread {
+			continue
+		}
+		role, err := r.testbed.Role(own.Name)
+		if err != nil {
+			return err.Error()
+		}
+		for _, other := range r.others.facts {
+			if other.Group == own.Group && other.Host == role.Host {
+				return fmt.Sprintf("role %s has place: {spread: host}, and %s and %s are both on %s", own.Group, own.Name, other.Name, role.Host)
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,165 @@
+package exec
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/meeting"
+	"rdmarun/host/scenario/testbed"
+	"rdmarun/host/scenario/verb"
+)
+
+// A step that works on roles of several processes is a step of the one that has its first role, as every step is of one
+// process.  Each other process with roles of it walks into the same step with its part, while it waits for the step's
+// outcome, which ends the part as well: of a measurement half of the work, of a barrier its guests.  What is measured all
+// others are told, a size at a time.
+
+// half runs the part of a step that another process runs; nil where there is none here.
+func (r *caseRun) half(call *compile.Call, owner string) func(context.Context) {
+	if !r.divides(call) {
+		return nil
+	}
+	return func(ctx context.Context) {
+		half := verb.Call{Verb: call.Verb, Testbed: r.testbed, Counterpart: r.counterpart}
+		own := r.member(owner, r.others.meeting.Name(), "member", "owner")
+		half.Meet = func(context.Context) error { return own.join(ctx) }
+		advance := r.advances.begin("", 0)
+		defer r.advances.end(advance)
+		half.Advance = func(what string, at, of int) {
+			r.advances.part(advance, what, at, of)
+			r.ended.Add(1) // not stalled
+		}
+		var err error
+		if half.Arguments, err = r.evaluate(nil, call.Arguments); err == nil {
+			err = call.Verb.Run(ctx, &half)
+		}
+		if err != nil && !call.Verb.Measures { // whose halves have told each other
+			_ = own.Say(met{Failed: r.failureTold(err)})
+		}
+	}
+}
+
+// divides tells whether some of the roles that a step works on are here, and others are not.
+func (r *caseRun) divides(call *compile.Call) bool {
+	if !call.Verb.Divides {
+		return false
+	}
+	var here, elsewhere bool
+	for _, role := range r.rolesOf(call) {
+		if r.others.where[role] == "" {
+			here = true
+		} else {
+			elsewhere = true
+		}
+	}
+	return here && elsewhere
+}
+
+// rolesOf are the roles that the arguments of a call name.
+func (r *caseRun) rolesOf(call *compile.Call) (roles []string) {
+	for i, argument := range call.Verb.Arguments {
+		if i < len(call.Arguments) && call.Arguments[i] != nil && verb.NamesRoles(argument.Type) {
+			value, _ := call.Arguments[i].Get(r.env) // its error is that of the step
+			roles = append(roles, verb.RolesNamed(argument.Type, value)...)
+		}
+	}
+	return roles
+}
+
+// met is what a process says at a barrier: it is there, or never will be; or that it is open.
+type met struct {
+	Failed *failureTold `json:"failed,omitempty"`
+}
+
+// join says that everybody here is at a barrier, and waits until it is open.
+func (c *counterpart) join(ctx context.Context) error {
+	if err := c.Say(met{}); err != nil {
+		return err
+	}
+	return c.Hear(ctx, &met{})
+}
+
+// meet waits until everybody elsewhere is at a barrier, of a step that is this process's, and opens it there.
+func (r *caseRun) meet(call *compile.Call) func(ctx context.Context) error {
+	if call.Verb.Measures || !r.divides(call) {
+		return nil
+	}
+	var members []*counterpart
+	seen := make(map[string]bool)
+	for _, role := range r.rolesOf(call) {
+		if name := r.others.where[role]; name != "" && !seen[name] {
+			seen[name] = true
+			members = append(members, r.member(name, name, "owner", "member"))
+		}
+	}
+	return func(ctx context.Context) error {
+		for _, each := range members {
+			var there met
+			err := each.Hear(ctx, &there)
+			switch {
+			case errors.Is(err, context.DeadlineExceeded):
+				return &testbed.Failure{What: "the barrier stays closed", Expected: "the guests in the process of " + each.process, Got: "they have not come"}
+			case err != nil:
+				return err
+			case there.Failed != nil:
+				return there.Failed.failure()
+			}
+		}
+		for _, each := range members {
+			if err := each.Say(met{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// member is the way between the process that has a step and another one with a part of it, whose name the keys have.
+func (r *caseRun) member(process, name, said, heard string) *counterpart {
+	return &counterpart{others: r.others, process: process, key: fmt.Sprintf("%s/%s/", r.stepKey(), name), said: said, heard: heard}
+}
+
+// counterpart is the process with the role of the two that is not here.
+func (r *caseRun) counterpart(from, to string) verb.Counterpart {
+	return r.counterpartIn(r.stepKey()+"/", from, to)
+}
+
+// counterpartIn is counterpart where a step has several such halves: prefix tells them apart.
+func (r *caseRun) counterpartIn(prefix, from, to string) verb.Counterpart {
+	c := &counterpart{others: r.others, said: "from", heard: "to", process: r.others.where[to]}
+	if process := r.others.where[from]; process != "" {
+		c.said, c.heard, c.process = "to", "from", process
+	}
+	c.key = fmt.Sprintf("%s%s>%s/", prefix, from, to)
+	return c
+}
+
+// counterpart hears and tells another process what is of a step that both have a part of.
+type counterpart struct {
+	others      *others
+	process     string
+	key         string // of the step and the two
+	said, heard string // who says it
+	saying      int
+	hearing     int
+}
+
+func (c *counterpart) Say(value any) error {
+	c.saying++
+	return c.others.meeting.Send(c.process, fmt.Sprintf("%s%s/%d", c.key, c.said, c.saying), value)
+}
+
+func (c *counterpart) Hear(ctx context.Context, into any) error {
+	c.hearing++
+	_, raw, err := c.others.hear(ctx, c.process, fmt.Sprintf("%s%s/%d", c.key, c.heard, c.hearing))
+	if gone, is := err.(*meeting.GoneError); is { //nolint:errorlint // as it is made
+		return &testbed.EnvironmentError{What: "wait for the other part of the step", Err: gone}
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, into)
+	}
+	return err
+}

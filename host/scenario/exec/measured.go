@@ -1,0 +1,137 @@
+package exec
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"rdmarun/host/record"
+	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/verb"
+)
+
+// measured is what one measurement of one size has found, at each end that has figures.
+type measured []*record.Measure
+
+// measure gives a call what it tells of its measurements to, and who may end them.
+func (r *caseRun) measure(step *compile.Step, call *verb.Call) {
+	call.Measured = func(found []*record.Measure) {
+		for _, m := range found {
+			r.locate(step, m)
+			r.config.Stream.Write(&record.Record{Kind: record.Measured, File: r.program.File, Case: r.testCase.ID, Measure: m})
+		}
+		r.found = append(r.found, found)
+		r.ended.Add(1) // not stalled
+		if r.others != nil {
+			r.turns.untold = cmp.Or(r.turns.untold, r.tellMeasured(found))
+		}
+	}
+	var watching []*compile.Threshold
+	for _, threshold := range r.testCase.Thresholds {
+		if threshold.Abort && !r.config.NoThresholds {
+			if wanted, _ := r.wanted(threshold); wanted { // its error is a failure at the end of the case
+				watching = append(watching, threshold)
+			}
+		}
+	}
+	if watching == nil {
+		return
+	}
+	call.Abort = func(found []*record.Measure) bool {
+		for _, m := range found {
+			r.locate(step, m)
+		}
+		for _, threshold := range watching {
+			if r.broken(threshold, found) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// locate says which step of the file a measurement is of.  Nothing of the run changes while one of its steps measures, so any
+// goroutine of it may ask.
+func (r *caseRun) locate(step *compile.Step, m *record.Measure) {
+	m.Name = m.Type
+	if m.Operation != "" {
+		m.Name += " " + m.Operation
+	}
+	if len(r.path) > 0 {
+		m.Name = r.path[len(r.path)-1]
+	}
+	m.Tags = r.tags
+	r.locateIn(step, m)
+}
+
+// locateIn says where in the file a measurement stands.
+func (r *caseRun) locateIn(step *compile.Step, m *record.Measure) {
+	m.File, m.Line, m.Column = "", step.Span.Line, step.Span.Column
+	if file := step.Span.File(); file != r.program.File {
+		m.File = file
+	}
+}
+
+// measured is the key of what is measured of the n-th size.
+func (r *caseRun) measuredKey(n int) string { return fmt.Sprintf("%s/measured/%d", r.stepKey(), n) }
+
+// longestMeasured bounds what is told of a size.  Whole histograms are the first to be left out.
+const longestMeasured = 512 << 10
+
+// tellMeasured tells the others what is measured.
+func (r *caseRun) tellMeasured(found measured) error {
+	raw, err := json.Marshal(found)
+	if err == nil && len(raw) > longestMeasured {
+		found = slices.Clone(found)
+		for i, each := range found {
+			found[i] = withoutHistograms(each)
+		}
+		raw, err = json.Marshal(found)
+	}
+	if err != nil {
+		return err
+	}
+	key := r.measuredKey(r.turns.told)
+	r.turns.told++
+	return r.others.meeting.Tell(key, json.RawMessage(raw))
+}
+
+func withoutHistograms(m *record.Measure) *record.Measure {
+	short := *m
+	short.Latency = slices.Clone(m.Latency)
+	for i := range short.Latency {
+		short.Latency[i].HDR = ""
+	}
+	return &short
+}
+
+// takeMeasured takes what another process has measured.
+func (r *caseRun) takeMeasured(step *compile.Step, call *compile.Call, process string, raw json.RawMessage) error {
+	if err := r.others.spend(process, raw); err != nil {
+		return err
+	}
+	var found measured
+	if err := json.Unmarshal(raw, &found); err != nil {
+		return err
+	}
+	if len(found) == 0 || len(found) > 2 || slices.Contains(found, nil) {
+		return fmt.Errorf("what is measured in line %d cannot be read", step.Span.Line)
+	}
+	roles := r.rolesOf(call)
+	for _, m := range found {
+		if err := m.Check(); err != nil {
+			return fmt.Errorf("the process of %s tells what cannot be true: %w", process, err)
+		}
+		if !slices.Contains(roles, m.Role) || m.Peer != "" && !slices.Contains(roles, m.Peer) {
+			return fmt.Errorf("the process of %s has measured from %.80q to %.80q, which are not the roles of the step", process, m.Role, m.Peer)
+		}
+	}
+	for _, m := range found {
+		r.locateIn(step, m)
+		r.config.Stream.Write(&record.Record{Kind: record.Measured, File: r.program.File, Case: r.testCase.ID, Measure: m})
+	}
+	r.found = append(r.found, found)
+	r.ended.Add(1) // not stalled
+	return nil
+}
