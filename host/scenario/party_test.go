@@ -123,7 +123,7 @@ func TestPartyFault(t *testing.T) {
 		if each.err != nil {
 			t.Fatalf("%d: %v", i, each.err)
 		}
-		want := map[string]record.Status{"what comes": record.Passed, "what the peer of a step has left": record.Passed, "what is sent": record.Passed}
+		want := map[string]record.Status{"what comes": record.Passed, "what the peer of a step has left": record.Passed, "what is sent": record.Passed, "in a loop of one role": record.Passed}
 		for name, result := range each.results {
 			if result.Status != want[name] {
 				t.Errorf("%d: %s: %+v", i, name, result)

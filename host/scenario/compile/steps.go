@@ -112,12 +112,12 @@ func (x *expander) repeat(step *ast.Step, at place, inner *scope) Action {
 }
 
 // roleOfAll finds the one role of all steps, those in them included; all is false where there is none, or another than this
-// one.  Results in a list (as: x[$(i)]) are too many to be told at once.
+// one.  Results in a list (as: x[$(i)]) are too many to be told at once, and whose a fault is each process notes as it is made.
 func roleOfAll(role string, steps []*Step) (_ string, all bool) {
 	for _, step := range steps {
 		switch action := step.Action.(type) {
 		case *Call:
-			if action.Role == nil || action.Verb.Divides || action.Verb.Measures || action.As.text != nil {
+			if action.Role == nil || action.Verb.Divides || action.Verb.Measures || action.As.text != nil || action.Verb.MakesFault() {
 				return "", false
 			}
 			known, constant := action.Role.Constant()

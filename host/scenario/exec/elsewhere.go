@@ -142,25 +142,25 @@ func (r *caseRun) outcome(ctx context.Context, remote *remoteStep) (told outcome
 	if r.config.Observes {
 		needed = o.names // one that is lost is missed by those who wait for nobody, too
 	}
-	step, quiet := r.stepKey(), r.quietKey(remote.process)
+	step, quiet := r.stepKey(), r.quietOf(remote.process)
 	for heard := 0; ; {
 		// What a step has brought was told before it is known of one after it that it has brought nothing.
 		if raw, came := o.meeting.Take(remote.process, step); came {
 			return told, json.Unmarshal(raw, &told)
 		}
-		if o.quiet.known(quiet, r.turns.count) {
+		if quiet.last >= r.turns.count {
 			return told, nil
 		}
 		before := remote.hears(heard)
-		key, raw, err := o.hearWith(ctx, needed, remote.process, before, step, quiet)
+		key, raw, err := o.hearWith(ctx, needed, remote.process, before, step, quiet.key)
 		switch {
 		case err != nil:
 			return told, err
 		case key == before:
 			heard++
 			err = remote.heard(raw)
-		case key == quiet:
-			err = o.quiet.note(key, raw)
+		case key == quiet.key:
+			err = quiet.note(raw)
 		default:
 			return told, json.Unmarshal(raw, &told)
 		}

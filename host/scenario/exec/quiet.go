@@ -3,7 +3,6 @@ package exec
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,8 +13,8 @@ import (
 // so that a loop of such steps costs one message in so much time, and whoever waits does so hardly longer.
 const quietTime = 100 * time.Microsecond
 
-// quiet are the steps that have brought nothing: neither a result with a name nor a failure.  Of many of them, one after another,
-// the others are told by one number.
+// quiet are the steps of this process that have brought nothing: neither a result with a name nor a failure.  Of many of them, one
+// after another, the others are told by one number.
 type quiet struct {
 	meeting *meeting.Meeting
 	prefix  string // of the keys of this process's messages
@@ -27,14 +26,9 @@ type quiet struct {
 	timed  bool // the timer runs
 	over   bool
 	err    error
-
-	// heard are the last steps that are known to have brought nothing, by the messages' keys.
-	heard map[string]int
 }
 
-func newQuiet(of *meeting.Meeting, prefix string) *quiet {
-	return &quiet{meeting: of, prefix: prefix, heard: make(map[string]int)}
-}
+func newQuiet(of *meeting.Meeting, prefix string) *quiet { return &quiet{meeting: of, prefix: prefix} }
 
 // key is that of a process's messages about the steps of a branch.
 func (q *quiet) key(process, branch string) string {
@@ -99,20 +93,45 @@ func (q *quiet) end() error {
 	return err
 }
 
-// note takes a message of a process, and known tells whether a step of it is known to have brought nothing.
-func (q *quiet) note(key string, raw json.RawMessage) error {
+// quietOf is what is known of the steps of another process in a branch that have brought nothing.
+type quietOf struct {
+	key  string // of its messages
+	last int    // the number of the last of them
+}
+
+// note takes a message of the process.
+func (q *quietOf) note(raw json.RawMessage) error {
 	var last int
 	if err := json.Unmarshal(raw, &last); err != nil {
-		return fmt.Errorf("%s: %w", strings.TrimPrefix(key, q.prefix), err)
+		return fmt.Errorf("which steps have brought nothing: %w", err)
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.heard[key] = max(q.heard[key], last)
+	q.last = max(q.last, last)
 	return nil
 }
 
-func (q *quiet) known(key string, number int) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.heard[key] >= number
+// quietOf is what the running branch knows of a process.
+func (r *caseRun) quietOf(process string) *quietOf {
+	of := r.turns.quiet[process]
+	if of == nil {
+		if r.turns.quiet == nil {
+			r.turns.quiet = make(map[string]*quietOf)
+		}
+		of = &quietOf{key: r.others.quiet.key(process, r.turns.prefix)}
+		r.turns.quiet[process] = of
+	}
+	return of
+}
+
+// wasQuiet tells whether it is known of the running step, of another process, that it has brought nothing.
+func (r *caseRun) wasQuiet(process string) bool {
+	of, o := r.quietOf(process), r.others
+	if of.last < r.turns.count {
+		raw, came := o.meeting.Take(process, of.key)
+		if !came || of.note(raw) != nil || of.last < r.turns.count {
+			return false
+		}
+	}
+	// What a step has brought was told before it is known of one after it that it has brought nothing.
+	r.turns.room = r.appendKey(r.turns.room[:0])
+	return !o.meeting.HasCome(process, r.turns.room)
 }

@@ -26,7 +26,7 @@ func (r *caseRun) turn(ctx context.Context, step *compile.Step, call *compile.Ca
 	if err != nil {
 		return r.failed(step, role, call.Verb.Name, err)
 	}
-	if made := call.Verb.Makes; made != nil && made.Type == verb.FaultName && call.As.Word != "" {
+	if call.Verb.MakesFault() && call.As.Word != "" {
 		o.faults[call.As.Word] = role
 	}
 	process := o.where[role]
@@ -120,9 +120,9 @@ type turns struct {
 	// key is the running step's, once somebody has asked for it; told is how much it has told of what it measures.
 	key  string
 	told int
-	// quiet is the key of what a process says of steps that have brought nothing, of is that process.
-	quiet, of string
-	room      []byte // for a key that is only looked for
+	// quiet is what is known of steps of other processes that have brought nothing.
+	quiet map[string]*quietOf
+	room  []byte // for a key that is only looked for
 	// untold is why something of it could not be told.
 	untold error
 	// bound are the results of the running step, ignored whose peers' leftovers it wants to be ignored.
@@ -161,28 +161,6 @@ func (r *caseRun) stepKey() string {
 		r.turns.key = string(r.appendKey(nil))
 	}
 	return r.turns.key
-}
-
-// quietKey is that of the messages of a process about steps that have brought nothing.
-func (r *caseRun) quietKey(process string) string {
-	if r.turns.of != process || r.turns.quiet == "" {
-		r.turns.quiet, r.turns.of = r.others.quiet.key(process, r.turns.prefix), process
-	}
-	return r.turns.quiet
-}
-
-// wasQuiet tells whether it is known of the running step, of another process, that it has brought nothing.
-func (r *caseRun) wasQuiet(process string) bool {
-	o, key := r.others, r.quietKey(process)
-	if !o.quiet.known(key, r.turns.count) {
-		raw, came := o.meeting.Take(process, key)
-		if !came || o.quiet.note(key, raw) != nil || !o.quiet.known(key, r.turns.count) {
-			return false
-		}
-	}
-	// What a step has brought was told before it is known of one after it that it has brought nothing.
-	r.turns.room = r.appendKey(r.turns.room[:0])
-	return !o.meeting.HasCome(process, r.turns.room)
 }
 
 // branch are the turns of a branch of a parallel step, of which the step itself is one.

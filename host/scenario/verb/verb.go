@@ -196,6 +196,9 @@ func (v *Verb) Result(name string) int {
 	return slices.IndexFunc(v.Results, func(r Result) bool { return r.Name == name })
 }
 
+// MakesFault tells whether a name that a step gives its result is that of a fault.
+func (v *Verb) MakesFault() bool { return v.Makes != nil && v.Makes.Type == FaultName }
+
 // CanFail tells whether the verb calls the core, which may answer with an errno.
 func (v *Verb) CanFail() bool { return v.Manual != "" }
 
