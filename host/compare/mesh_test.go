@@ -68,8 +68,8 @@ func TestPairs(t *testing.T) {
 
 // TestPairsOfHosts: a pair is the same where its hosts are, whatever roles they have.
 func TestPairsOfHosts(t *testing.T) {
-	run := func(hosts ...string) *samples {
-		found := &record.Mesh{What: record.What{Name: "fabric", Type: "bandwidth"}}
+	run := func(pattern string, hosts ...string) *samples {
+		found := &record.Mesh{What: record.What{Name: "fabric", Type: "bandwidth"}, Pattern: pattern}
 		for i, host := range hosts {
 			found.Nodes = append(found.Nodes, record.MeshNode{Role: string(rune('x' + i)), Host: host, Device: "mlx5_0"})
 		}
@@ -79,7 +79,13 @@ func TestPairsOfHosts(t *testing.T) {
 		return s
 	}
 	for want, hosts := range map[string][]string{"fabric a - b": {"a", "b", "c"}, "fabric x - y": {"a", "a", "a"}, "fabric b - a": {"b", "a"}} {
-		if got := run(hosts...).pairs; len(got) != 1 || got[want] != (pairState{"good", 1, "bit/s"}) {
+		if got := run("list", hosts...).pairs; len(got) != 1 || got[want] != (pairState{"good", 1, "bit/s"}) {
+			t.Errorf("%v: %v", hosts, got)
+		}
+	}
+	// Which end is first the pattern alone has chosen.
+	for want, hosts := range map[string][]string{"fabric a - b": {"b", "a", "c"}, "fabric a - y": {"a", "", "c"}, "fabric x - y": {"b", "b", "b"}} {
+		if got := run("all", hosts...).pairs; len(got) != 1 || got[want] != (pairState{"good", 1, "bit/s"}) {
 			t.Errorf("%v: %v", hosts, got)
 		}
 	}

@@ -157,20 +157,17 @@ func (r *Run) add(c *cases.Case) {
 
 // mesh adds the figures of the pairs of a mesh, and what became of them.
 func (s *samples) mesh(found *record.Mesh) {
-	named := found.Named() // by hosts: another run may have given them other roles
-	for i := range found.Pairs {
-		pair := &found.Pairs[i]
-		m := found.Measure(pair)
-		m.Role = named(pair.From) + " - " + named(pair.To)
+	for pair, m := range found.Measures() {
+		m.Role = m.Ends[0] + " - " + m.Ends[1]
 		is := pairState{status: pair.Status(), unit: map[string]string{"bandwidth": "bit/s", "latency": "s", "connect": "/s"}[found.Type]}
 		if last := pair.Last(); last != nil && pair.Lost == "" {
 			if is.figure = last.Figure(found.Type); found.Type == "latency" {
 				is.figure /= 1e9
 			}
 		}
-		s.pairs[nameOf(&m, nil)] = is
+		s.pairs[nameOf(m, nil)] = is
 		if pair.Lost == "" {
-			s.figures(&m, nameOf(&m, nil), true)
+			s.figures(m, nameOf(m, nil), true)
 		}
 	}
 }

@@ -34,6 +34,8 @@ type Measure struct {
 	What
 	Role string `json:"role"` // the end these figures are of
 	Peer string `json:"peer,omitempty"`
+	// Ends are what two runs call them alike, of a pair of a mesh; otherwise they are the roles.
+	Ends [2]string `json:"-"`
 	How
 
 	Messages uint64        `json:"messages"`
@@ -212,13 +214,16 @@ type Earlier struct {
 	Results []Result
 	// Measures are what was measured, of each end and size the last.
 	Measures []Measure
-	// Pairs are those of meshes, each as it was last.
+	// Pairs are those of meshes, each as it was last; their roles are their Ends.
 	Pairs map[MeasureKey]Measure
 }
 
 // Key is the same for measurements of one case that are repetitions of each other, and for no others.
 func (m *Measure) Key() MeasureKey {
 	key := MeasureKey{Name: m.Name, Type: m.Type, Role: m.Role, Peer: m.Peer, Size: m.Size}
+	if m.Ends[0] != "" {
+		key.Role, key.Peer = m.Ends[0], m.Ends[1]
+	}
 	for _, knob := range m.Knobs() {
 		key.Knobs += knob.Value + "\n"
 	}
@@ -245,15 +250,20 @@ func (e *Earlier) Add(m Measure) {
 
 // AddMesh notes the pairs of a mesh.
 func (e *Earlier) AddMesh(found *Mesh) {
+	for pair, m := range found.Measures() {
+		if pair.Lost == "" {
+			m.Role, m.Peer, m.Ends = m.Ends[0], m.Ends[1], [2]string{}
+			e.AddPair(*m)
+		}
+	}
+}
+
+// AddPair notes a pair of a mesh.
+func (e *Earlier) AddPair(m Measure) {
 	if e.Pairs == nil {
 		e.Pairs = make(map[MeasureKey]Measure)
 	}
-	for i := range found.Pairs {
-		if pair := &found.Pairs[i]; pair.Lost == "" {
-			each := found.Measure(pair)
-			e.Pairs[each.Key()] = each
-		}
-	}
+	e.Pairs[m.Key()] = m
 }
 
 // Loop is a named repeat, with the times of its rounds on the wall's clock.

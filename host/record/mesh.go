@@ -2,6 +2,7 @@ package record
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"time"
 )
@@ -128,8 +129,20 @@ func (m *Mesh) Spread() (median, worst float64) {
 }
 
 // Named tells what people call a node, by its role: its host, where each node has one of its own, else the host with the
-// device; the role where neither tells them apart.
+// device; the role where neither tells them apart, and of a node whose host nobody knows, since it was lost.
 func (m *Mesh) Named() func(role string) string {
+	named, _ := m.named()
+	return named
+}
+
+// named is Named, and whether hosts are the names.
+func (m *Mesh) named() (named func(role string) string, hosts bool) {
+	known := 0
+	for i := range m.Nodes {
+		if m.Nodes[i].Host != "" {
+			known++
+		}
+	}
 	for _, of := range []func(*MeshNode) string{
 		func(n *MeshNode) string { return n.Host },
 		func(n *MeshNode) string { return n.Host + " " + n.Device },
@@ -140,11 +153,25 @@ func (m *Mesh) Named() func(role string) string {
 				names[node.Role], taken[of(node)] = of(node), true
 			}
 		}
-		if len(names) == len(m.Nodes) {
-			return func(role string) string { return cmp.Or(names[role], role) }
+		if known > 0 && len(names) == known {
+			return func(role string) string { return cmp.Or(names[role], role) }, true
 		}
 	}
-	return func(role string) string { return role }
+	return func(role string) string { return role }, false
+}
+
+// Ends tells what two runs call the ends of a pair alike, by its roles: the hosts, which another run may have given other
+// roles.  Where the pattern alone has chosen which end is first, the order is that of their names: the pair is the same then.
+func (m *Mesh) Ends() func(from, to string) [2]string {
+	named, hosts := m.named()
+	either := hosts && !m.Both && slices.Contains([]string{"all", "ring", "bisection", "random"}, m.Pattern)
+	return func(from, to string) [2]string {
+		ends := [2]string{named(from), named(to)}
+		if either && ends[1] < ends[0] {
+			ends[0], ends[1] = ends[1], ends[0]
+		}
+		return ends
+	}
 }
 
 // Last are the figures of the last look; nil for a pair that is lost.
@@ -168,8 +195,21 @@ func (p *MeshPair) Status() string {
 	return "good"
 }
 
-// Measure is a pair as a measurement, as it was at the last look; without figures if it is lost.
-func (m *Mesh) Measure(pair *MeshPair) Measure {
+// Measures are the pairs as measurements, as they were at the last look; without figures those that are lost.
+func (m *Mesh) Measures() iter.Seq2[*MeshPair, *Measure] {
+	return func(yield func(*MeshPair, *Measure) bool) {
+		ends := m.Ends()
+		for i := range m.Pairs {
+			found := m.measure(&m.Pairs[i])
+			found.Ends = ends(found.Role, found.Peer)
+			if !yield(&m.Pairs[i], &found) {
+				return
+			}
+		}
+	}
+}
+
+func (m *Mesh) measure(pair *MeshPair) Measure {
 	found := Measure{What: m.What, Role: pair.From, Peer: pair.To, How: m.How}
 	if f := pair.Last(); f != nil {
 		found.Messages, found.Bytes, found.Took = f.Messages, f.Bytes, f.Took

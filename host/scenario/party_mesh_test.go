@@ -1,6 +1,7 @@
 package scenario_test
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"sync"
@@ -71,6 +72,57 @@ func TestPartyMesh(t *testing.T) {
 	all := seen[3].found["all"]
 	if len(all) != 2 || len(all[0].Pairs) != 6 || all[0].Nodes[3].Labels["rack"] != "r2" || all[0].Nodes[0].Device == "" || all[0].Pairs[0].First.Messages != 10 {
 		t.Errorf("%+v", all)
+	}
+}
+
+// TestPartyMeshBaseline: pairs of hosts are held against those of a run that had given the hosts other roles.
+func TestPartyMeshBaseline(t *testing.T) {
+	const path, limit = "testdata/run/party_mesh_baseline.yaml", "bandwidth avg > baseline.avg * 0.5"
+	run := func(hosts string, has int, earlier *record.Earlier) *meshes {
+		parties := []*scenario.Party{{Roles: []string{"node[0]"}}, {Roles: []string{"node[1]", "node[2]"}}}
+		joinFirst(t, parties)
+		seen := make([]*meshes, len(parties))
+		var running sync.WaitGroup
+		for i, party := range parties {
+			seen[i] = &meshes{found: make(map[string][]record.Mesh), checked: make(map[string]record.Threshold)}
+			running.Go(func() {
+				if err := play(t.Context(), path, party, func(config *scenario.RunConfig) bool {
+					config.Link, config.Consumers = "udp", []record.Consumer{seen[i]}
+					config.Places = make(map[string]scenario.Place)
+					for j, host := range strings.Fields(hosts) {
+						config.Places[fmt.Sprintf("node[%d]", j)] = scenario.Place{Host: host}
+					}
+					if i == has {
+						config.Baseline = record.Baseline{path: earlier}
+					}
+					return true
+				}); err != nil {
+					t.Errorf("%d: %v", i, err)
+				}
+			})
+		}
+		running.Wait()
+		if !reflect.DeepEqual(seen[0].checked, seen[1].checked) {
+			t.Errorf("%+v\n%+v", seen[0].checked, seen[1].checked)
+		}
+		return seen[0]
+	}
+	earlier := &record.Earlier{}
+	for _, found := range run("a b c", -1, nil).found {
+		for i := range found[0].Pairs {
+			pair := &found[0].Pairs[i]
+			pair.First.BitsPerSecond, pair.Again = 1, nil
+			if pair.From == "node[0]" && pair.To == "node[2]" || pair.From == "node[2]" && pair.To == "node[0]" {
+				pair.First.BitsPerSecond = 1e18
+			}
+		}
+		earlier.AddMesh(&found[0])
+	}
+	for has, hosts := range []string{"c a b", "b c a"} {
+		got := run(hosts, has, earlier).checked[limit]
+		if len(earlier.Pairs) != 3 || got.OK || got.Reason != "" || !strings.Contains(got.Value, "64 bytes, a and c)") {
+			t.Errorf("%s: %d pairs, %+v", hosts, len(earlier.Pairs), got)
+		}
 	}
 }
 

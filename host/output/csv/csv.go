@@ -143,10 +143,8 @@ func (w *Writer) mesh(c *cases.Case, found *record.Mesh) error {
 	for _, node := range found.Nodes {
 		hosts[node.Role] = node.Host
 	}
-	for i := range found.Pairs {
-		pair := &found.Pairs[i]
-		measure := found.Measure(pair)
-		for _, values := range measureRows(&measure) {
+	for pair, measure := range found.Measures() {
+		for _, values := range measureRows(measure) {
 			values["host"], values["peer_host"] = hosts[pair.From], hosts[pair.To]
 			values["status"], values["message"], values["of_best"] = pair.Status(), pair.Lost, strconv.FormatFloat(pair.OfBest, 'f', 4, 64)
 			if err := w.write(c, "pair", values); err != nil {

@@ -23,7 +23,7 @@ type beginning struct {
 	// Known tells that the case is known to fail there.
 	Known bool        `json:"known,omitempty"`
 	Roles []roleFacts `json:"roles,omitempty"`
-	// Baseline is how many measurements of an earlier run this process has, and tells; nil for no such run.
+	// Baseline is in how many parts this process tells what it has of an earlier run; nil for no such run.
 	Baseline *int `json:"baseline,omitempty"`
 }
 
@@ -125,22 +125,6 @@ func (r *caseRun) hearBeginning(ctx context.Context, name string) ([]roleFacts, 
 	return there.Roles, r.takeBaseline(ctx, name, there.Baseline)
 }
 
-// tellBaseline tells the others what an earlier run has found, where thresholds may want it: who judges may not have it.
-func (r *caseRun) tellBaseline(begin *beginning) error {
-	if r.config.Baseline == nil || len(r.testCase.Thresholds) == 0 {
-		return nil
-	}
-	o := r.others
-	for i := range r.config.Baseline.Measures {
-		if err := o.meeting.Tell(o.baseline(o.meeting.Name(), i), withoutHistograms(&r.config.Baseline.Measures[i])); err != nil {
-			return fmt.Errorf("tell the baseline: %w", err)
-		}
-	}
-	count := len(r.config.Baseline.Measures)
-	begin.Baseline = &count
-	return nil
-}
-
 // ownFacts are what expressions see of the roles here; nothing before there is a testbed.
 func (r *caseRun) ownFacts() ([]roleFacts, error) {
 	if r.testbed == nil {
@@ -174,37 +158,6 @@ func (r *caseRun) claimed(role *roleFacts, process string) error {
 
 // maxElsewhere bounds the instances of a role elsewhere, as the language does.
 const maxElsewhere = 1000
-
-// takeBaseline takes what a process has told of an earlier run, unless this one has that itself.
-func (r *caseRun) takeBaseline(ctx context.Context, name string, count *int) error {
-	o := r.others
-	if count == nil || r.config.Baseline != nil {
-		return nil
-	}
-	if *count < 0 || *count > mostBaseline {
-		return fmt.Errorf("the baseline of %s: it has %d measurements", name, *count)
-	}
-	earlier := &record.Earlier{}
-	for i := range *count {
-		var m record.Measure
-		if err := o.await(ctx, name, o.baseline(name, i), &m); err != nil {
-			return fmt.Errorf("the baseline of %s: %w", name, err)
-		}
-		if err := m.Check(); err != nil {
-			return fmt.Errorf("the baseline of %s: %w", name, err)
-		}
-		earlier.Measures = append(earlier.Measures, m)
-	}
-	r.config.Baseline = earlier
-	return nil
-}
-
-// mostBaseline bounds the measurements of an earlier run that another process tells.
-const mostBaseline = 1 << 16
-
-func (o *others) baseline(name string, i int) string {
-	return fmt.Sprintf("%s/%d", o.key("baseline", name), i)
-}
 
 // learn shows expressions the roles that are elsewhere.
 func (r *caseRun) learn(facts []roleFacts) error {

@@ -6,7 +6,7 @@
 //   - step.go runs a step, block.go the steps of a step: loops, fragments, branches.
 //   - judge.go holds results against expectations; failure.go says what failed, history.go what came before it.
 //   - time.go measures loops and ends what takes too long; progress.go says how far the run is, packets.go what was sent.
-//   - measured.go and mesh.go take what steps have measured, threshold.go holds it against limits.
+//   - measured.go and mesh.go take what steps have measured, threshold.go holds it against limits, with what baseline.go has.
 //
 // A case whose roles several processes play, each of which walks all of it:
 //   - others.go is what a process knows of the others; they begin together in beginning.go and end together in ending.go.

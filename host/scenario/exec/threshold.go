@@ -275,29 +275,6 @@ func (r *caseRun) limitEnv(then map[string]float64) expression.Env {
 	return env
 }
 
-// earlier is what an earlier run has found in place of these.
-func (r *caseRun) earlier(now measured) measured {
-	if r.config.Baseline == nil {
-		return nil
-	}
-	var then measured
-	for _, m := range now {
-		if before, is := r.config.Baseline.Pairs[m.Key()]; is {
-			then = append(then, &before)
-			continue
-		}
-		for i := range r.config.Baseline.Measures {
-			if before := &r.config.Baseline.Measures[i]; before.Key() == m.Key() {
-				then = append(then, before)
-			}
-		}
-	}
-	if len(then) != len(now) {
-		return nil // a sum of fewer would compare what is not alike
-	}
-	return then
-}
-
 // labelsOf are what selectors choose a measurement by: its tags, and what it is.
 func labelsOf(m *record.Measure, of string) map[string]string {
 	labels := map[string]string{"name": m.Name, "op": m.Operation, "role": m.Role, "peer": m.Peer, "kind": m.Type, "of": of}
@@ -360,6 +337,9 @@ func describe(m *record.Measure, of string) string {
 	text := m.Name
 	if m.Size > 0 {
 		text += fmt.Sprintf(", %d bytes", m.Size)
+	}
+	if m.Ends[0] != "" {
+		text += fmt.Sprintf(", %s and %s", m.Ends[0], m.Ends[1])
 	}
 	if of != "" && of != "total" {
 		text += ", " + of

@@ -25,6 +25,7 @@ type meshing struct {
 	looks [2]map[mesh.Pair]*look
 	cut   bool
 	nodes []mesh.Node
+	ends  func(from, to string) [2]string // of record.Mesh
 }
 
 // look is what one measurement of a pair has found.
@@ -52,6 +53,7 @@ func meshPairs(ctx context.Context, call *Call, args *meshArguments) (meshed, er
 	if err := m.find(ctx); err != nil {
 		return meshed{}, err
 	}
+	m.ends = m.header().Ends()
 	if err := m.walk(ctx, 0, m.rounds, m.kind()+" of pairs, round"); err != nil {
 		return meshed{}, err
 	}
@@ -111,13 +113,23 @@ func (m *meshing) pair(ctx context.Context, pair mesh.Pair, part string) *look {
 		call.Counterpart = func(from, to string) Counterpart { return company.Counterpart(part, from, to) }
 	}
 	if m.here(pair.From) {
-		call.Abort = m.call.Abort
+		if m.call.Abort != nil {
+			call.Abort = func(sofar []*record.Measure) bool { return m.call.Abort(m.named(sofar)) }
+		}
 		call.Measured = func(size []*record.Measure) { found.sizes = append(found.sizes, size) }
 	}
 	args := &measureArguments{From: roleName(m.args.Nodes[pair.From]), To: roleName(m.args.Nodes[pair.To]), measureKnobs: m.args.Measure}
 	var sums measured
 	sums, found.err = measure(ctx, call, args)
 	found.cut = sums.Cut
+	return found
+}
+
+// named gives the figures of a pair the names of its ends.
+func (m *meshing) named(found []*record.Measure) []*record.Measure {
+	for _, each := range found {
+		each.Ends = m.ends(each.Role, each.Peer)
+	}
 	return found
 }
 
@@ -303,7 +315,9 @@ func (m *meshing) report() meshed {
 	}
 	var measures [][]*record.Measure
 	for _, pair := range m.ordered(func(pair mesh.Pair) bool { return m.why(pair) == nil }) {
-		measures = append(measures, m.last(pair).sizes...)
+		for _, size := range m.last(pair).sizes {
+			measures = append(measures, m.named(size))
+		}
 	}
 	m.call.Meshed(records, measures)
 	if len(lost) > 0 {
@@ -328,18 +342,22 @@ func (m *meshing) last(pair mesh.Pair) *look {
 	return m.looks[0][pair]
 }
 
-// record is what was found of one size.
-func (m *meshing) record(size int) *record.Mesh {
-	limit, best := m.args.limit(), m.best(size)
+// header is what of the record is known before anything is measured.
+func (m *meshing) header() *record.Mesh {
 	found := &record.Mesh{
-		What: m.what(), How: record.How{Both: m.args.Measure.Bidirectional},
-		Pattern: m.args.pattern(), Rounds: len(m.rounds), Tolerance: limit.Tolerance, Best: best,
-	}
-	if limit.Less {
-		found.Tolerance = 1 / limit.Tolerance
+		What: m.what(), How: record.How{Both: m.args.Measure.Bidirectional}, Pattern: m.args.pattern(), Rounds: len(m.rounds),
 	}
 	for _, node := range m.nodes {
 		found.Nodes = append(found.Nodes, record.MeshNode{Role: node.Name, Host: node.Host, Device: node.Device, Labels: node.Labels})
+	}
+	return found
+}
+
+// record is what was found of one size.
+func (m *meshing) record(size int) *record.Mesh {
+	limit, found := m.args.limit(), m.header()
+	if found.Tolerance, found.Best = limit.Tolerance, m.best(size); limit.Less {
+		found.Tolerance = 1 / limit.Tolerance
 	}
 	var measured, bad []mesh.Pair
 	for direction := range m.directions() {
