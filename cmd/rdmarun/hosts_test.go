@@ -1,80 +1,38 @@
 package main
 
 import (
-	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	"rdmarun/internal/netns"
 )
 
-// Addresses of the two hosts, from those for documentation.
-const (
-	nearHost = "192.0.2.1"
-	farHost  = "192.0.2.2"
-)
+const nearHost, farHost = netns.Near, netns.Far
 
-// twoHosts prints the processes whose network namespaces are two hosts with a wire between, and keeps them while its
-// input is open.
-const twoHosts = `
-set -e
-ip link set lo up
-unshare -n sh -c 'echo $$; exec cat' | {
-	read -r far
-	ip link add near type veth peer name far netns "$far"
-	ip address add ` + nearHost + `/24 dev near
-	ip link set near up
-	nsenter -t "$far" -n sh -c 'ip link set lo up; ip address add ` + farHost + `/24 dev far; ip link set far up'
-	echo $$ "$far"
-	exec cat
-}
-`
-
-// hosts are two network namespaces with a wire between.
+// hosts are two network namespaces with a wire between, by the processes that hold them.
 type hosts struct{ near, far int }
 
 func startHosts(t *testing.T) hosts {
 	t.Helper()
-	for _, needed := range []string{"unshare", "nsenter", "ip"} {
-		if _, err := exec.LookPath(needed); err != nil {
-			t.Skipf("%v: it is in Debian's util-linux or iproute2", err)
-		}
-	}
-	if out, err := exec.Command("unshare", "-rn", "true").CombinedOutput(); err != nil {
-		t.Skipf("network namespaces are not allowed here: %s", out)
-	}
-	holder := exec.Command("unshare", "-rn", "sh", "-c", twoHosts)
-	open, err := holder.StdinPipe()
-	if err != nil {
+	made, err := netns.Pair(context.Background()) // which ends after what is on it, and not with the test
+	switch {
+	case errors.Is(err, netns.ErrUnavailable):
+		t.Skip(err)
+	case err != nil:
 		t.Fatal(err)
 	}
-	said, err := holder.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var complaints strings.Builder
-	holder.Stderr = &complaints
-	if err := holder.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		open.Close()
-		holder.Wait()
-	})
-	line, _ := bufio.NewReader(said).ReadString('\n')
-	var h hosts
-	if _, err := fmt.Sscan(line, &h.near, &h.far); err != nil {
-		t.Fatalf("no two hosts: %q %s", line, complaints.String())
-	}
-	return h
+	t.Cleanup(made.Close)
+	return hosts{made.Processes[0], made.Processes[1]}
 }
 
 // on is what runs a program on one of the hosts.
-func on(host int) []string {
-	return []string{"nsenter", "-t", strconv.Itoa(host), "-U", "-n", "--preserve-credentials"}
-}
+func on(host int) []string { return netns.On(host) }
 
 func awaitHostPort(t *testing.T, host, port int) {
 	t.Helper()

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
+
+	"rdmarun/internal/netns"
 )
 
 const (
@@ -19,78 +17,14 @@ const (
 	meshMeasure = "kind: bandwidth, op: RDMA_WRITE, sizes: [64KiB], depth: 16, warmup: 1ns"
 )
 
-// hostsOnABridge makes as many network namespaces as $1, of a user namespace of its own, and prints the process of each.  It keeps
-// them while its input is open, which each of the processes reads.
-const hostsOnABridge = `
-set -e
-ip link set lo up
-ip link add lab type bridge
-ip link set lab up
-own=$(readlink /proc/self/ns/net)
-exec 3<&0
-for i in $(seq "$1"); do
-	unshare -n cat <&3 >/dev/null &
-	until [ "$(readlink /proc/$!/ns/net)" != "$own" ]; do sleep 0.01; done
-	ip link add "port$i" type veth peer name wire netns $!
-	ip link set "port$i" master lab up
-	nsenter -t $! -n sh -c "ip link set lo up; ip address add 192.0.2.$i/24 dev wire; ip link set wire up"
-	echo $!
-done
-wait
-`
-
-// namespaces are hosts that are network namespaces.
-type namespaces struct {
-	processes []string
-	holder    *exec.Cmd
-	open      io.Closer
-}
-
-// startNamespaces makes them; the error is why that cannot be here.
-func startNamespaces(ctx context.Context, count int) (*namespaces, error) {
-	for _, needed := range []string{"unshare", "nsenter", "ip"} {
-		if _, err := exec.LookPath(needed); err != nil {
-			return nil, err
-		}
-	}
-	var complaints strings.Builder
-	n := &namespaces{holder: exec.CommandContext(ctx, "unshare", "-rn", "sh", "-c", hostsOnABridge, "sh", strconv.Itoa(count))}
-	n.holder.Stderr = &complaints
-	open, err := n.holder.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	said, err := n.holder.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := n.holder.Start(); err != nil {
-		return nil, err
-	}
-	n.open = open
-	for lines := bufio.NewScanner(said); len(n.processes) < count && lines.Scan(); {
-		n.processes = append(n.processes, lines.Text())
-	}
-	if len(n.processes) < count {
-		n.end()
-		return nil, fmt.Errorf("no network namespaces: %s", strings.TrimSpace(complaints.String()))
-	}
-	return n, nil
-}
-
-func (n *namespaces) end() {
-	_ = n.open.Close()
-	_ = n.holder.Wait() // it was made to end
-}
-
-// lab writes a lab of the namespaces, on which roles are in turns.
-func (n *namespaces) lab(folder string) (string, error) {
-	return written(folder, "namespaces.yaml", "rdmarun: lab/v1\nhosts:\n", len(n.processes)+1, func(i int) string {
-		if i < len(n.processes) {
-			return fmt.Sprintf("  a%d: {command: [nsenter, -t, %s, -U, -n, --preserve-credentials], address: 192.0.2.%d}\n", i+1, n.processes[i], i+1)
+// labOfNamespaces writes a lab of network namespaces, on which roles are in turns.
+func labOfNamespaces(hosts *netns.Hosts, folder string) (string, error) {
+	return written(folder, "namespaces.yaml", "rdmarun: lab/v1\nhosts:\n", len(hosts.Processes)+1, func(i int) string {
+		if i < len(hosts.Processes) {
+			return fmt.Sprintf("  a%d: {command: [%s], address: %s}\n", i+1, strings.Join(netns.On(hosts.Processes[i]), ", "), netns.Address(i))
 		}
 		var names []string
-		for i := range n.processes {
+		for i := range hosts.Processes {
 			names = append(names, fmt.Sprintf("a%d", i+1))
 		}
 		return fmt.Sprintf("place: {\"*\": [%s]}\n", strings.Join(names, ", "))
@@ -99,14 +33,14 @@ func (n *namespaces) lab(folder string) (string, error) {
 
 // measureMeshes takes meshes of hosts that are network namespaces, where there can be any.
 func measureMeshes(ctx context.Context, p paths, all figures, skipped map[string]string) error {
-	hosts, err := startNamespaces(ctx, meshHosts)
+	hosts, err := netns.Bridge(ctx, meshHosts)
 	if err != nil {
 		skipped["mesh-16-ideal"] = err.Error()
 		return nil
 	}
-	defer hosts.end()
+	defer hosts.Close()
 	return inFolder(ctx, p, all, func(ctx context.Context, p paths, folder string, all figures) error {
-		lab, err := hosts.lab(folder)
+		lab, err := labOfNamespaces(hosts, folder)
 		if err != nil {
 			return err
 		}

@@ -29,7 +29,7 @@ var arrows = []struct {
 	{"sdk", nil},
 	{"internal", nil},
 	{"schema", nil},
-	{"internal/bench", []string{"host", "rdmacore"}},
+	{"internal/bench", []string{"host", "internal/netns", "rdmacore"}},
 	{"tools", nil},
 }
 
