@@ -151,12 +151,10 @@ func (r *caseRun) atOnce(ctx context.Context, count int, f func(ctx context.Cont
 		}
 		r.testbed.Unlocked(func() { ended = append(ended, clock.Launch(run)) })
 	}
-	r.testbed.Unlocked(func() {
-		clock.Outside(func() {
-			for _, end := range ended {
-				<-end
-			}
-		})
+	r.outside(func() {
+		for _, end := range ended {
+			<-end
+		}
 	})
 	if panicked != nil {
 		panic(panicked) // of this case, which recovers it

@@ -90,25 +90,9 @@ type remoteStep struct {
 // elsewhere waits for the result of a step that runs in another process, and runs half of it, where there is one here.
 func (r *caseRun) elsewhere(ctx context.Context, remote *remoteStep) (told outcome, err error) {
 	r.enter(remote.role, r.others.numbers[remote.role])
-	err = r.others.quiet.flush() // those who would tell what this one waits for may wait for it
-	switch {
-	case err != nil:
-	case remote.half == nil && r.wasQuiet(remote.process):
-	case remote.half == nil:
-		r.testbed.Unlocked(func() {
-			r.testbed.Clock().Outside(func() { told, err = r.outcome(ctx, remote) })
-		})
-	default:
-		_ = r.stepKey() // for both
-		inside, end := context.WithCancelCause(ctx)
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			told, err = r.outcome(ctx, remote)
-			end(errSibling)
-		}()
-		remote.half(inside)
-		r.testbed.Unlocked(func() { r.testbed.Clock().Outside(func() { <-done }) })
+	// Those who would tell what this one waits for may wait for it.
+	if err = r.others.quiet.flush(); err == nil {
+		told, err = r.await(ctx, remote)
 	}
 	if remote.loop {
 		r.steps += max(0, min(told.Steps, mostSteps))
@@ -135,8 +119,33 @@ func (r *caseRun) elsewhere(ctx context.Context, remote *remoteStep) (told outco
 	return told, nil
 }
 
-// outcome waits for what a step elsewhere brings, and takes what it tells meanwhile.
-func (r *caseRun) outcome(ctx context.Context, remote *remoteStep) (told outcome, err error) {
+// await waits until a step that runs in another process has ended there; half of it, where there is one here, ends with it.
+func (r *caseRun) await(ctx context.Context, remote *remoteStep) (told outcome, err error) {
+	if remote.half == nil {
+		r.outside(func() { told, err = r.hearOutcome(ctx, remote) })
+		return told, err
+	}
+	_ = r.stepKey() // for both
+	inside, end := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		told, err = r.hearOutcome(ctx, remote)
+		end(errSibling)
+	}()
+	remote.half(inside)
+	r.outside(func() { <-done })
+	return told, err
+}
+
+// outside waits for another process, or for other goroutines of this one: meanwhile these have the lock of the testbed, and a
+// virtual clock moves.
+func (r *caseRun) outside(wait func()) {
+	r.testbed.Unlocked(func() { r.testbed.Clock().Outside(wait) })
+}
+
+// hearOutcome waits for what a step elsewhere brings, and takes what it tells meanwhile.
+func (r *caseRun) hearOutcome(ctx context.Context, remote *remoteStep) (told outcome, err error) {
 	o := r.others
 	needed := []string{remote.process}
 	if r.config.Observes {

@@ -105,15 +105,13 @@ func (r *caseRun) stay(ctx context.Context) {
 	if o.meeting.Tell(o.key("looked", o.meeting.Name()), true) != nil {
 		return
 	}
-	r.testbed.Unlocked(func() {
-		r.testbed.Clock().Outside(func() {
-			for _, name := range o.names {
-				// Who has ended the case instead is for part to judge.
-				if _, _, err := o.hearLast(waiting, name, o.key("looked", name)); err != nil {
-					return
-				}
+	r.outside(func() {
+		for _, name := range o.names {
+			// Who has ended the case instead is for part to judge.
+			if _, _, err := o.hearLast(waiting, name, o.key("looked", name)); err != nil {
+				return
 			}
-		})
+		}
 	})
 }
 
@@ -121,14 +119,7 @@ func (r *caseRun) stay(ctx context.Context) {
 func (r *caseRun) part(ctx context.Context) {
 	o := r.others
 	defer o.meeting.Forget(o.prefix)
-	end := ending{Status: r.result.Status, Reason: r.result.Reason, Began: r.begin, Traffic: r.result.Traffic}
-	if r.history != nil && r.result.Status != record.Passed {
-		end.Timeline = r.history.moments()
-	}
-	for _, f := range r.result.Failures {
-		end.Failures = append(end.Failures, toldOf(f))
-	}
-	err := cmp.Or(o.quiet.end(), o.meeting.Tell(o.key("end", o.meeting.Name()), end))
+	err := cmp.Or(o.quiet.end(), o.meeting.Tell(o.key("end", o.meeting.Name()), r.ownEnd()))
 	if r.config.Stop != nil && r.result.Status != record.Passed {
 		r.config.Stop()
 	}
@@ -142,30 +133,48 @@ func (r *caseRun) part(ctx context.Context) {
 		if !told && err == nil {
 			err = o.await(waiting, name, o.key("end", name), &there)
 		}
-		if err == nil && r.config.Observes {
+		if err != nil {
+			break
+		}
+		if r.config.Observes {
 			r.addMoments(there, r.config.Clocks[name].Ahead)
 			r.addTraffic(there.Traffic)
 		}
-		if err != nil || there.Status == record.Passed || r.result.Status != record.Passed {
-			continue
-		}
-		r.result.Status = record.Failed
-		if there.Status == record.Errored {
-			r.result.Status, r.result.Reason = record.Errored, there.Reason
-		}
-		more := len(there.Failures) - mostFailures
-		for _, f := range there.Failures[:min(len(there.Failures), mostFailures)] {
-			failure := toldOf(f.Failure).Failure // whatever it told
-			failure.File, failure.Hint, failure.Rerun = r.program.File, joined(f.Hint, "in the process of "+name), r.rerun()
-			r.result.Failures = append(r.result.Failures, failure)
-		}
-		if more > 0 {
-			last := &r.result.Failures[len(r.result.Failures)-1]
-			last.Details = append(last.Details, fmt.Sprintf("%d more failures in the process of %s are left out", more, name))
+		if r.result.Status == record.Passed && there.Status != record.Passed {
+			r.failWith(&there, name)
 		}
 	}
 	if err != nil && r.result.Status == record.Passed {
 		r.environment(err)
+	}
+}
+
+// ownEnd is how the case ended here.
+func (r *caseRun) ownEnd() ending {
+	end := ending{Status: r.result.Status, Reason: r.result.Reason, Began: r.begin, Traffic: r.result.Traffic}
+	if r.history != nil && r.result.Status != record.Passed {
+		end.Timeline = r.history.moments()
+	}
+	for _, f := range r.result.Failures {
+		end.Failures = append(end.Failures, toldOf(f))
+	}
+	return end
+}
+
+// failWith fails a case that has failed in another process alone.
+func (r *caseRun) failWith(there *ending, process string) {
+	r.result.Status = record.Failed
+	if there.Status == record.Errored {
+		r.result.Status, r.result.Reason = record.Errored, there.Reason
+	}
+	for _, f := range there.Failures[:min(len(there.Failures), mostFailures)] {
+		failure := toldOf(f.Failure).Failure // whatever it told
+		failure.File, failure.Hint, failure.Rerun = r.program.File, joined(f.Hint, "in the process of "+process), r.rerun()
+		r.result.Failures = append(r.result.Failures, failure)
+	}
+	if more := len(there.Failures) - mostFailures; more > 0 {
+		last := &r.result.Failures[len(r.result.Failures)-1]
+		last.Details = append(last.Details, fmt.Sprintf("%d more failures in the process of %s are left out", more, process))
 	}
 }
 

@@ -94,9 +94,7 @@ func (c *company) Hear(ctx context.Context, process, part string, into any) (err
 	var raw json.RawMessage
 	var came bool
 	r := c.run
-	r.testbed.Unlocked(func() {
-		r.testbed.Clock().Outside(func() { raw, came, err = r.others.hearLast(ctx, process, c.key(part)+"/"+process) })
-	})
+	r.outside(func() { raw, came, err = r.others.hearLast(ctx, process, c.key(part)+"/"+process) })
 	if err == nil && !came {
 		err = r.others.endedBy(process)
 	}

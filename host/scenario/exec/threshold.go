@@ -52,9 +52,7 @@ func (r *caseRun) judgedTogether(ctx context.Context, took time.Duration) {
 	}
 	var raw json.RawMessage
 	var err error
-	r.testbed.Unlocked(func() {
-		r.testbed.Clock().Outside(func() { _, raw, err = o.hear(ctx, o.judge, key) })
-	})
+	r.outside(func() { _, raw, err = o.hear(ctx, o.judge, key) })
 	if err != nil {
 		return // part says why that process has ended
 	}

@@ -42,12 +42,7 @@ func (r *caseRun) turn(ctx context.Context, step *compile.Step, call *compile.Ca
 	}
 	r.turns.next()
 	if process != "" {
-		_, err = r.elsewhere(ctx, &remoteStep{
-			step: step, role: role, action: call.Verb.Name, process: process, leaves: call.Verb.Divides,
-			hears: r.measuredKey, heard: func(raw json.RawMessage) error { return r.takeMeasured(step, call, process, raw) }, half: r.half(call, process),
-			binds: r.binds(call, role),
-		})
-		return err
+		return r.turnOf(ctx, step, call, role, process)
 	}
 	r.turns.begin()
 	err = r.decorated(ctx, step)
@@ -59,6 +54,22 @@ func (r *caseRun) turn(ctx context.Context, step *compile.Step, call *compile.Ca
 			return r.untold(step, role, call.Verb.Name, telling)
 		}
 	}
+	return err
+}
+
+// turnOf waits for a step of another process.
+func (r *caseRun) turnOf(ctx context.Context, step *compile.Step, call *compile.Call, role, process string) error {
+	if !call.Verb.Divides && r.others.quiet.flush() == nil && r.wasQuiet(process) {
+		r.enter(role, r.others.numbers[role])
+		r.steps++
+		r.ended.Add(1)
+		return nil
+	}
+	_, err := r.elsewhere(ctx, &remoteStep{
+		step: step, role: role, action: call.Verb.Name, process: process, leaves: call.Verb.Divides,
+		hears: r.measuredKey, heard: func(raw json.RawMessage) error { return r.takeMeasured(step, call, process, raw) }, half: r.half(call, process),
+		binds: r.binds(call, role),
+	})
 	return err
 }
 
