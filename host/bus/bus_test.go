@@ -34,29 +34,50 @@ func served(t *testing.T) (*Server, *Conn) {
 	return server, owner
 }
 
+// serve has the server serve a member; gone has the error with which it stops.
+func serve(t *testing.T, server *Server, who Credentials, stream io.ReadWriteCloser) (gone <-chan error) {
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(t.Context(), who, stream) }()
+	return ended
+}
+
 // join connects a member over a pipe; gone has the error with which the server stops to serve it.
 func join(t *testing.T, server *Server, who Credentials) (conn *Conn, gone <-chan error) {
 	t.Helper()
 	here, there := net.Pipe()
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(t.Context(), who, there) }()
+	gone = serve(t, server, who, there)
 	conn, err := Over(who, here)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	return conn, ended
+	return conn, gone
+}
+
+// say publishes something.
+func say(t *testing.T, conn *Conn, subject string, data []byte) {
+	t.Helper()
+	if err := conn.Publish(subject, data); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// listen has f take what is said, until stop or the end of the test.
+func listen(t *testing.T, conn *Conn, f func(*Message), subjects ...string) (stop func()) {
+	t.Helper()
+	stop, err := conn.Listen(f, subjects...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return stop
 }
 
 // heard collects what is said.
 func heard(t *testing.T, conn *Conn, subjects ...string) <-chan string {
 	t.Helper()
 	came := make(chan string, 100)
-	stop, err := conn.Listen(func(m *Message) { came <- m.Subject + " " + string(m.Data) }, subjects...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(stop)
+	listen(t, conn, func(m *Message) { came <- m.Subject + " " + string(m.Data) }, subjects...)
 	return came
 }
 
@@ -79,31 +100,23 @@ func TestMembers(t *testing.T) {
 	b, gone := join(t, server, Credentials{"b", "other"})
 	toA, toB := heard(t, a, To("a", ">"), To(Everybody, ">")), heard(t, b, To("b", ">"), To(Everybody, ">"))
 	for i := range 3 {
-		if err := a.Publish(From("a", "x"), fmt.Append(nil, i)); err != nil {
-			t.Fatal(err)
-		}
+		say(t, a, From("a", "x"), fmt.Append(nil, i))
 		if got, want := next(t, all), fmt.Sprint("rdmarun.from.a.x ", i); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
 	// In the name of another, or to others than the owner, nobody is heard; what follows is.
 	for _, subject := range []string{From("b", "x"), To("b", "x"), To(Everybody, "x"), "x", inbox("b") + ".x"} {
-		if err := a.Publish(subject, []byte("stolen")); err != nil {
-			t.Fatal(err)
-		}
+		say(t, a, subject, []byte("stolen"))
 	}
-	if err := a.Publish(From("a", "y"), nil); err != nil {
-		t.Fatal(err)
-	}
+	say(t, a, From("a", "y"), nil)
 	if got := next(t, all); got != "rdmarun.from.a.y " {
 		t.Errorf("%q", got)
 	}
 	// Nobody listens to what is for another.
 	spied := heard(t, a, To("b", ">"), ">")
 	for _, to := range []string{"b", Everybody} {
-		if err := owner.Publish(To(to, "z"), []byte(to)); err != nil {
-			t.Fatal(err)
-		}
+		say(t, owner, To(to, "z"), []byte(to))
 	}
 	if got := []string{next(t, toB), next(t, toB), next(t, toA)}; strings.Join(got, "|") != "rdmarun.to.b.z b|rdmarun.to.all.z all|rdmarun.to.all.z all" {
 		t.Errorf("%q", got)
@@ -120,14 +133,11 @@ func TestMembers(t *testing.T) {
 
 func TestRequest(t *testing.T) {
 	server, owner := served(t)
-	stop, err := owner.Listen(func(m *Message) {
+	stop := listen(t, owner, func(m *Message) {
 		if Speaker(m.Subject) == "a" {
 			_ = m.Respond(append([]byte("you say "), m.Data...))
 		}
 	}, From("*", "ask"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	a, _ := join(t, server, Credentials{"a", ""})
 	if answer, err := a.Request(t.Context(), From("a", "ask"), []byte("hello")); err != nil || string(answer) != "you say hello" {
 		t.Errorf("%q %v", answer, err)
@@ -152,11 +162,7 @@ func TestAnswers(t *testing.T) {
 	server, owner := served(t)
 	all := heard(t, owner, From("b", ">"))
 	answered := make(chan error, 10)
-	stop, err := owner.Listen(func(m *Message) { answered <- m.Respond([]byte("{}")) }, From("a", "ask"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
+	listen(t, owner, func(m *Message) { answered <- m.Respond([]byte("{}")) }, From("a", "ask"))
 	a, _ := join(t, server, Credentials{"a", ""})
 	b, _ := join(t, server, Credentials{"b", ""})
 	spied := heard(t, b, To("b", ">"), To(Everybody, ">"))
@@ -168,9 +174,7 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%s: %v", reply, err)
 		}
 	}
-	if err := b.Publish(From("b", "last"), nil); err != nil {
-		t.Fatal(err)
-	}
+	say(t, b, From("b", "last"), nil)
 	if got := next(t, all); got != "rdmarun.from.b.last " || len(spied) > 0 {
 		t.Errorf("%q, and b hears %d", got, len(spied))
 	}
@@ -194,14 +198,13 @@ func TestFlood(t *testing.T) {
 	server, owner := served(t)
 	here, there := net.Pipe()
 	from := &counted{ReadWriteCloser: there}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(t.Context(), Credentials{"a", ""}, from) }()
+	ended := serve(t, server, Credentials{"a", ""}, from)
 	a, err := Over(Credentials{"a", ""}, here)
 	if err != nil {
 		t.Fatal(err)
 	}
 	taken, most, all := int64(0), int64(0), make(chan struct{})
-	stop, err := owner.Listen(func(m *Message) {
+	listen(t, owner, func(m *Message) {
 		for end := time.Now().Add(time.Minute); taken == 0 && !server.crowded() && time.Now().Before(end); time.Sleep(time.Millisecond) {
 			_ = end // the queue fills
 		}
@@ -210,14 +213,8 @@ func TestFlood(t *testing.T) {
 			close(all)
 		}
 	}, From("a", ">"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
 	for range count {
-		if err := a.Publish(From("a", "x"), make([]byte, size)); err != nil {
-			t.Fatal(err)
-		}
+		say(t, a, From("a", "x"), make([]byte, size))
 	}
 	select {
 	case <-all:
@@ -246,11 +243,7 @@ func TestMostListening(t *testing.T) {
 	if n := int(server.nats.NumSubscriptions()); n > 2*mostListening {
 		t.Errorf("the server has %d subscriptions", n)
 	}
-	stop, err := owner.Listen(func(*Message) {}, From("*", "x"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop()
+	listen(t, owner, func(*Message) {}, From("*", "x"))
 }
 
 // TestExpelOthers: those who take no part hear nothing any more.
@@ -262,9 +255,7 @@ func TestExpelOthers(t *testing.T) {
 	server.ExpelOthers(func(name string) bool { return name == "a" })
 	<-gone
 	<-b.Closed()
-	if err := owner.Publish(To("a", "x"), nil); err != nil {
-		t.Fatal(err)
-	}
+	say(t, owner, To("a", "x"), nil)
 	if got := next(t, toA); got != "rdmarun.to.a.x " || server.Present("b") {
 		t.Errorf("%q", got)
 	}
@@ -274,8 +265,7 @@ func TestExpelOthers(t *testing.T) {
 func TestStrangers(t *testing.T) {
 	server, _ := served(t)
 	here, there := net.Pipe()
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(t.Context(), Credentials{"a", "secret"}, there) }()
+	ended := serve(t, server, Credentials{"a", "secret"}, there)
 	if _, err := Over(Credentials{"a", "guess"}, here); err == nil || !strings.Contains(err.Error(), "Authorization") {
 		t.Errorf("%v", err)
 	}
@@ -296,21 +286,13 @@ func TestLastWords(t *testing.T) {
 	server.OnLeave(func(name string) { _ = owner.Publish(From(name, "left"), nil) })
 	for i := range 20 {
 		name := fmt.Sprint("m", i)
-		here, there := net.Pipe()
-		served := make(chan error, 1)
-		go func() { served <- server.Serve(t.Context(), Credentials{Name: name}, there) }()
-		conn, err := Over(Credentials{Name: name}, here)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := conn.Publish(From(name, "last"), nil); err != nil {
-			t.Fatal(err)
-		}
+		conn, gone := join(t, server, Credentials{Name: name})
+		say(t, conn, From(name, "last"), nil)
 		conn.Close()
 		if got := next(t, all) + next(t, all); got != "rdmarun.from."+name+".last rdmarun.from."+name+".left " {
 			t.Errorf("%q", got)
 		}
-		if err := <-served; err != nil {
+		if err := <-gone; err != nil {
 			t.Error(err)
 		}
 	}
@@ -349,8 +331,7 @@ func TestProcess(t *testing.T) {
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(t.Context(), Credentials{"child", "secret"}, pipe{output, input}) }()
+	ended := serve(t, server, Credentials{"child", "secret"}, pipe{output, input})
 	if got := next(t, all); got != "rdmarun.from.child.here " {
 		t.Errorf("%q", got)
 	}
@@ -365,11 +346,7 @@ func TestProcess(t *testing.T) {
 func TestQuestions(t *testing.T) {
 	server, owner := served(t)
 	a, _ := join(t, server, Credentials{"a", ""})
-	stop, err := a.Listen(func(m *Message) { _ = m.Respond(m.Data) }, To("a", "ask"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
+	listen(t, a, func(m *Message) { _ = m.Respond(m.Data) }, To("a", "ask"))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	for i := range 20 {

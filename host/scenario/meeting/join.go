@@ -46,12 +46,18 @@ type welcome struct {
 
 var fabricForm = regexp.MustCompile(`^run-[0-9a-f]{16}$`)
 
+// newMeeting is one that nobody has come to.
+func newMeeting(name string) *Meeting {
+	return &Meeting{
+		name: name, members: make(map[string]string), heard: make(map[string]time.Time), arrived: make(map[Key]json.RawMessage),
+		kept: make(map[string]int), change: make(chan struct{}), gone: make(map[string]*GoneError),
+	}
+}
+
 // Join waits until all are there.  It ends with ctx at the latest, and says whom it waited for.
 func Join(ctx context.Context, config Config) (*Meeting, error) {
-	m := &Meeting{
-		name: cmp.Or(config.Name, Name(config.Roles)), report: config.Report, why: config.Why, members: make(map[string]string), heard: make(map[string]time.Time),
-		arrived: make(map[Key]json.RawMessage), kept: make(map[string]int), change: make(chan struct{}), gone: make(map[string]*GoneError),
-	}
+	m := newMeeting(cmp.Or(config.Name, Name(config.Roles)))
+	m.report, m.why = config.Report, config.Why
 	join := m.host
 	if config.Bus != nil || config.Server == nil && len(config.Peers) > 0 {
 		join = m.visit

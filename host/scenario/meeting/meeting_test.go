@@ -98,55 +98,72 @@ func meet(t *testing.T, configs ...Config) []joined {
 	return found
 }
 
-var three = []Config{
-	{Roles: []string{"server"}, All: []string{"server", "a", "b"}, Plan: []string{"x"}},
-	{Roles: []string{"a"}, All: []string{"server", "a", "b"}, Plan: []string{"x"}},
-	{Roles: []string{"b"}, All: []string{"server", "a", "b"}, Plan: []string{"x"}},
+// plays is a process with some of three roles.
+func plays(roles ...string) Config {
+	return Config{Roles: roles, All: []string{"server", "a", "b"}, Plan: []string{"x"}}
+}
+
+// met are processes that have met, the first of which listens.
+func met(t *testing.T, configs ...Config) (all []*Meeting) {
+	t.Helper()
+	for i, each := range meet(t, configs...) {
+		if each.err != nil {
+			t.Fatalf("%d: %v", i, each.err)
+		}
+		all = append(all, each.m)
+	}
+	return all
+}
+
+// tell has a process tell the others something.
+func tell(t *testing.T, m *Meeting, key string, value any) {
+	t.Helper()
+	if err := m.Tell(key, value); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hears waits until a process hears a message of another.
+func hears(t *testing.T, m *Meeting, from, key string) {
+	t.Helper()
+	if _, _, err := m.Await(t.Context(), from, key); err != nil {
+		t.Fatalf("%s: %v", m.name, err)
+	}
 }
 
 func TestMeeting(t *testing.T) {
-	found := meet(t, three...)
+	found := met(t, plays("server"), plays("a"), plays("b"))
 	for i, each := range found {
-		if each.err != nil || len(each.m.Others()) != 2 {
-			t.Fatalf("%d: %+v", i, each)
+		if len(each.Others()) != 2 {
+			t.Fatalf("%d: %v", i, each.Others())
 		}
-		if err := each.m.Tell(fmt.Sprintf("from %d", i), i); err != nil {
-			t.Fatal(err)
-		}
+		tell(t, each, fmt.Sprintf("from %d", i), i)
 	}
 	for i, each := range found {
 		for j, other := range found {
 			if i == j {
 				continue
 			}
-			key, value, err := each.m.Await(t.Context(), other.m.name, "never", fmt.Sprintf("from %d", j))
+			key, value, err := each.Await(t.Context(), other.name, "never", fmt.Sprintf("from %d", j))
 			if err != nil || key != fmt.Sprintf("from %d", j) || string(value) != fmt.Sprint(j) {
 				t.Errorf("%d hears of %d: %q %s %v", i, j, key, value, err)
 			}
 		}
 	}
 	// Who has said something and is gone was heard; of who is there no more nothing comes.
-	if err := found[1].m.Tell("last", true); err != nil {
-		t.Fatal(err)
-	}
-	found[1].m.conn.Close() // as the end of its process does
+	tell(t, found[1], "last", true)
+	found[1].conn.Close() // as the end of its process does
 	for _, i := range []int{0, 2} {
-		if _, _, err := found[i].m.Await(t.Context(), "a", "last"); err != nil {
-			t.Errorf("%d: %v", i, err)
-		}
-		_, _, err := found[i].m.Await(t.Context(), "a", "more")
+		hears(t, found[i], "a", "last")
+		_, _, err := found[i].Await(t.Context(), "a", "more")
 		if gone := (*GoneError)(nil); !errors.As(err, &gone) || gone.Who != "a" {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
-	if err := found[2].m.Tell("still", 1); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := found[0].m.Await(t.Context(), "b", "still"); err != nil {
-		t.Error(err)
-	}
-	found[0].m.Forget("from")
-	if n := len(found[0].m.arrived); n != 0 {
+	tell(t, found[2], "still", 1)
+	hears(t, found[0], "b", "still")
+	found[0].Forget("from")
+	if n := len(found[0].arrived); n != 0 {
 		t.Errorf("%d messages are left", n)
 	}
 }
@@ -242,10 +259,10 @@ func TestSilence(t *testing.T) {
 	for i, test := range []struct{ other, want string }{
 		{"a+b", "the process of a+b says nothing for 1s"}, {"server", "the process of server says nothing for 1s"},
 	} {
-		configs := []Config{three[0], {Roles: []string{"a", "b"}, All: three[0].All, Plan: three[0].Plan}}
+		configs := []Config{plays("server"), plays("a", "b")}
 		configs[i].Silence = time.Second
-		found := meet(t, configs...) // the other does not know that it should say that it is there
-		_, _, err := found[i].m.Await(t.Context(), test.other, "never")
+		found := met(t, configs...) // the other does not know that it should say that it is there
+		_, _, err := found[i].Await(t.Context(), test.other, "never")
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%v", err)
 		}
@@ -255,20 +272,18 @@ func TestSilence(t *testing.T) {
 // TestReports: what processes report comes to the host in its order, and before what they tell after it.
 func TestReports(t *testing.T) {
 	var got []string
-	configs := []Config{three[0], {Roles: []string{"a", "b"}, All: three[0].All, Plan: three[0].Plan}}
-	configs[0].Report = func(from string, data []byte) { got = append(got, from+" "+string(data)) }
-	found := meet(t, configs...)
+	host := plays("server")
+	host.Report = func(from string, data []byte) { got = append(got, from+" "+string(data)) }
+	found := met(t, host, plays("a", "b"))
 	for i := range 3 * reportWindow {
-		if err := found[1].m.Report(t.Context(), fmt.Append(nil, i)); err != nil {
+		if err := found[1].Report(t.Context(), fmt.Append(nil, i)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := found[1].m.Send("server", "done", true); err != nil {
+	if err := found[1].Send("server", "done", true); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := found[0].m.Await(t.Context(), "a+b", "done"); err != nil {
-		t.Fatal(err)
-	}
+	hears(t, found[0], "a+b", "done")
 	for i, each := range got {
 		if each != fmt.Sprint("a+b ", i) {
 			t.Fatalf("%d: %s", i, each)
@@ -280,54 +295,37 @@ func TestReports(t *testing.T) {
 }
 
 func TestTooMuch(t *testing.T) {
-	found := meet(t, three[:2:2][0], Config{Roles: []string{"a", "b"}, All: three[0].All, Plan: three[0].Plan})
-	if found[0].err != nil || found[1].err != nil {
-		t.Fatal(found)
-	}
+	found := met(t, plays("server"), plays("a", "b"))
 	text := strings.Repeat("x", longest-1000)
 	for i := range most/len(text) + 2 {
-		if err := found[1].m.Tell(fmt.Sprint("key", i), text); err != nil {
-			t.Fatal(err)
-		}
+		tell(t, found[1], fmt.Sprint("key", i), text)
 	}
-	_, _, err := found[0].m.Await(t.Context(), "a+b", "never")
+	_, _, err := found[0].Await(t.Context(), "a+b", "never")
 	if err == nil || !strings.Contains(err.Error(), "says too much") {
 		t.Errorf("%v", err)
 	}
-	if err := found[1].m.Tell("long", strings.Repeat("x", longest)); !errors.Is(err, bus.ErrTooLong) {
+	if err := found[1].Tell("long", strings.Repeat("x", longest)); !errors.Is(err, bus.ErrTooLong) {
 		t.Error("a message was longer than the longest")
 	}
 }
 
 // TestOwnName: what a process says is its own, also under a key that others wait for of another process.
 func TestOwnName(t *testing.T) {
-	found := meet(t, three...)
-	for i, each := range found {
-		if each.err != nil {
-			t.Fatal(i, each.err)
-		}
-	}
-	for _, key := range []string{"1/end/b", "turn/1", "stop/1", "1/step/1"} {
-		if err := found[1].m.Tell(key, "forged"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := found[1].m.Tell("last", true); err != nil {
-		t.Fatal(err)
+	found := met(t, plays("server"), plays("a"), plays("b"))
+	for _, key := range []string{"1/end/b", "turn/1", "stop/1", "1/step/1", "last"} {
+		tell(t, found[1], key, "forged")
 	}
 	for _, i := range []int{0, 2} {
-		if _, _, err := found[i].m.Await(t.Context(), "a", "last"); err != nil {
-			t.Fatal(err)
-		}
+		hears(t, found[i], "a", "last")
 		for _, of := range []string{"server", "b"} {
-			if value, came := found[i].m.Take(of, "1/end/b"); came {
+			if value, came := found[i].Take(of, "1/end/b"); came {
 				t.Errorf("%d: %s says %s", i, of, value)
 			}
-			if found[i].m.HasCome(of, []byte("turn/1")) {
+			if found[i].HasCome(of, []byte("turn/1")) {
 				t.Errorf("%d: %s has the next turn", i, of)
 			}
 		}
-		if _, came := found[i].m.Take("a", "1/end/b"); !came {
+		if _, came := found[i].Take("a", "1/end/b"); !came {
 			t.Error("what a says under its own name is lost")
 		}
 	}
@@ -335,11 +333,8 @@ func TestOwnName(t *testing.T) {
 
 // TestRoom: who fills the room for messages is lost, be they long or many, and not who speaks when it is full.
 func TestRoom(t *testing.T) {
-	newMeeting := func() *Meeting {
-		return &Meeting{arrived: make(map[Key]json.RawMessage), kept: make(map[string]int), change: make(chan struct{}), gone: make(map[string]*GoneError)}
-	}
 	for name, value := range map[string]json.RawMessage{"many": nil, "long": make(json.RawMessage, 1<<20)} {
-		m, said := newMeeting(), 0
+		m, said := newMeeting("host"), 0
 		for ; said < most/cost && m.keep(Key{"loud", fmt.Sprint(said)}, value) == ""; said++ {
 			if said%100 == 0 && m.keep(Key{"quiet", "again"}, nil) != "" {
 				t.Fatalf("%s: who says little is lost", name)
@@ -356,7 +351,7 @@ func TestRoom(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, m.kept, m.arrived)
 		}
 	}
-	m := newMeeting()
+	m := newMeeting("host")
 	for i := range 15 {
 		m.keep(Key{"loud", fmt.Sprint(i)}, make(json.RawMessage, 1<<20))
 	}
@@ -386,14 +381,12 @@ func FuzzSaid(f *testing.F) {
 	f.Cleanup(conn.Close)
 	f.Fuzz(func(t *testing.T, which uint8, data []byte) {
 		word, reports := words[int(which)%len(words)], 0
-		m := &Meeting{
-			name: "host", conn: conn, server: server, members: map[string]string{"a1": "a", "b1": "b"}, heard: make(map[string]time.Time),
-			arrived: make(map[Key]json.RawMessage), kept: make(map[string]int), change: make(chan struct{}), gone: make(map[string]*GoneError),
-			report: func(from string, _ []byte) {
-				if reports++; from != "a" {
-					t.Errorf("%s reports", from)
-				}
-			},
+		m := newMeeting("host")
+		m.conn, m.server, m.members = conn, server, map[string]string{"a1": "a", "b1": "b"}
+		m.report = func(from string, _ []byte) {
+			if reports++; from != "a" {
+				t.Errorf("%s reports", from)
+			}
 		}
 		m.preside(&bus.Message{Subject: bus.From("a1", word), Data: data})
 		m.preside(&bus.Message{Subject: bus.From("stranger", word), Data: data})
@@ -405,10 +398,7 @@ func FuzzSaid(f *testing.F) {
 				t.Errorf("%+v", key)
 			}
 		}
-		visitor := &Meeting{
-			name: "b", heard: make(map[string]time.Time), arrived: make(map[Key]json.RawMessage), kept: make(map[string]int), change: make(chan struct{}),
-			gone: make(map[string]*GoneError),
-		}
+		visitor := newMeeting("b")
 		visitor.hear(&bus.Message{Subject: bus.To(bus.Everybody, word), Data: data})
 		if len(visitor.arrived)+len(visitor.gone) > 1 || visitor.HasCome("b", nil) {
 			t.Errorf("%+v", visitor)
