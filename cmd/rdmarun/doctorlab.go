@@ -191,7 +191,7 @@ func (a *app) examinePairs(ctx context.Context, flags *labFlags, result *labDiag
 	}
 	found := &meshes{}
 	run := newRunFlags()
-	run.lab = labFlags{file: flags.file, lab: flags.lab, joined: flags.joined, nats: flags.nats}
+	run.lab = labFlags{file: flags.file, lab: flags.lab, joined: flags.joined, nats: flags.nats, tries: true}
 	if err := run.lab.lab.Override("node=" + strings.Join(names, ",")); err != nil {
 		return err
 	}

@@ -69,13 +69,16 @@ func nearestFlag(command *cobra.Command, err error) string {
 	var names []string
 	add := func(flag *pflag.Flag) {
 		if !flag.Hidden {
-			names = append(names, "--"+flag.Name)
+			names = append(names, flag.Name)
 		}
 	}
 	command.Flags().VisitAll(add)
 	command.InheritedFlags().VisitAll(add)
 	name, _, _ := strings.Cut(unknown.GetSpecifiedName(), "=")
-	return diag.DidYouMean("--"+name, names)
+	if near := diag.Suggest(name, names); near != "" {
+		return "did you mean \"--" + near + "\"?"
+	}
+	return ""
 }
 
 var badValue = regexp.MustCompile(`^invalid argument "(.*)" for "(.*)" flag: (?:strconv|time)[:.](.*)$`)

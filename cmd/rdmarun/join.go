@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"os/user"
 	"slices"
@@ -54,7 +55,10 @@ func (f *natsFlags) connect(flag, url, name string) (*tunnel.Conn, error) {
 		URL: url, Creds: f.creds, NKey: f.nkey, TLSCA: f.tlsCA, TLSCert: f.tlsCert, TLSKey: f.tlsKey, Name: name,
 	})
 	var untrusted *tls.CertificateVerificationError
+	var unreached net.Error
 	switch {
+	case errors.Is(err, tunnel.ErrNoServer), errors.As(err, &unreached):
+		return nil, withHint(withExit(exitEnvironment, err), "is nats-server running there, and does a firewall let its port pass? It listens on 4222 unless told otherwise")
 	case errors.As(err, &untrusted):
 		return nil, withHint(withExit(exitEnvironment, err), "--tlsca FILE has the certificate of who has signed the server's, or the server's own where it has signed that itself")
 	case err != nil:

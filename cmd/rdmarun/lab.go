@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,8 @@ type labFlags struct {
 	changed func(flag string) bool
 	// ambient is the URL that the environment has for all labs: whoever repeats a run has it, and its password.
 	ambient string
+	// tries has hosts of which one reaches no other run a case together: how that fails is asked.
+	tries bool
 	// close ends what read has opened; nil: nothing.
 	close func()
 }
@@ -159,7 +162,10 @@ func (f *labFlags) read(ctx context.Context, a *app) (*lab.Lab, error) {
 	}
 	for _, text := range f.places {
 		if err := read.Override(text); err != nil {
-			return nil, withHint(usageError("--place %w", err), "for example: --place server=a")
+			if errors.Is(err, lab.ErrForm) {
+				return nil, withHint(usageError("--place %w", err), "for example: --place server=a")
+			}
+			return nil, usageError("--place %w", err)
 		}
 	}
 	f.lab = read
@@ -173,6 +179,9 @@ func (f *labFlags) plan(ctx context.Context, a *app, config *scenario.RunConfig,
 	}
 	read, err := f.read(ctx, a)
 	if err != nil {
+		return nil, err
+	}
+	if err := f.checkPlaced(a, cases); err != nil {
 		return nil, err
 	}
 	h := &hosted{lab: read, counts: make(map[string]int), players: make(map[string]string), skip: make(map[string]string), roles: make(map[string][]string)}
@@ -198,7 +207,11 @@ func (f *labFlags) plan(ctx context.Context, a *app, config *scenario.RunConfig,
 		for _, role := range each.Case.Roles {
 			players[role.Name] = h.players[role.Name]
 		}
-		if reason := scenario.Unfit(config, each, players); reason != "" {
+		reason := scenario.Unfit(config, each, players)
+		if reason == "" && !f.tries {
+			reason = h.apart(config, each, players)
+		}
+		if reason != "" {
 			h.skip[each.Case.ID] = reason
 			continue
 		}
@@ -213,6 +226,42 @@ func (f *labFlags) plan(ctx context.Context, a *app, config *scenario.RunConfig,
 		}
 	}
 	return h, nil
+}
+
+// checkPlaced refuses the place of a role that no case has.  What the environment has is for other files, too.
+func (f *labFlags) checkPlaced(a *app, cases []scenario.Selected) error {
+	if a.env[environmentName("place")] != "" {
+		return nil
+	}
+	known := map[string]bool{lab.Others: true}
+	for _, each := range cases {
+		for _, role := range each.Case.Roles {
+			known[role.Name], known[role.Written()] = true, true
+		}
+	}
+	for _, role := range lab.RolesIn(f.places) {
+		if !known[role] {
+			return withHint(usageError("--place: no selected case has a role %q", role), diag.OneOf(role, slices.Sorted(maps.Keys(known))))
+		}
+	}
+	return nil
+}
+
+// apart is why a case cannot run whose roles meet on two hosts, of which one has a link to no other; "" if it can.
+func (h *hosted) apart(config *scenario.RunConfig, each scenario.Selected, players map[string]string) string {
+	for _, meeting := range each.Case.Meetings {
+		if players[meeting.Roles[0]] == players[meeting.Roles[1]] {
+			continue
+		}
+		for _, role := range meeting.Roles {
+			host := h.lab.Host(players[role])
+			if host != nil && cmp.Or(host.Provider, config.ProviderName) == softProvider && host.Link != "" && host.Link != rdmacore.LinkUDP {
+				return fmt.Sprintf("in line %d %s and %s are on two hosts, and the lab file has %s on soft's link %s, which reaches no other: leave link out",
+					meeting.Span.Line, meeting.Roles[0], meeting.Roles[1], host.Name, host.Link)
+			}
+		}
+	}
+	return ""
 }
 
 // open starts the agents and gives each its part; closing ends them.

@@ -50,7 +50,11 @@ func (f *partyFlags) party(command *cobra.Command, agents bool) (*scenario.Party
 		}
 		for _, name := range alone {
 			if command.Flags().Changed(name) {
-				return nil, withHint(usageError("--%s: this process plays all roles, and needs no other", name), "--role NAME leaves the others to other processes")
+				hint := "--role NAME leaves the others to other processes"
+				if name == "wait" {
+					hint += "; --lab FILE and --nats URL leave all to agents of hosts"
+				}
+				return nil, withHint(usageError("--%s: this process plays all roles, and needs no other", name), hint)
 			}
 		}
 		return nil, nil

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"rdmarun/host/bounded"
+	"rdmarun/host/bus/tunnel"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/rdmacore"
@@ -94,19 +95,26 @@ func Parse(path string, text []byte) (*Lab, *diag.List) {
 	if root == nil || !r.kind(root, syntax.Mapping, "a lab") {
 		return nil, r.errors
 	}
-	r.keys(root, "rdmarun", "nats", "defaults", "hosts", "place")
 	if version := root.Get("rdmarun"); version == nil {
 		r.errors.Report(diag.MissingKey, root.Span(), "a lab needs the key \"rdmarun\"").WithHint("rdmarun: %s", Version)
 	} else if version.Value != Version {
-		r.errors.Report(diag.NotOneOf, version.Span(), "this is no lab file of a version that is known").WithHint("rdmarun: %s", Version)
+		hint := "a lab file begins with rdmarun: " + Version
+		if root.Get("roles") != nil || root.Get("steps") != nil || root.Get("cases") != nil {
+			hint = "this is a scenario; " + hint
+		}
+		r.errors.Report(diag.NotOneOf, version.Span(), "this is no lab file of a version that is known").WithHint("%s", hint)
+		return nil, r.errors // what else is wrong with it nobody knows
 	}
+	r.keys(root, "rdmarun", "nats", "defaults", "hosts", "place")
 	lab := &Lab{Groups: make(map[string][]string), Place: make(map[string]Placement)}
 	var defaults Host
 	if node := root.Get("defaults"); node != nil {
 		r.host(node, &defaults, true)
 	}
 	if node := root.Get("nats"); node != nil && r.kind(node, syntax.Scalar, "nats") {
-		lab.NATS = node.Value
+		if lab.NATS = node.Value; tunnel.Check(lab.NATS) != nil {
+			r.errors.Report(diag.WrongType, node.Span(), "%s", tunnel.Check(lab.NATS)).WithHint("for example: nats://lab.example:4222")
+		}
 	}
 	r.hosts(root.Get("hosts"), root, defaults, lab)
 	r.place(root.Get("place"), lab)

@@ -81,6 +81,9 @@ func TestWrongLabs(t *testing.T) {
 		"hosts: {a: {join: x, command: x}}":                             "a host has command or join, not both",
 		"hosts: {a: {join: x}, b: {join: x}}":                           `hosts a and b are one agent, "x"`,
 		"defaults: {join: x}\nhosts: {a: }":                             "join is the name of one host's agent",
+		"nats: lab\nhosts: {a: }":                                       `2:7: error[E0104]: "lab" is no URL of a NATS server`,
+		"hosts: {a: }\nplace: {server: }":                               "3:9: error[E0102]: role server is placed on no host",
+		"hosts: {a: }\nplace: {server: {hosts: [a, z]}}":                `3:29: error[E0109]: there is no host "z"`,
 		"nats: [x]\nhosts: {a: }":                                       "nats must be a value",
 		"hosts: {a: {ssh: root@}}":                                      `"" is no name of a host`,
 		"hosts: {a: {ssh: {user: x}}}":                                  `ssh needs the key "host"`,
@@ -130,6 +133,11 @@ func TestWrongLabs(t *testing.T) {
 		if _, wrong := Parse("lab.yaml", []byte(text)); wrong.Len() == 0 {
 			t.Errorf("%q is a lab", text)
 		}
+	}
+	// What is another file has one error.
+	_, wrong := Parse("lab.yaml", []byte("rdmarun: v1\nname: x\nroles: {server: }\nsteps: []\n"))
+	if all := wrong.Sorted(); len(all) != 1 || !strings.Contains(all[0].Hint, "this is a scenario; a lab file begins with rdmarun: lab/v1") {
+		t.Errorf("%v", all)
 	}
 }
 
@@ -257,6 +265,12 @@ place: {server: {label: {rack: r1}}, "*": here}
 	}
 	if lab.Count("server") != 2 {
 		t.Error(lab.Count("server"))
+	}
+}
+
+func TestRolesIn(t *testing.T) {
+	if got := strings.Join(RolesIn([]string{"server=a,client=b,c", "x=rack=r1,client=d", "y"}), " "); got != "server client x" {
+		t.Error(got)
 	}
 }
 

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,13 +19,18 @@ func (r *reader) place(node *syntax.Node, lab *Lab) {
 		return
 	}
 	for _, pair := range node.Pairs {
-		placement := Placement{span: pair.Value.Span()}
-		if pair.Value.Kind != syntax.Mapping {
-			placement.Hosts = r.words(pair.Value, "the place of a role")
-		} else {
+		placement, where := Placement{span: pair.Value.Span()}, pair.Value
+		switch {
+		case where.IsNull():
+			r.errors.Report(diag.WrongShape, pair.Key.Span(), "role %s is placed on no host", pair.Key.Value).
+				WithHint("%s: HOST, [HOST, ..], {hosts: .., per_host: N} or {label: {NAME: VALUE}}", pair.Key.Value)
+			continue
+		case where.Kind != syntax.Mapping:
+			placement.Hosts = r.words(where, "the place of a role")
+		default:
 			r.keys(pair.Value, placementKeys...)
 			if hosts := pair.Value.Get("hosts"); hosts != nil {
-				placement.Hosts = r.words(hosts, "hosts")
+				placement.Hosts, where = r.words(hosts, "hosts"), hosts
 			}
 			if count := pair.Value.Get("per_host"); count != nil {
 				placement.PerHost = r.number(count, "per_host", 1, 1000)
@@ -33,7 +39,7 @@ func (r *reader) place(node *syntax.Node, lab *Lab) {
 				placement.Labels = r.texts(label, "label")
 			}
 		}
-		placement.Hosts = r.placed(placement, lab)
+		placement.Hosts = r.placed(placement.Hosts, where, lab)
 		if len(placement.Labels) > 0 && !lab.Joins() && len(lab.candidates(placement)) == 0 {
 			r.errors.Report(diag.NotOneOf, placement.span, "no host has those labels")
 		}
@@ -41,20 +47,24 @@ func (r *reader) place(node *syntax.Node, lab *Lab) {
 	}
 }
 
-// placed are the names that a placement has, ranges as so many.
-func (r *reader) placed(placement Placement, lab *Lab) (all []string) {
-	for _, word := range placement.Hosts {
+// placed are the names that the words of a placement stand for, ranges as so many.
+func (r *reader) placed(words []string, node *syntax.Node, lab *Lab) (all []string) {
+	for i, word := range words {
+		span := node.Span()
+		if len(node.Items) == len(words) {
+			span = node.Items[i].Span()
+		}
 		names, problem := ranged(word)
 		if problem == "" && len(all)+len(names) > maxHosts {
 			problem = fmt.Sprintf("a role is placed on at most %d hosts", maxHosts)
 		}
 		if problem != "" {
-			r.errors.Report(diag.WrongType, placement.span, "%s", problem)
+			r.errors.Report(diag.WrongType, span, "%s", problem)
 			return nil
 		}
 		all = append(all, names...)
 		if i := slices.IndexFunc(names, func(name string) bool { return !lab.known(name) }); i >= 0 {
-			r.errors.Report(diag.NotOneOf, placement.span, "there is no host %q", names[i]).WithOneOf(names[i], lab.names())
+			r.errors.Report(diag.NotOneOf, span, "there is no host %q", names[i]).WithOneOf(names[i], lab.names())
 		}
 	}
 	return all
@@ -121,7 +131,7 @@ func (l *Lab) Override(text string) error {
 		placement := placed[role]
 		switch {
 		case role == "" || host == "":
-			return fmt.Errorf("%s: not of the form ROLE=HOST", text)
+			return fmt.Errorf("%s: %w", text, ErrForm)
 		case names && (len(placement.Hosts) > 0 || len(placement.Labels) > 0):
 			return fmt.Errorf("%s: role %s has two places", text, role)
 		case labelled:
@@ -142,6 +152,19 @@ func (l *Lab) Override(text string) error {
 	}
 	maps.Copy(l.Place, placed)
 	return nil
+}
+
+// ErrForm tells that a text of Override cannot be understood.
+var ErrForm = errors.New("not of the form ROLE=HOST")
+
+// RolesIn are the roles that texts of Override place.
+func RolesIn(texts []string) (roles []string) {
+	for piece := range strings.SplitSeq(strings.Join(texts, ","), ",") {
+		if role, _, placed := strings.Cut(piece, "="); placed && !slices.Contains(roles, role) {
+			roles = append(roles, role)
+		}
+	}
+	return roles
 }
 
 // NamesIn are the hosts that texts of Override name; none where one of them places a role by a label.

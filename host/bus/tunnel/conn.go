@@ -78,6 +78,9 @@ func Check(text string) error {
 	return nil
 }
 
+// ErrNoServer tells that there is no server where one was looked for.
+var ErrNoServer = errors.New("no NATS server answers there")
+
 // Connect connects to a server.  Once connected, it connects again whenever the server comes back.
 func Connect(o Options) (*Conn, error) {
 	if err := Check(o.URL); err != nil {
@@ -110,7 +113,9 @@ func Connect(o Options) (*Conn, error) {
 		options = append(options, nats.ClientCert(o.TLSCert, o.TLSKey))
 	}
 	var err error
-	if c.nats, err = nats.Connect(o.URL, options...); err != nil {
+	if c.nats, err = nats.Connect(o.URL, options...); errors.Is(err, nats.ErrNoServers) {
+		return nil, fmt.Errorf("connect to %s: %w", c.where, ErrNoServer)
+	} else if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", c.where, err)
 	}
 	return c, nil

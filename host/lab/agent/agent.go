@@ -347,7 +347,12 @@ func (r *run) play(ctx context.Context) error {
 	waiting, cancel := context.WithTimeout(ctx, meetTime)
 	defer cancel()
 	if err := party.Meet(waiting, r.cases); err != nil {
-		return err
+		select {
+		case <-r.conn.Closed(): // the controller, which cannot begin, says why
+			return nil
+		default:
+			return err
+		}
 	}
 	defer party.Close()
 	r.settings.Party = party

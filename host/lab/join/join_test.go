@@ -120,6 +120,12 @@ func TestLease(t *testing.T) {
 		if !errors.As(err, &held) || !strings.HasPrefix(held.Error(), "its agent serves lab@␛[2Jhere, since 2") || held.Hint() == "" {
 			t.Errorf("%v", err)
 		}
+		waits := *l
+		waits.Wait = time.Millisecond
+		if _, err := waits.Lease(t.Context(), "a.b", nil); !errors.As(err, &held) || !strings.HasSuffix(held.Error(), "; this run has waited for 1ms") ||
+			held.Hint() != "a longer --wait, or another host" {
+			t.Errorf("%v", err)
+		}
 		if present, err := l.Agents(t.Context(), "a.b"); err != nil || len(present) != 1 || present[0].Holder != held.Holder || present[0].Version != "v1" {
 			t.Errorf("%+v %v", present, err)
 		}
@@ -340,7 +346,7 @@ func FuzzAgents(f *testing.F) {
 			_ = err.Error()
 		}
 		if g, err := parseGrant(said); err == nil {
-			shown(t, g.Error, g.Holder, (&HeldError{g.Holder, g.Since}).Error())
+			shown(t, g.Error, g.Holder, (&HeldError{Holder: g.Holder, Since: g.Since}).Error())
 			if g.Error+g.Holder == "" && strings.ContainsAny(g.Stream, ".*> ") {
 				t.Errorf("%q", g.Stream)
 			}

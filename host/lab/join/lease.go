@@ -71,6 +71,8 @@ func (l *Lab) Agents(ctx context.Context, wanted ...string) ([]Presence, error) 
 type HeldError struct {
 	Holder string
 	Since  time.Time
+	// Waited is how long the run has waited for its end.
+	Waited time.Duration
 }
 
 func (e *HeldError) Error() string {
@@ -78,11 +80,19 @@ func (e *HeldError) Error() string {
 	if !e.Since.IsZero() {
 		text += ", since " + e.Since.Local().Format(time.DateTime)
 	}
+	if e.Waited > 0 {
+		text += fmt.Sprintf("; this run has waited for %s", e.Waited)
+	}
 	return text
 }
 
 // Hint is what to do about it.
-func (e *HeldError) Hint() string { return "--wait DURATION waits until it is free" }
+func (e *HeldError) Hint() string {
+	if e.Waited > 0 {
+		return "a longer --wait, or another host"
+	}
+	return "--wait DURATION waits until it is free"
+}
 
 // missingError tells that no agent has a name.
 type missingError struct{ text string }
@@ -177,8 +187,9 @@ func (l *Lab) ask(ctx context.Context, agent string, question []byte) (grant, er
 		case granted.Holder == "":
 			return granted, nil
 		}
-		held := &HeldError{granted.Holder, granted.Since}
+		held := &HeldError{Holder: granted.Holder, Since: granted.Since}
 		if !time.Now().Before(end) {
+			held.Waited = l.Wait
 			return grant{}, held
 		}
 		if !said {

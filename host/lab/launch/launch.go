@@ -48,6 +48,7 @@ type Agent struct {
 	process string // of the agent, as its answer has it; "" as long as nobody knows
 	stream  *stream
 	last    *lastLines
+	words   []string // that start it; none for one that has joined
 	// ended is closed once the launcher has ended, and how says how, if not by itself; destroy ends it at once.
 	ended   <-chan struct{}
 	how     func() string
@@ -146,6 +147,7 @@ func newAgent(h lab.Host, config Config) *Agent {
 // on the terminal is for the controller alone.
 func start(h lab.Host, config Config, words []string) (*Agent, error) {
 	a := newAgent(h, config)
+	a.words = words
 	process := exec.Command(words[0], words[1:]...)
 	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	input, err := process.StdinPipe()
@@ -261,8 +263,12 @@ func (a *Agent) explain(err error) error {
 		said = ": " + said
 	}
 	remedy := keyRemedy(&a.Host, said)
-	if said += remedy; remedy == "" && a.Host.SSH != nil && a.Host.Program == "" && !a.Host.Push {
+	switch said += remedy; {
+	case remedy != "":
+	case a.Host.SSH != nil && a.Host.Program == "" && !a.Host.Push:
 		said += "; is rdmarun installed there? `push: true` brings it"
+	case a.last.String() == "" && a.words != nil:
+		said += fmt.Sprintf("; does `%s version` print a version here?", strings.Join(a.words[:len(a.words)-2], " "))
 	}
 	return fmt.Errorf("%w%s", err, said)
 }

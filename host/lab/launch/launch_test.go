@@ -54,7 +54,7 @@ func TestStart(t *testing.T) {
 		"another version":    {shell(answers("v2")), `it has rdmarun "v2", and this is "v1"`},
 		"another protocol":   {shell("echo rdmarun-agent 99 v1 linux/amd64"), "it has rdmarun"},
 		"it ends":            {shell("echo 'Permission denied (publickey).' >&2; exit 255"), "no agent answers: Permission denied (publickey)."},
-		"it says nothing":    {shell("exit 3"), "no agent answers: exit status 3"},
+		"it says nothing":    {shell("exit 3"), "no agent answers: exit status 3; does `sh -c exit 3 sh /bin/rdmarun version` print a version here?"},
 		"only a banner":      {shell("echo Welcome"), "no agent answers: Welcome"},
 		"endless":            {shell("yes"), "it prints without an end"},
 		"a long line":        {shell("head -c 200000 /dev/zero | tr '\\0' x"), "no agent answers"},

@@ -27,6 +27,18 @@ func TestSuggest(t *testing.T) {
 	}
 }
 
+// TestSuggestShort: of a single letter nothing may be wrong, of two something must be right.
+func TestSuggestShort(t *testing.T) {
+	words := []string{"a", "rx", "UDP", "nats", "node01"}
+	for word, want := range map[string]string{
+		"z": "", "A": "a", "tx": "rx", "tz": "", "up": "UDP", "nets": "nats", "node1": "node01", "mode02": "node01",
+	} {
+		if got := diag.Suggest(word, words); got != want {
+			t.Errorf("%q: got %q, want %q", word, got, want)
+		}
+	}
+}
+
 // TestDidYouMean: who wrote the beginning of some words meant one of them, and not another that is near by chance.
 func TestDidYouMean(t *testing.T) {
 	words := []string{"RC", "UC", "UD", "XRC_SEND", "XRC_RECV", "post_send", "post_recv", "post_read", "post_write"}

@@ -13,7 +13,7 @@ const (
 )
 
 // Suggest returns the candidate nearest to word, or "" when none is near enough to be what the
-// writer meant.
+// writer meant: of short words little is wrong, and of all something is right.
 func Suggest(word string, candidates []string) string {
 	if len(word) > maxWord {
 		return ""
@@ -24,7 +24,8 @@ func Suggest(word string, candidates []string) string {
 		bestDistance = 2 // of three letters, one may be wrong
 	}
 	for _, candidate := range candidates {
-		if d := distance(word, candidate, bestDistance); d < bestDistance {
+		d := distance(word, candidate, bestDistance)
+		if d < bestDistance && d < max(len(word), len(candidate)) {
 			best, bestDistance = candidate, d
 		}
 	}
