@@ -208,7 +208,7 @@ func (j *jobs) follow(ctx context.Context) {
 // meets fills in how the others of a case are reached.
 func (p *Party) meets(config *exec.Config, each Selected, runs int, with []string) {
 	config.Meeting, config.Number, config.Addresses = p.meeting, runs, p.Addresses
-	config.Key, config.Observes = p.keys[each.Case.ID], p.Leads != nil
+	config.Key, config.Observes, config.Leader = p.keys[each.Case.ID], p.Leads != nil, p.Follows
 	if p.Leads != nil {
 		config.Clocks, config.Modules = p.Leads.Clocks, make(map[string]string)
 		for _, role := range each.all {

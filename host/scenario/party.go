@@ -84,7 +84,7 @@ func (p *Party) Meet(ctx context.Context, cases []Selected) error {
 		}
 	}
 	if p.Leads != nil {
-		config.Report = p.Leads.take
+		config.Report, config.Players = p.Leads.take, p.Leads.Players
 	}
 	met, err := meeting.Join(ctx, config)
 	p.meeting = met
@@ -127,8 +127,8 @@ func (p *Party) here(each Selected) Selected {
 		if p.has(role) {
 			role.Position = i
 			copied.Roles = append(copied.Roles, role)
-		} else if !slices.Contains(copied.Elsewhere, role.Written()) {
-			copied.Elsewhere = append(copied.Elsewhere, role.Written())
+		} else {
+			copied.Elsewhere = append(copied.Elsewhere, role)
 		}
 	}
 	each.Case = &copied

@@ -55,8 +55,8 @@ type Case struct {
 	// Stall is the time in which a step must end; 0 for any.
 	Stall time.Duration
 	Roles []testbed.RoleConfig
-	// Elsewhere are the roles that other processes play, as the file has them.
-	Elsewhere []string
+	// Elsewhere are the roles that other processes play.
+	Elsewhere []testbed.RoleConfig
 	// Constants are the parameters and the values of the matrices.
 	Constants []Binding
 	// Provider is the one that the matrices choose for the case, "" when they choose none.

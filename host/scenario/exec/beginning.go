@@ -11,6 +11,7 @@ import (
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/meeting"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
 	"rdmarun/rdmacore"
 )
@@ -29,13 +30,11 @@ type beginning struct {
 
 // roleFacts are what expressions see of a role elsewhere.
 type roleFacts struct {
-	Name   string          `json:"name"`
-	Group  string          `json:"group,omitempty"`
-	Index  int             `json:"index,omitempty"`
-	Object json.RawMessage `json:"object"`
-	// First tells that the file has no role before it.
-	First bool             `json:"first,omitempty"`
-	Place record.RolePlace `json:"place"`
+	Name   string           `json:"name"`
+	Group  string           `json:"group,omitempty"`
+	Index  int              `json:"index,omitempty"`
+	Object json.RawMessage  `json:"object"`
+	Place  record.RolePlace `json:"place"`
 	// Guest tells that a guest plays it.
 	Guest bool `json:"guest,omitempty"`
 	// GUID is that of its device, Host the name of its host.
@@ -70,6 +69,9 @@ func (r *caseRun) meetOthers(ctx context.Context) error {
 	}
 	if r.result.Status != record.Passed {
 		return nil
+	}
+	if err := r.allClaimed(); err != nil {
+		return err
 	}
 	if err := r.learn(facts); err != nil {
 		return err
@@ -115,12 +117,12 @@ func (r *caseRun) hearBeginning(ctx context.Context, name string) ([]roleFacts, 
 			return nil, err
 		}
 		o.where[role.Name] = name
-		if role.First {
-			o.judge = name
-		}
 	}
 	if r.result.Status != record.Passed {
 		return nil, nil
+	}
+	if r.config.led() && name != r.config.Leader {
+		return there.Roles, nil // a host's figures of another day are no measure of others
 	}
 	return there.Roles, r.takeBaseline(ctx, name, there.Baseline)
 }
@@ -136,28 +138,44 @@ func (r *caseRun) ownFacts() ([]roleFacts, error) {
 		if err != nil {
 			return nil, fmt.Errorf("role %s: %w", role.Name, err)
 		}
-		facts = append(facts, roleFacts{role.Name, role.Group, role.Index, object, i == 0 && r.testCase.Roles[0].Position == 0, r.place(i), r.testCase.Roles[i].Guest != nil, role.Device().GUID(), role.Host})
+		facts = append(facts, roleFacts{role.Name, role.Group, role.Index, object, r.place(i), r.testCase.Roles[i].Guest != nil, role.Device().GUID(), role.Host})
 	}
 	return facts, nil
 }
 
-// claimed tells what is wrong with a role that a process says it plays: it is none of the file's, or another's.
+// claimed tells what is wrong with a role that a process says it plays: it is none of the file's, or another's.  What the file and
+// the placement have of the role is theirs, whatever the process says.
 func (r *caseRun) claimed(role *roleFacts, process string) error {
-	name, written := role.Name, role.Name
-	if role.Group != "" {
-		name, written = fmt.Sprintf("%s[%d]", role.Group, role.Index), role.Group
-	}
-	if role.Index < 0 || role.Index >= maxElsewhere || role.Name != name || !slices.Contains(r.testCase.Elsewhere, written) {
+	i := slices.IndexFunc(r.testCase.Elsewhere, func(known testbed.RoleConfig) bool { return known.Name == role.Name })
+	if i < 0 {
 		return fmt.Errorf("the process of %s plays a role %.80q that the case does not have", process, role.Name)
 	}
-	if other := r.others.where[role.Name]; other != "" {
-		return fmt.Errorf("role %s is played by the processes of %s and %s", role.Name, other, process)
+	if player := r.others.player(role.Name); player != process {
+		return fmt.Errorf("the process of %s says that it plays role %s, which is that of %s", process, role.Name, player)
+	}
+	if r.others.where[role.Name] != "" {
+		return fmt.Errorf("the process of %s says twice where role %s is", process, role.Name)
+	}
+	known := &r.testCase.Elsewhere[i]
+	role.Group, role.Index, role.Guest, role.Place.Role = known.Group, known.Index, known.Guest != nil, known.Name
+	if r.config.led() {
+		role.Host = process
 	}
 	return nil
 }
 
-// maxElsewhere bounds the instances of a role elsewhere, as the language does.
-const maxElsewhere = 1000
+// allClaimed tells which role nobody says he plays; it finds who judges: the process with the first role of the file.
+func (r *caseRun) allClaimed() error {
+	for i, role := range r.testCase.Elsewhere {
+		if r.others.where[role.Name] == "" {
+			return fmt.Errorf("the process of %s does not say where its role %s is", r.others.player(role.Name), role.Name)
+		}
+		if i == 0 && (len(r.testCase.Roles) == 0 || r.testCase.Roles[0].Position > 0) {
+			r.others.judge = r.others.where[role.Name]
+		}
+	}
+	return nil
+}
 
 // learn shows expressions the roles that are elsewhere.
 func (r *caseRun) learn(facts []roleFacts) error {
@@ -179,11 +197,11 @@ func (r *caseRun) learn(facts []roleFacts) error {
 		r.testbed.Elsewhere(role.Name, address)
 		r.showRole(role.Name, role.Group, role.Index, object)
 		r.others.numbers[role.Name] = role.Index
-		role.Place.Role, role.Place.Host, role.Place.ClockWithin = role.Name, r.others.where[role.Name], nil
+		object["name"], role.Place.Host, role.Place.ClockWithin = role.Name, r.others.where[role.Name], nil
 		if clock, known := r.config.Clocks[role.Place.Host]; known {
 			role.Place.ClockWithin = &clock.Within
 		}
-		if module := r.config.Modules[role.Name]; module != "" {
+		if module := r.config.Modules[role.Name]; module != "" || r.config.Observes {
 			role.Place.Guest = module
 		}
 		r.others.facts = append(r.others.facts, role)
@@ -218,7 +236,7 @@ func (r *caseRun) judgeTogether() error {
 			return nil
 		}
 	}
-	if known := r.testCase.XFail; known != nil && known.When.Mentions(r.testCase.Elsewhere...) {
+	if known := r.testCase.XFail; known != nil && known.When.Mentions(elsewhere(r.testCase)...) {
 		r.lookWhetherKnown()
 	}
 	return nil

@@ -137,7 +137,7 @@ func (r *caseRun) part(ctx context.Context) {
 			break
 		}
 		if r.config.Observes {
-			r.addMoments(there, r.config.Clocks[name].Ahead)
+			r.addMoments(name, there, r.config.Clocks[name].Ahead)
 			r.addTraffic(there.Traffic)
 		}
 		if r.result.Status == record.Passed && there.Status != record.Passed {
@@ -170,6 +170,11 @@ func (r *caseRun) failWith(there *ending, process string) {
 	for _, f := range there.Failures[:min(len(there.Failures), mostFailures)] {
 		failure := toldOf(f.Failure).Failure // whatever it told
 		failure.File, failure.Hint, failure.Rerun = r.program.File, joined(f.Hint, "in the process of "+process), r.rerun()
+		if failure.Host = r.hostOf(failure.Role); !slices.ContainsFunc(slices.Concat(r.testCase.Roles, r.testCase.Elsewhere), func(role testbed.RoleConfig) bool {
+			return role.Name == failure.Role
+		}) {
+			failure.Role = "" // it is none
+		}
 		r.result.Failures = append(r.result.Failures, failure)
 	}
 	if more := len(there.Failures) - mostFailures; more > 0 {
@@ -179,14 +184,14 @@ func (r *caseRun) failWith(there *ending, process string) {
 }
 
 // addMoments adds the last steps of another process to the timeline of a failure, whose clock is so much ahead of this one's.
-func (r *caseRun) addMoments(there ending, ahead time.Duration) {
+func (r *caseRun) addMoments(process string, there ending, ahead time.Duration) {
 	if len(r.result.Failures) == 0 {
 		return
 	}
 	failure := &r.result.Failures[0]
 	shift := there.Began.Add(-ahead).Sub(r.begin.Round(0)) // both by the wall's clocks
 	for _, moment := range there.Timeline {
-		if _, known := r.roleObjects[moment.Role]; known {
+		if r.others.where[moment.Role] == process {
 			moment.At += shift
 			failure.Timeline = append(failure.Timeline, moment)
 		}

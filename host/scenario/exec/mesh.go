@@ -76,6 +76,15 @@ type company struct{ run *caseRun }
 
 func (c *company) Process(role string) string { return c.run.others.where[role] }
 
+func (c *company) Host(role string) string {
+	for i := range c.run.others.facts {
+		if facts := &c.run.others.facts[i]; facts.Name == role {
+			return facts.Host
+		}
+	}
+	return ""
+}
+
 func (c *company) Counterpart(part, from, to string) verb.Counterpart {
 	return c.run.counterpartIn(c.key(part)+"/", from, to)
 }

@@ -24,8 +24,9 @@ type others struct {
 	// prefix begins the keys of this run of the case, endKeys are those of the ends of the other processes.
 	prefix  string
 	endKeys []meeting.Key
-	// where has the processes of the roles that are elsewhere.
-	where map[string]string
+	// player is the process that plays a role of the run, as the placement has it; where has those of roles that are elsewhere.
+	player func(role string) string
+	where  map[string]string
 	// facts are what the processes of roles elsewhere tell of them.
 	facts []roleFacts
 	// numbers are those of instances that are elsewhere.
@@ -55,7 +56,7 @@ func newOthers(config *Config) *others {
 		meeting: config.Meeting, names: config.Others, prefix: fmt.Sprintf("%d/", config.Number), where: make(map[string]string), numbers: make(map[string]int),
 		faults: make(map[string]string), ends: make(map[string]ending),
 	}
-	o.quiet = newQuiet(o.meeting, o.prefix)
+	o.quiet, o.player = newQuiet(o.meeting, o.prefix), o.meeting.Player
 	for _, name := range o.names {
 		o.endKeys = append(o.endKeys, meeting.Key{From: name, Name: o.key("end", name)})
 	}

@@ -61,6 +61,8 @@ type Config struct {
 	Others []string
 	// Observes is set in the process that leads the run: it plays no role, and whether the case runs the others say.
 	Observes bool
+	// Leader is the process that leads the run, where this one follows it; "" for none.
+	Leader string
 	// Clocks are the wall clocks of other processes; Modules are those of guests elsewhere, by their roles, as this process
 	// calls them.
 	Clocks  map[string]record.Clock
@@ -68,6 +70,9 @@ type Config struct {
 	// Stop ends the case in the others, when it has failed and they are still in it; nil: they go on until they notice.
 	Stop func()
 }
+
+// led tells whether a process leads the run, this one or another: then processes have the names of their hosts.
+func (c *Config) led() bool { return c.Observes || c.Leader != "" }
 
 // finallyGrace is how long the steps of `finally` and the freeing may take once the case is over.
 const finallyGrace = 10 * time.Second
@@ -123,7 +128,7 @@ func (r *caseRun) prepare() {
 		r.environment(err)
 	case reason != "":
 		r.result.Status, r.result.Reason = record.Skipped, reason
-	case r.testCase.XFail != nil && !r.testCase.XFail.When.Mentions(r.testCase.Elsewhere...):
+	case r.testCase.XFail != nil && !r.testCase.XFail.When.Mentions(elsewhere(r.testCase)...):
 		r.lookWhetherKnown()
 	}
 }

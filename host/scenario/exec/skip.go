@@ -54,7 +54,15 @@ func SkipReason(on testbed.Providers, c *compile.Case) (string, error) {
 
 // isJoint tells whether a condition is one on roles of several processes, which these judge together.
 func isJoint(c *compile.Case, requirement *compile.Requirement) bool {
-	return len(c.Elsewhere) > 0 && requirement.Mentions(append(slices.Clone(c.Elsewhere), "roles")...)
+	return len(c.Elsewhere) > 0 && requirement.Mentions(append(elsewhere(c), "roles")...)
+}
+
+// elsewhere are the roles that other processes play, as the file has them.
+func elsewhere(c *compile.Case) (written []string) {
+	for _, role := range c.Elsewhere {
+		written = append(written, role.Written())
+	}
+	return slices.Compact(written)
 }
 
 // unmet says why something that steps need is not there; "" when it is.  Of several roles one must have it.

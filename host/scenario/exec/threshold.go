@@ -57,6 +57,9 @@ func (r *caseRun) judgedTogether(ctx context.Context, took time.Duration) {
 		return // part says why that process has ended
 	}
 	verdicts, err := r.verdictsOf(raw)
+	if err == nil {
+		err = r.unjudged(verdicts)
+	}
 	if err != nil {
 		r.fail(&testbed.EnvironmentError{What: "what the process of " + o.judge + " says of the thresholds", Err: err})
 		return
@@ -88,6 +91,25 @@ func (r *caseRun) verdictsOf(raw json.RawMessage) (verdicts []verdict, err error
 		each.Checked = own
 	}
 	return verdicts, nil
+}
+
+// unjudged tells which limit the process that judges says nothing of.  Where nobody leads, it may have been told to check none.
+func (r *caseRun) unjudged(verdicts []verdict) error {
+	if r.config.NoThresholds || !r.config.led() {
+		return nil
+	}
+	for i, threshold := range r.testCase.Thresholds {
+		if wanted, err := r.wanted(threshold); err != nil || !wanted { // the error is that of the process that judges, too
+			continue
+		}
+		for j := range threshold.Limits {
+			if !slices.ContainsFunc(verdicts, func(v verdict) bool { return v.Threshold == i && v.Limit == j }) {
+				own := unchecked(threshold, &threshold.Limits[j])
+				return fmt.Errorf("no verdict on %s", own.Text)
+			}
+		}
+	}
+	return nil
 }
 
 // judged are the verdicts of all limits.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,30 +104,72 @@ func FuzzTold(f *testing.F) {
 	})
 }
 
-// TestClaimed: a process plays roles of the file, and none that another plays.
+// TestClaimed: a process plays the roles that it has by the placement, and none of another, whatever it says.
 func TestClaimed(t *testing.T) {
-	r, _ := toldRun()
-	r.testCase = &compile.Case{Elsewhere: []string{"server", "client", "node"}}
-	r.others.where = map[string]string{"server": "a", "node[1]": "a"}
 	for _, test := range []struct {
 		role roleFacts
 		want string
 	}{
 		{roleFacts{Name: "client"}, ""},
-		{roleFacts{Name: "node[7]", Group: "node", Index: 7}, ""},
-		{roleFacts{Name: "server"}, "role server is played by the processes of a and b"},
-		{roleFacts{Name: "node[1]", Group: "node", Index: 1}, "is played by the processes of a and b"},
-		{roleFacts{Name: "node[7]", Group: "node", Index: 8}, "does not have"},
-		{roleFacts{Name: "client", Group: "node", Index: 8}, "does not have"},
-		{roleFacts{Name: "node[-1]", Group: "node", Index: -1}, "does not have"},
-		{roleFacts{Name: "node[1000]", Group: "node", Index: 1000}, "does not have"},
+		{roleFacts{Name: "node[1]", Group: "node", Index: 1}, ""},
+		{roleFacts{Name: "node[1]", Group: "server", Index: -7}, ""},
+		{roleFacts{Name: "client", Host: "a", Guest: true, Place: record.RolePlace{Role: "server"}}, ""},
+		{roleFacts{Name: "server"}, "the process of b says that it plays role server, which is that of a"},
+		{roleFacts{Name: "node[0]", Group: "node"}, "role node[0], which is that of a"},
+		{roleFacts{Name: "node[7]", Group: "node", Index: 7}, "does not have"},
+		{roleFacts{Name: "node", Group: "node"}, "does not have"},
 		{roleFacts{Name: "roles"}, "does not have"},
 		{roleFacts{Name: ""}, "does not have"},
 		{roleFacts{Name: "\x1b[2J"}, `a role "\x1b[2J" that`},
 	} {
+		r := claiming()
 		if err := r.claimed(&test.role, "b"); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%+v: %v", test.role, err)
 		}
+		facts := &test.role
+		if known := facts.Name == "client" || facts.Name == "node[1]" && facts.Group == "node" && facts.Index == 1; test.want == "" && (!known || facts.Host != "b" || facts.Guest || facts.Place.Role != facts.Name) {
+			t.Errorf("%+v", facts)
+		}
+		r.others.where[test.role.Name] = "b"
+		if err := r.claimed(&test.role, "b"); err == nil {
+			t.Errorf("%+v: twice", test.role)
+		}
+	}
+}
+
+// claiming is the run of a process that leads, of which b says where its roles are.
+func claiming() *caseRun {
+	r, _ := toldRun()
+	r.config.Observes, r.others.where = true, make(map[string]string)
+	r.testCase = &compile.Case{Elsewhere: []testbed.RoleConfig{
+		{Name: "server"}, {Name: "client"}, {Name: "node[0]", Group: "node"}, {Name: "node[1]", Group: "node", Index: 1},
+	}}
+	r.others.player = func(role string) string {
+		return map[string]string{"server": "a", "client": "b", "node[0]": "a", "node[1]": "b"}[role]
+	}
+	return r
+}
+
+// TestWhoJudges: the process with the first role of the file judges thresholds, and each role has a process that says where it is.
+func TestWhoJudges(t *testing.T) {
+	r := claiming()
+	r.others.where = map[string]string{"server": "a", "client": "b", "node[0]": "a"}
+	if err := r.allClaimed(); err == nil || !strings.Contains(err.Error(), "the process of b does not say where its role node[1] is") {
+		t.Error(err)
+	}
+	r.others.where["node[1]"] = "b"
+	if err := r.allClaimed(); err != nil || r.others.judge != "a" {
+		t.Errorf("%q judges: %v", r.others.judge, err)
+	}
+	r = claiming()
+	r.others.where = map[string]string{"client": "b", "node[0]": "a", "node[1]": "b"}
+	r.testCase.Roles, r.testCase.Elsewhere = []testbed.RoleConfig{{Name: "server"}}, r.testCase.Elsewhere[1:]
+	if err := r.allClaimed(); err != nil || r.others.judge != "" {
+		t.Errorf("%q judges: %v", r.others.judge, err)
+	}
+	r.testCase.Roles[0].Position = 2
+	if err := r.allClaimed(); err != nil || r.others.judge != "b" {
+		t.Errorf("%q judges: %v", r.others.judge, err)
 	}
 }
 
@@ -157,7 +200,7 @@ func FuzzEnding(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, _ := toldRun()
 		r.program = &compile.Program{File: "case.yaml"}
-		r.testCase, r.begin = &compile.Case{Elsewhere: []string{"server", "client", "node"}}, time.Unix(1e9, 0)
+		r.testCase, r.begin = claiming().testCase, time.Unix(1e9, 0)
 		r.others.ends, r.others.quiet = make(map[string]ending), newQuiet(nil, "1/")
 		r.others.left, r.others.leave = context.WithCancelCause(context.Background())
 		r.result.Failures = make([]record.Failure, 1)
@@ -167,10 +210,18 @@ func FuzzEnding(f *testing.F) {
 			t.Errorf("%v", err)
 		}
 		there := r.others.ends["a"]
-		r.addMoments(there, math.MinInt64)
+		r.addMoments("a", there, math.MinInt64)
 		r.addTraffic(there.Traffic)
-		if timeline := r.result.Failures[0].Timeline; len(timeline) > rememberedOfAll || len(r.result.Traffic) > maxOperations {
+		if timeline := r.result.Failures[0].Timeline; slices.ContainsFunc(timeline, func(m record.Moment) bool { return m.Role != "server" }) || len(timeline) > rememberedOfAll || len(r.result.Traffic) > maxOperations {
 			t.Errorf("%d moments, %d operations", len(timeline), len(r.result.Traffic))
+		}
+		if r.failWith(&there, "a"); len(r.result.Failures) > mostFailures+1 {
+			t.Errorf("%d failures", len(r.result.Failures))
+		}
+		for i := range r.result.Failures {
+			if f := &r.result.Failures[i]; f.Host != "" || f.Role != "" && f.Role != "server" && f.Role != "client" && !strings.HasPrefix(f.Role, "node[") {
+				t.Errorf("%+v", f)
+			}
 		}
 		for _, failure := range there.Failures {
 			if f := toldOf(failure.Failure); f.File+f.Rerun != "" || f.Path != nil || f.Excerpt != nil {
@@ -182,9 +233,10 @@ func FuzzEnding(f *testing.F) {
 		}
 		var begin beginning
 		if json.Unmarshal(data, &begin) == nil {
+			claims := claiming()
 			for _, role := range begin.Roles {
-				if r.claimed(&role, "b") == nil && role.Name != "client" && !strings.HasPrefix(role.Name, "node") && r.others.where[role.Name] != "b" {
-					t.Errorf("b plays %q", role.Name)
+				if claims.claimed(&role, "b") == nil && (role.Name != "client" && role.Name != "node[1]" || role.Host != "b" || role.Place.Role != role.Name) {
+					t.Errorf("b plays %+v", role)
 				}
 			}
 		}

@@ -88,6 +88,26 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// TestUnjudged: where the run is led, a limit of the file has a verdict, unless no threshold is checked.
+func TestUnjudged(t *testing.T) {
+	r, _, _, _ := measuredRun(t)
+	some := []verdict{{Threshold: 0, Limit: 0}, {Threshold: 1, Limit: 0}}
+	if err := r.unjudged(some); err != nil {
+		t.Error(err)
+	}
+	r.config.Leader = "the controller"
+	if err := r.unjudged(some); err == nil || !strings.Contains(err.Error(), "no verdict on bandwidth min > 1 Mbit/s") {
+		t.Error(err)
+	}
+	if err := r.unjudged(append(some, verdict{Threshold: 0, Limit: 1})); err != nil {
+		t.Error(err)
+	}
+	r.config.NoThresholds = true
+	if err := r.unjudged(nil); err != nil {
+		t.Error(err)
+	}
+}
+
 // FuzzVerdicts has the process that judges say whatever: there is a verdict on each limit at most, in the words of the file, and
 // one that is broken fails the case.
 func FuzzVerdicts(f *testing.F) {

@@ -42,6 +42,8 @@ type welcome struct {
 	Refused   string   `json:"refused,omitempty"`
 	Processes []string `json:"processes,omitempty"`
 	Fabric    string   `json:"fabric,omitempty"`
+	// Players are the processes that play the roles.
+	Players map[string]string `json:"players,omitempty"`
 }
 
 var fabricForm = regexp.MustCompile(`^run-[0-9a-f]{16}$`)
@@ -51,6 +53,7 @@ func newMeeting(name string) *Meeting {
 	return &Meeting{
 		name: name, members: make(map[string]string), heard: make(map[string]time.Time), arrived: make(map[Key]json.RawMessage),
 		kept: make(map[string]int), change: make(chan struct{}), gone: make(map[string]*GoneError),
+		players: make(map[string]string),
 	}
 }
 
@@ -58,6 +61,9 @@ func newMeeting(name string) *Meeting {
 func Join(ctx context.Context, config Config) (*Meeting, error) {
 	m := newMeeting(cmp.Or(config.Name, Name(config.Roles)))
 	m.report, m.why = config.Report, config.Why
+	for _, role := range config.Roles {
+		m.players[role] = m.name
+	}
 	join := m.host
 	if config.Bus != nil || config.Server == nil && len(config.Peers) > 0 {
 		join = m.visit
@@ -136,6 +142,9 @@ func (m *Meeting) visit(ctx context.Context, config Config) error {
 	case !fabricForm.MatchString(all.Fabric):
 		return fmt.Errorf("the process of %s gives no fabric", all.Host)
 	}
+	if wrong := m.cast(all.Players, config.All); wrong != nil {
+		return fmt.Errorf("the process of %s: %w", all.Host, wrong)
+	}
 	m.fabric = all.Fabric
 	m.others = slices.DeleteFunc(all.Processes, func(name string) bool { return name == m.name })
 	if config.Silence > 0 {
@@ -153,6 +162,18 @@ const mostShown = 1000
 
 // shown is what somebody says, fit to be shown.
 func shown(text string) string { return printable.Line(fmt.Sprintf("%.*s", mostShown, text)) }
+
+// cast takes who plays the roles that are not of this process: each has one player.
+func (m *Meeting) cast(players map[string]string, all []string) error {
+	for _, role := range all {
+		player := players[role]
+		if own := m.players[role] != ""; player == "" || own != (player == m.name) {
+			return fmt.Errorf("it says that role %s is played by %.80q", role, player)
+		}
+		m.players[role] = player
+	}
+	return nil
+}
 
 // parseWelcome reads what the host of a meeting answers.
 func parseWelcome(answer []byte) (all welcome, err error) {
@@ -285,6 +306,9 @@ func (m *Meeting) gather(ctx context.Context, config Config, where string, came 
 			m.mu.Lock()
 			m.members[who.id], m.heard[who.id] = name, time.Now()
 			m.mu.Unlock()
+			for _, role := range who.Roles {
+				m.players[role] = name
+			}
 			roles, all, m.others = append(roles, who.Roles...), append(all, who), append(m.others, name)
 		}
 	}
@@ -295,7 +319,7 @@ func (m *Meeting) gather(ctx context.Context, config Config, where string, came 
 	var drawn [8]byte
 	_, _ = rand.Read(drawn[:]) // never fails
 	m.fabric = fmt.Sprintf("run-%x", drawn)
-	raw, err := json.Marshal(welcome{Host: m.name, Processes: append([]string{m.name}, m.others...), Fabric: m.fabric})
+	raw, err := json.Marshal(welcome{Host: m.name, Processes: append([]string{m.name}, m.others...), Fabric: m.fabric, Players: m.players})
 	if err != nil {
 		return err
 	}
@@ -415,6 +439,8 @@ func (a *arrival) unfit(config Config, taken []string, known bool) string {
 			return fmt.Sprintf("it says that it has role %.80q twice", role)
 		case !slices.Contains(config.All, role):
 			return fmt.Sprintf("there is no role %.80q here", role)
+		case config.Players != nil && config.Players[role] != config.Members[a.id]:
+			return fmt.Sprintf("role %s is that of %s", role, config.Players[role])
 		case slices.Contains(taken, role):
 			return fmt.Sprintf("role %s is played by another process already", role)
 		}

@@ -37,6 +37,9 @@ type Config struct {
 	Members map[string]string
 	// Bus is a connection to the host of the meeting; then Peers and Listen do not count.
 	Bus *bus.Conn
+	// Players are the processes that play the roles, by the names in messages, where the host of the meeting knows them before
+	// they come; nil: a role is of the first that comes with it.
+	Players map[string]string
 	// Silence is how long a process may say nothing before it counts as lost; 0: as long as it is connected.
 	Silence time.Duration
 	// Report takes what processes report to the host, of each in its order.
@@ -50,8 +53,10 @@ type Meeting struct {
 	name   string
 	others []string // the names of all others, sorted
 	fabric string
-	report func(from string, data []byte)
-	why    func(process, why string) string
+	// players are the processes that play the roles, as the host of the meeting has taken them.
+	players map[string]string
+	report  func(from string, data []byte)
+	why     func(process, why string) string
 
 	conn   *bus.Conn
 	server *bus.Server // of the host; nil elsewhere
@@ -73,7 +78,7 @@ type Meeting struct {
 
 const (
 	// version is that of the messages.
-	version = 3
+	version = 4
 	// longest bounds a message, most what is kept of messages, each of which costs so much beside its key and its value.
 	longest, most, cost = bus.Largest, 16 << 20, 256
 	// beatEvery is how often a process says that it is there, where silence counts.
@@ -115,6 +120,9 @@ func (m *Meeting) Name() string { return m.name }
 
 // Fabric is a name that only the processes of this meeting have.
 func (m *Meeting) Fabric() string { return m.fabric }
+
+// Player is the process that plays a role, whatever anybody says of it; "" for what is no role of the run.
+func (m *Meeting) Player(role string) string { return m.players[role] }
 
 // Others are the names of the other processes.
 func (m *Meeting) Others() []string { return m.others }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"reflect"
 	"slices"
 	"strings"
@@ -406,6 +407,69 @@ func FuzzSaid(f *testing.F) {
 	})
 }
 
+// TestPlaced: a member of a run has the roles that it is to have, whatever it comes for, and all know who has which.
+func TestPlaced(t *testing.T) {
+	for name, test := range map[string]struct {
+		came []string
+		want string
+	}{
+		"its own":       {[]string{"a"}, ""},
+		"of another":    {[]string{"b"}, "role b is that of two"},
+		"also of other": {[]string{"a", "b"}, "role b is that of two"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, err := bus.NewServer()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(server.Close)
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			ctx, stop := context.WithCancel(ctx)
+			defer stop()
+			ids := make(map[string]string)
+			conns := make(map[string]*bus.Conn)
+			for _, member := range []string{"one", "two"} {
+				who := bus.NewCredentials()
+				here, there := net.Pipe()
+				go func() { _ = server.Serve(ctx, who, here) }()
+				conn, err := bus.Over(who, there)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(conn.Close)
+				ids[who.Name], conns[member] = member, conn
+			}
+			found := make(chan error, 2)
+			join := func(member string, roles ...string) {
+				m, err := Join(ctx, Config{Name: member, Roles: roles, All: []string{"a", "b"}, Plan: []string{"x"}, Bus: conns[member]})
+				if err == nil {
+					if m.Player("a") != "one" || m.Player("b") != "two" || m.Player("x") != "" {
+						t.Errorf("%s: %v", member, m.players)
+					}
+					t.Cleanup(m.Close)
+				} else if member == "one" {
+					stop() // whoever waits for it waits no more
+				}
+				found <- err
+			}
+			go join("one", test.came...)
+			go join("two", "b")
+			m, err := Join(ctx, Config{Name: "host", All: []string{"a", "b"}, Plan: []string{"x"}, Server: server, Members: ids, Players: map[string]string{"a": "one", "b": "two"}})
+			if err == nil {
+				t.Cleanup(m.Close)
+			}
+			first, second := <-found, <-found
+			switch {
+			case test.want == "" && (err != nil || first != nil || second != nil):
+				t.Error(err, first, second)
+			case test.want != "" && (err == nil || !strings.Contains(fmt.Sprint(first, second), test.want)):
+				t.Error(err, first, second)
+			}
+		})
+	}
+}
+
 // FuzzHello has somebody come who says whatever of himself, and be answered whatever: he takes part as who he is, with roles that
 // are there for him alone, and who refuses says so in a line.
 func FuzzHello(f *testing.F) {
@@ -421,7 +485,8 @@ func FuzzHello(f *testing.F) {
 		f.Add(raw)
 	}
 	for _, seed := range []string{
-		`{"host":"server","processes":["server","a"],"fabric":"run-0123456789abcdef"}`, `{"host":"\u001b","refused":"\u202e\n` + strings.Repeat("x", 4000) + `"}`, `{"fabric":"run-"}`,
+		`{"host":"server","processes":["server","a"],"fabric":"run-0123456789abcdef"}`, `{"host":"\u001b","refused":"\u202e\n` + strings.Repeat("x", 4000) + `"}`, `{"fabric":"run-"}`, `{"players":{"server":"s","a":"a","b":"b","x":"y"}}`, `{"players":{"server":"s","a":"b","b":"b"}}`,
+		`{"players":{"server":"a","a":"a"}}`,
 		`{"version":1e99}`, `{"roles":{}}`, `null`, `[]`, ``,
 	} {
 		f.Add([]byte(seed))
@@ -435,6 +500,12 @@ func FuzzHello(f *testing.F) {
 		if all, err := parseWelcome(data); err == nil {
 			clean(all.Host)
 			clean(all.Refused)
+			m := &Meeting{name: "a", players: map[string]string{"a": "a"}}
+			if err := m.cast(all.Players, config.All); err != nil {
+				clean(err.Error())
+			} else if m.Player("a") != "a" || m.Player("server") == "" || m.Player("b") == "a" || len(m.players) != 3 {
+				t.Errorf("%v play", m.players)
+			}
 		}
 		var who arrival
 		if json.Unmarshal(data, &who.hello) != nil {

@@ -21,6 +21,8 @@ import (
 type Company interface {
 	// Process is the process that plays a role; "" is this one.
 	Process(role string) string
+	// Host is the host of a role elsewhere.
+	Host(role string) string
 	// Counterpart is the process with the other role of a pair, in a part of the mesh.
 	Counterpart(part, from, to string) Counterpart
 	// Tell tells all others a value for a part, and Hear waits for that of a process.  Hear fails with a
@@ -86,7 +88,7 @@ func (m *meshing) find(ctx context.Context) error {
 		}
 		for i, node := range there {
 			if i >= 0 && i < len(m.nodes) && m.process(i) == process && len(node.Labels) <= mostLabels {
-				m.nodes[i] = mesh.Node{Name: m.args.Nodes[i], Host: Brief(node.Host), Device: Brief(node.Device), Labels: node.Labels}
+				m.nodes[i] = mesh.Node{Name: m.args.Nodes[i], Host: m.call.Company.Host(m.args.Nodes[i]), Device: Brief(node.Device), Labels: node.Labels}
 			}
 		}
 	}

@@ -26,6 +26,8 @@ func (teller) Process(role string) string {
 	return "b"
 }
 
+func (c teller) Host(role string) string { return "of " + c.Process(role) }
+
 func (teller) Counterpart(string, string, string) Counterpart { return nil }
 func (teller) Tell(string, any) error                         { return nil }
 
@@ -140,7 +142,7 @@ func FuzzMeshTold(f *testing.F) {
 				if _, err := json.Marshal(each); err != nil {
 					t.Error(err)
 				}
-				if each.Type != "bandwidth" || each.Operation != "SEND" || len(each.Nodes) != 4 || each.Nodes[3].Host != "b" {
+				if each.Type != "bandwidth" || each.Operation != "SEND" || len(each.Nodes) != 4 || each.Nodes[3].Host != "of b" {
 					t.Errorf("%+v", each)
 				}
 				for i := range each.Pairs {
