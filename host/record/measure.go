@@ -101,10 +101,17 @@ func (m *Measure) Check() error {
 			return fmt.Errorf("no measurement has %d bytes from %d to %d ns", each.Bytes, each.Begin, each.End)
 		}
 	}
+	room := HistogramRoom
 	for i := range m.Latency {
 		d := &m.Latency[i]
 		if min(d.Count, d.Min, d.Max, d.P50, d.P90, d.P99, d.P999, d.P9999, int64(d.Took)) < 0 || !isRate(d.Mean, mostBits) || !isRate(d.StdDev, mostBits) {
 			return fmt.Errorf("no measurement has %d times of %d to %d ns", d.Count, d.Min, d.Max)
+		}
+		if d.HDR == "" {
+			continue
+		}
+		if _, err := ReadHistogram(d.HDR, &room); err != nil {
+			return fmt.Errorf("the histogram of %d times cannot be read: %w", d.Count, err)
 		}
 	}
 	return nil

@@ -40,8 +40,9 @@ func (w *Writer) Record(r *record.Record) error {
 		return nil
 	}
 	var kept []*hdrhistogram.Histogram
+	room := record.HistogramRoom
 	for i := range r.Measure.Latency {
-		h, err := histogram(r, &r.Measure.Latency[i])
+		h, err := histogram(r, &r.Measure.Latency[i], &room)
 		if err != nil {
 			return err
 		}
@@ -67,11 +68,11 @@ func (w *Writer) Record(r *record.Record) error {
 func (w *Writer) Close() error { return nil }
 
 // histogram is a distribution with its times; nil when the record has no counts.
-func histogram(r *record.Record, d *record.Distribution) (*hdrhistogram.Histogram, error) {
+func histogram(r *record.Record, d *record.Distribution, room *int) (*hdrhistogram.Histogram, error) {
 	if d.HDR == "" || d.Count == 0 {
 		return nil, nil
 	}
-	h, err := hdrhistogram.Decode([]byte(d.HDR))
+	h, err := record.ReadHistogram(d.HDR, room)
 	if err != nil {
 		return nil, fmt.Errorf("the histogram of %s, %s: %w", r.Case, r.Measure.Name, err)
 	}

@@ -15,6 +15,9 @@ import (
 	"rdmarun/host/record"
 )
 
+// mostCurves is the room for histograms of one name (record.HistogramRoom).
+const mostCurves = 512
+
 // latencyCharts are heat maps over sizes, the percentile curves and the histogram of the measurements of one name, the
 // baseline's curves beside the run's; none if no times were measured.
 func latencyCharts(g *measureGroup) []chart {
@@ -90,7 +93,7 @@ func (l *latencies) load(g *measureGroup, measures []record.Measure, before bool
 			if d.HDR == "" || d.Count == 0 {
 				continue
 			}
-			h, err := l.histogramOf(d.HDR)
+			h, err := record.ReadHistogram(d.HDR, &l.room)
 			if err != nil {
 				continue // another host has told it, or somebody else has written the file: its figures are shown without it
 			}

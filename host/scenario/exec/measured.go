@@ -106,6 +106,9 @@ func withoutHistograms(m *record.Measure) *record.Measure {
 	return &short
 }
 
+// mostFound bounds the measurements of a case in other processes: each may be a file.
+const mostFound = 1 << 16
+
 // takeMeasured takes what another process has measured.
 func (r *caseRun) takeMeasured(step *compile.Step, call *compile.Call, process string, raw json.RawMessage) error {
 	if err := r.others.spend(process, raw); err != nil {
@@ -114,6 +117,9 @@ func (r *caseRun) takeMeasured(step *compile.Step, call *compile.Call, process s
 	var found measured
 	if err := json.Unmarshal(raw, &found); err != nil {
 		return err
+	}
+	if len(r.found) == mostFound {
+		return fmt.Errorf("the process of %s tells of more than %d measurements in one case", process, mostFound)
 	}
 	if len(found) == 0 || len(found) > 2 || slices.Contains(found, nil) {
 		return fmt.Errorf("what is measured in line %d cannot be read", step.Span.Line)

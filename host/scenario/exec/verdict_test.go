@@ -2,9 +2,12 @@ package exec
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
 
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/ast"
@@ -168,6 +171,7 @@ func TestMeasuredTold(t *testing.T) {
 		"a size of none":       {`[{"role":"client","size":-1}]`, "messages of -1 bytes"},
 		"an interval":          {`[{"role":"client","intervals":[{"begin_ns":5,"end_ns":4}]}]`, "from 5 to 4 ns"},
 		"a distribution":       {`[{"role":"client","latency":[{"p50_ns":-1}]}]`, "no measurement has 0 times"},
+		"a histogram":          {`[{"role":"client","latency":[{"hdr":"nonsense"}]}]`, "the histogram of 0 times cannot be read"},
 		"many distributions":   {`[{"role":"client","latency":[` + strings.Repeat("{},", 99) + `{}]}]`, "100 distributions"},
 		"a mean of no number":  {`[{"role":"client","latency":[{"mean_ns":1e308}]}]`, "no measurement has 0 times"},
 		"what is no list":      {`7`, "cannot unmarshal"},
@@ -197,6 +201,14 @@ func FuzzMeasuredTold(f *testing.F) {
 		`[{"role":"\u001b","peer":"\u202e"}]`, `[null]`, `null`, `{}`,
 	} {
 		f.Add([]byte(seed))
+	}
+	for _, h := range []*hdr.Histogram{hdr.New(1, 60e9, 3), hdr.New(1, math.MaxInt64, 5)} {
+		text, err := h.Encode(hdr.V2CompressedEncodingCookieBase)
+		if err != nil {
+			f.Fatal(err)
+		}
+		one := `{"of":"total","count":7,"hdr":"` + string(text) + `"}`
+		f.Add([]byte(`[{"type":"latency","role":"client","latency":[` + one + strings.Repeat(","+one, 15) + `]}]`))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, seen, step, call := measuredRun(t)

@@ -1,4 +1,4 @@
-package html
+package record
 
 import (
 	"bytes"
@@ -11,15 +11,15 @@ import (
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// mostCurves bounds the distributions of one name.  One of three digits takes some hundred kilobytes, with each digit more ten
-// times as much.
-const mostCurves = 512
+// HistogramRoom is the room for the histograms of a measurement: one of three digits takes some hundred kilobytes, and is one; with
+// each digit more it is ten times as much.  It is enough for one of each step of a connection.
+const HistogramRoom = 1500
 
 var errRoom = errors.New("the histograms take too much room")
 
-// histogramOf reads a histogram that another host may have told, or whoever wrote a file of records: how much room it asks for
-// is looked at before it has any.
-func (l *latencies) histogramOf(text string) (*hdr.Histogram, error) {
+// ReadHistogram reads the histogram of a distribution, which another host may have told, or whoever wrote a file of records: what
+// it asks for is looked at before it has any of it.
+func ReadHistogram(text string, room *int) (*hdr.Histogram, error) {
 	encoded, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (l *latencies) histogramOf(text string) (*hdr.Histogram, error) {
 	for range max(0, min(header.Digits, 5)-3) {
 		cost *= 10
 	}
-	if l.room -= cost; l.room < 0 {
+	if *room -= cost; *room < 0 {
 		return nil, errRoom
 	}
 	return hdr.Decode([]byte(text))
