@@ -185,7 +185,7 @@ func (e *Exchange) Take(from string, frame Frame) {
 		}
 		if _, known := f.free[at]; frame.Free < 0 {
 			delete(f.free, at)
-		} else if known || len(f.free) < mostServices {
+		} else if known || f.services(from) < mostServices {
 			f.free[at] = max(0, min(frame.Free, MostPending)-max(0, f.sent[at]-frame.Seen))
 		}
 		e.bell.ring()
@@ -211,6 +211,16 @@ func (e *Exchange) Take(from string, frame Frame) {
 			c.out.bell.ring()
 		}
 	}
+}
+
+// services is how many listeners of a process are known.
+func (f *far) services(process string) (count int) {
+	for at := range f.free {
+		if f.plays(at.role) == process {
+			count++
+		}
+	}
+	return count
 }
 
 // accept is a stream that another process has opened to a listener here.

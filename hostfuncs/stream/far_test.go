@@ -230,6 +230,9 @@ func TestHostileFrames(t *testing.T) {
 	if known := len(e.far.free); known != mostServices || e.far.free[place{"a", 1}] != MostPending {
 		t.Errorf("%d services, room %d", known, e.far.free[place{"a", 1}])
 	}
+	if e.Take("c", Frame{Kind: listens, Role: "c", Service: 1 << 30, Free: 1}); e.far.free[place{"c", 1 << 30}] != 1 {
+		t.Error("a process that listens without an end leaves no room for what another listens to")
+	}
 	here.Close()
 }
 
