@@ -81,7 +81,7 @@ type remoteStep struct {
 	// hears is the key of its n-th message before the outcome, heard takes that.
 	hears func(n int) string
 	heard func(raw json.RawMessage) error
-	// half runs the part of it that is here; nil for none.
+	// half runs the part of it that is here, while another goroutine waits for the outcome, which ends it; nil for none.
 	half func(context.Context)
 	// binds tells whether it gives a result of a role a name, or a place among several (index -1 is for a name).
 	binds func(role, name string, index int) bool

@@ -2,8 +2,6 @@ package exec
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -204,41 +202,4 @@ func (r *caseRun) output(role, line string) {
 	r.config.Stream.Write(&record.Record{
 		Kind: record.Output, File: r.program.File, Case: r.testCase.ID, Line: &record.Line{Role: role, Text: line},
 	})
-}
-
-// rerun is the command that runs this case alone.
-func (r *caseRun) rerun() string {
-	command := r.config.Rerun
-	if command != "" && r.config.Seed != nil {
-		command = WithSeed(command, *r.config.Seed)
-	}
-	return RerunCase(command, r.program.File, r.testCase.ID)
-}
-
-// RerunCase is the command that runs one case, made of that which runs all: empty when nobody knows that.
-func RerunCase(command, file, id string) string {
-	if command == "" {
-		return ""
-	}
-	command += " " + ShellWord(file)
-	if id != file {
-		command += " --id " + ShellWord(id)
-	}
-	return command
-}
-
-// WithSeed is a command that draws soft's random numbers from seed.
-func WithSeed(command string, seed uint64) string {
-	return command + " --seed " + strconv.FormatUint(seed, 10)
-}
-
-// ShellWord quotes a word for a shell when it needs it.
-func ShellWord(word string) string {
-	plain := func(c rune) bool {
-		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("_-./=:,@%+", c)
-	}
-	if word != "" && strings.IndexFunc(word, func(c rune) bool { return !plain(c) }) < 0 {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -51,7 +51,7 @@ func (r *caseRun) carryStreams() (stop func()) {
 type streams struct {
 	others   *others
 	exchange *guest.Exchange
-	sent     map[string]int // to each process
+	sent     map[string]int // to each process; that of give, and of stop when give has ended
 }
 
 func (s *streams) key(from, to string, number int) string {

@@ -103,7 +103,7 @@ func names(steps []*compile.Step, name string) bool {
 // short is the beginning of a list that another process has told.
 func short(list []string) []string { return list[:min(len(list), mostPath)] }
 
-// alive tells the other processes how far a loop is.
+// alive tells the other processes how far a loop is, from a timer's goroutine, until stop.
 type alive struct {
 	run     *caseRun
 	key     string
