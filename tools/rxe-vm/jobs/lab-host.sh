@@ -1,7 +1,7 @@
 # The other host of the job lab, in a VM of its own: an ssh server for the key of build/lab, until that job ends it.
 # shellcheck shell=bash
 set -u
-limit=600
+limit=2000
 mkdir -p /run/sshd
 install -m 600 build/lab/host build/lab/user.pub /run
 cat >/run/sshd.conf <<-END
