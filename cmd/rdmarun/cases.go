@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"net/netip"
 	"os"
 	"path"
@@ -334,16 +333,10 @@ func splitRole(text string) (role, rest string) {
 
 // check refuses roles that no case has: a misspelled one would have no effect, silently.
 func (f *placeFlags) check(cases []scenario.Selected) error {
-	known := make(map[string]bool)
-	for _, each := range cases {
-		for _, role := range each.Case.Roles {
-			known[role.Name], known[role.Written()] = true, true
-		}
-	}
+	known := scenario.RoleNames(cases)
 	for _, text := range slices.Concat(f.devices, f.gids) {
-		if role, _ := splitRole(text); role != "" && !known[role] {
-			err := usageError("%s: no selected case has a role %q", text, role)
-			return withHint(err, diag.DidYouMean(role, slices.Sorted(maps.Keys(known))))
+		if role, _ := splitRole(text); role != "" && !slices.Contains(known, role) {
+			return withHint(usageError("%s: no selected case has a role %q", text, role), diag.DidYouMean(role, known))
 		}
 	}
 	return nil

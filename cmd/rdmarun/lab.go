@@ -233,15 +233,10 @@ func (f *labFlags) checkPlaced(a *app, cases []scenario.Selected) error {
 	if a.env[environmentName("place")] != "" {
 		return nil
 	}
-	known := map[string]bool{lab.Others: true}
-	for _, each := range cases {
-		for _, role := range each.Case.Roles {
-			known[role.Name], known[role.Written()] = true, true
-		}
-	}
+	known := scenario.RoleNames(cases)
 	for _, role := range lab.RolesIn(f.places) {
-		if !known[role] {
-			return withHint(usageError("--place: no selected case has a role %q", role), diag.OneOf(role, slices.Sorted(maps.Keys(known))))
+		if !slices.Contains(known, role) && role != lab.Others {
+			return withHint(usageError("--place: no selected case has a role %q", role), diag.OneOf(role, known))
 		}
 	}
 	return nil

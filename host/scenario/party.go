@@ -175,20 +175,10 @@ func (p *Party) Needs(config *RunConfig, each Selected) (needs []Need) {
 func (p *Party) Check(config *RunConfig, cases []Selected) error {
 	on := &providers{config: config}
 	var failures []error
-	known := make(map[string]bool)
-	for _, each := range cases {
-		for _, role := range each.Case.Roles {
-			known[role.Name], known[role.Written()] = true, true
-		}
-	}
-	for _, name := range p.Roles {
-		if !known[name] {
-			failures = append(failures, fmt.Errorf("no selected case has a role %q%s", name, hinted(diag.DidYouMean(name, sortedNames(known)))))
-		}
-	}
-	for name := range p.Addresses {
-		if !known[name] {
-			failures = append(failures, fmt.Errorf("no selected case has a role %q%s", name, hinted(diag.DidYouMean(name, sortedNames(known)))))
+	known := RoleNames(cases)
+	for _, name := range slices.Concat(p.Roles, slices.Sorted(maps.Keys(p.Addresses))) {
+		if !slices.Contains(known, name) {
+			failures = append(failures, fmt.Errorf("no selected case has a role %q%s", name, hinted(diag.DidYouMean(name, known))))
 		}
 	}
 	seen := make(map[string]bool)
@@ -279,13 +269,4 @@ func hinted(hint string) string {
 		return ""
 	}
 	return "; " + hint
-}
-
-func sortedNames(set map[string]bool) []string {
-	names := make([]string, 0, len(set))
-	for name := range set {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

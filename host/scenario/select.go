@@ -133,6 +133,17 @@ func (s Selected) Requirements() []string {
 	})
 }
 
+// RoleNames are the names of the roles of cases, and those of counted roles without their numbers, sorted.
+func RoleNames(cases []Selected) []string {
+	known := make(map[string]bool)
+	for _, each := range cases {
+		for _, role := range each.Case.Roles {
+			known[role.Name], known[role.Written()] = true, true
+		}
+	}
+	return slices.Sorted(maps.Keys(known))
+}
+
 // StepCount is how many steps the case has as written, those of fragments and loops once each.
 func (s Selected) StepCount() int { return len(s.Case.AllSteps()) }
 

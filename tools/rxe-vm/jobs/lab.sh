@@ -106,9 +106,10 @@ check "doctor: both hosts and the pair" doctor
 check "rping of another program, server on a" rping_between a b
 check "rping of another program, server on b" rping_between b a
 limit=300 # guests are compiled on both hosts, without KVM
+declare -A server=([guest-faults]=echo) # the role that listens, where its name is another
 for file in rping negotiate connections guest-pingpong guest-faults guest-crowd; do
 	check "run scenarios/$file.yaml" run scenarios/$file.yaml
-	check "run scenarios/$file.yaml, the other way" run --place server=b --place client=a scenarios/$file.yaml
+	check "run scenarios/$file.yaml, the other way" run --place "${server[$file]-server}=b" --place client=a "scenarios/$file.yaml"
 done
 check "run scenarios/sweep.yaml" run scenarios/sweep.yaml --no-thresholds -p iterations=100
 check "run scenarios/mesh.yaml: each host with each other" run scenarios/mesh.yaml --no-thresholds
