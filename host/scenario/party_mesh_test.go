@@ -11,8 +11,9 @@ import (
 	"rdmarun/host/scenario"
 )
 
-// meshedTogether runs a file in several parties at once, over sockets; leaves is the one that leaves when the case begins.
-func meshedTogether(t *testing.T, path string, leaves int, parties ...*scenario.Party) []*meshes {
+// meshedTogether runs a file in several parties at once, over sockets; leaves is the one that leaves when the case begins, and
+// prepare changes how each runs (nil: as it is).
+func meshedTogether(t *testing.T, path string, leaves int, prepare func(i int, config *scenario.RunConfig), parties ...*scenario.Party) []*meshes {
 	t.Helper()
 	joinFirst(t, parties)
 	seen := make([]*meshes, len(parties))
@@ -24,6 +25,9 @@ func meshedTogether(t *testing.T, path string, leaves int, parties ...*scenario.
 				config.Link, config.Consumers = "udp", []record.Consumer{seen[i]}
 				if i == leaves {
 					config.Consumers = append(config.Consumers, &leaver{party: party})
+				}
+				if prepare != nil {
+					prepare(i, config)
 				}
 				return true
 			})
@@ -48,7 +52,7 @@ func (l *leaver) Record(*record.Record) error {
 
 // TestPartyMesh: each process measures the pairs of its nodes, and all find the same.
 func TestPartyMesh(t *testing.T) {
-	seen := meshedTogether(t, "testdata/run/party_mesh.yaml", -1, &scenario.Party{Roles: []string{"node[0]", "node[2]"}},
+	seen := meshedTogether(t, "testdata/run/party_mesh.yaml", -1, nil, &scenario.Party{Roles: []string{"node[0]", "node[2]"}},
 		&scenario.Party{Roles: []string{"node[1]"}}, &scenario.Party{Roles: []string{"node[3]"}}, &scenario.Party{Roles: []string{"watcher"}})
 	want := map[string]record.Status{
 		"all": record.Passed, "others": record.Passed, "cut by a threshold": record.Failed, "a pair that is cut": record.Passed, "refused": record.Failed,
@@ -79,29 +83,15 @@ func TestPartyMesh(t *testing.T) {
 func TestPartyMeshBaseline(t *testing.T) {
 	const path, limit = "testdata/run/party_mesh_baseline.yaml", "bandwidth avg > baseline.avg * 0.5"
 	run := func(hosts string, has int, earlier *record.Earlier) *meshes {
-		parties := []*scenario.Party{{Roles: []string{"node[0]"}}, {Roles: []string{"node[1]", "node[2]"}}}
-		joinFirst(t, parties)
-		seen := make([]*meshes, len(parties))
-		var running sync.WaitGroup
-		for i, party := range parties {
-			seen[i] = &meshes{found: make(map[string][]record.Mesh), checked: make(map[string]record.Threshold)}
-			running.Go(func() {
-				if err := play(t.Context(), path, party, func(config *scenario.RunConfig) bool {
-					config.Link, config.Consumers = "udp", []record.Consumer{seen[i]}
-					config.Places = make(map[string]scenario.Place)
-					for j, host := range strings.Fields(hosts) {
-						config.Places[fmt.Sprintf("node[%d]", j)] = scenario.Place{Host: host}
-					}
-					if i == has {
-						config.Baseline = record.Baseline{path: earlier}
-					}
-					return true
-				}); err != nil {
-					t.Errorf("%d: %v", i, err)
-				}
-			})
-		}
-		running.Wait()
+		seen := meshedTogether(t, path, -1, func(i int, config *scenario.RunConfig) {
+			config.Places = make(map[string]scenario.Place)
+			for j, host := range strings.Fields(hosts) {
+				config.Places[fmt.Sprintf("node[%d]", j)] = scenario.Place{Host: host}
+			}
+			if i == has {
+				config.Baseline = record.Baseline{path: earlier}
+			}
+		}, &scenario.Party{Roles: []string{"node[0]"}}, &scenario.Party{Roles: []string{"node[1]", "node[2]"}})
 		if !reflect.DeepEqual(seen[0].checked, seen[1].checked) {
 			t.Errorf("%+v\n%+v", seen[0].checked, seen[1].checked)
 		}
@@ -128,7 +118,7 @@ func TestPartyMeshBaseline(t *testing.T) {
 
 // TestPartyMeshLost: a process that is there no more loses the pairs of its nodes, and the others are measured.
 func TestPartyMeshLost(t *testing.T) {
-	seen := meshedTogether(t, "testdata/run/party_mesh_lost.yaml", 2, &scenario.Party{Roles: []string{"node[0]", "node[2]"}},
+	seen := meshedTogether(t, "testdata/run/party_mesh_lost.yaml", 2, nil, &scenario.Party{Roles: []string{"node[0]", "node[2]"}},
 		&scenario.Party{Roles: []string{"node[1]"}}, &scenario.Party{Roles: []string{"node[3]"}})
 	for _, i := range []int{0, 1} {
 		if len(seen[i].found) != 1 || len(seen[i].results) != 1 {
