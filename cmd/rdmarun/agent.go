@@ -62,7 +62,8 @@ func newAgentCommand(a *app) *cobra.Command {
 			closing := func() error { return errors.Join(os.Stdin.Close(), os.Stdout.Close()) }
 			err := agent.Serve(command.Context(), a.stdin, a.stdout, closing, agent.Config{
 				Version: buildVersion().Version, Open: a.openProvider, Trace: traceGuests, Allow: allow,
-				GuestCache: a.env[guest.CacheVariable], Warn: a.warn, Examine: examineHost, Die: func() { os.Exit(int(exitEnvironment)) },
+				GuestCache: a.env[guest.CacheVariable], GuestCompiler: guest.OwnCompiler(),
+				Warn: a.warn, Examine: examineHost, Die: func() { os.Exit(int(exitEnvironment)) },
 			})
 			if err != nil {
 				return withExit(exitEnvironment, err)

@@ -14,12 +14,12 @@ import (
 )
 
 // exitCode is the process's exit status.  The numbers are an interface: scripts and CI read them.
-// 2 is left out on purpose, because the Go runtime exits 2 on a panic nobody recovered.
 type exitCode int
 
 const (
 	exitOK          exitCode = 0   // everything selected passed
 	exitFailed      exitCode = 1   // an expectation failed, a guest failed, something leaked
+	exitNotCompiled exitCode = 2   // a guest module that cannot be compiled (the Go runtime exits 2, too, on a panic that nobody recovered)
 	exitInvalid     exitCode = 3   // a scenario or a guest module is invalid; nothing ran
 	exitEnvironment exitCode = 4   // no such provider or device, or it failed
 	exitNothing     exitCode = 5   // nothing was selected
@@ -42,6 +42,7 @@ var exitCodes = []struct {
 }{
 	{exitOK, "everything selected passed"},
 	{exitFailed, "an expectation failed, a guest failed, or something leaked"},
+	{exitNotCompiled, "guest run, guest compile: the compiler cannot compile the guest, or not within its bounds of memory and processor time"},
 	{exitInvalid, "a scenario or a guest module is invalid; nothing ran"},
 	{exitEnvironment, "the environment: no such provider or device, or it failed, or too little memory, threads or file descriptors"},
 	{exitNothing, "nothing was selected"},

@@ -85,7 +85,7 @@ func completeGuests(*cobra.Command, []string, string) ([]string, cobra.ShellComp
 func runGuest(ctx context.Context, a *app, flags guestFlags, path string, args []string) (err error) {
 	// A signal asks the guest to end, below; it does not take the ground from under it.
 	life := context.WithoutCancel(ctx)
-	config := guest.RuntimeConfig{CacheDir: a.env[guest.CacheVariable], Warn: a.warn}
+	config := guest.RuntimeConfig{CacheDir: a.env[guest.CacheVariable], Compiler: guest.OwnCompiler(), Warn: a.warn}
 	closeTrace, err := flags.trace.open(a, &config.Trace)
 	if err != nil {
 		return err
@@ -155,11 +155,14 @@ func shownOn(w io.Writer) io.Writer {
 func guestErrorCode(err error) exitCode {
 	var format *guest.FormatError
 	var abi *guest.ABIError
+	var compiler *guest.CompilerError
 	switch {
 	case errors.Is(err, guest.ErrCompileTime):
 		return exitTimeout
 	case errors.Is(err, context.Canceled):
 		return exitTerminated
+	case errors.As(err, &compiler):
+		return exitNotCompiled
 	case errors.As(err, &format), errors.As(err, &abi):
 		return exitNotAGuest
 	case errors.Is(err, fs.ErrNotExist):

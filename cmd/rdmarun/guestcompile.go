@@ -43,7 +43,7 @@ func newGuestCompileCommand(a *app) *cobra.Command {
 func (a *app) compileGuests(ctx context.Context, folder string, limit time.Duration, files []string) (err error) {
 	var useless string
 	life := context.WithoutCancel(ctx)
-	runtime, err := guest.New(life, guest.RuntimeConfig{CacheDir: folder, Warn: func(text string) { useless = text }})
+	runtime, err := guest.New(life, guest.RuntimeConfig{CacheDir: folder, Compiler: guest.OwnCompiler(), Warn: func(text string) { useless = text }})
 	if err != nil {
 		return withExit(exitEnvironment, err)
 	}

@@ -336,7 +336,7 @@ func (f *runFlags) config(a *app) (scenario.RunConfig, error) {
 	}
 	config := scenario.RunConfig{
 		ProviderName: f.provider, FilesChoose: !f.chosen, Link: f.link.value, Fabric: f.fabric, Jobs: f.jobs, Retries: f.retries, FailFast: f.failFast, Strict: f.strict,
-		Seed: f.seed.value, Rerun: f.rerun(), GuestCache: a.env[guest.CacheVariable], Warn: a.warn,
+		Seed: f.seed.value, Rerun: f.rerun(), GuestCache: a.env[guest.CacheVariable], GuestCompiler: guest.OwnCompiler(), Warn: a.warn,
 		TimeScale: f.timeScale, Stall: f.stall, NoThresholds: f.noThresholds,
 	}
 	if f.seed.value == nil {

@@ -1,6 +1,9 @@
 package guest
 
 import (
+	"cmp"
+	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -10,11 +13,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/tetratelabs/wazero"
 )
 
 // CacheVariable is the environment variable that names the folder of compiled guests.
@@ -35,27 +37,37 @@ func DefaultCacheDir() (string, error) {
 // guestCache keeps compiled guests between runs.  It is a hint: if something is wrong with it, that is reported once, and
 // the guest is compiled again.
 //
-// What it keeps is machine code.  wazero would run what it finds in its folder: its checksum leaves out where the
-// functions begin.  So each file is kept under a name with the hash of its content, and only what still has that
-// hash is put where wazero looks: into a folder of this process's own, the stage, which is empty between two
-// compilations.
+// What it keeps is machine code, and what it returns is run.  So the folder is opened once, and must belong to this user
+// alone; whoever renames the folders above it afterwards changes nothing.  Each file is authenticated together with its
+// name by a key of this user, and is checked in memory: what was checked is what is run.
 type guestCache struct {
-	dir   string // of what is kept; "" keeps nothing
-	stage string
-	// shelf is the folder of wazero's version in the stage.
-	shelf  string
-	wazero wazero.CompilationCache
-	// offered are the files of the shelf that were kept already.
-	offered map[string]bool
-	warn    func(string) // nil once something was said
+	folder *os.Root // nil keeps nothing
+	key    []byte
+	warn   func(string) // nil once something was said
 }
+
+const (
+	keyFile = "key"
+	keySize = 32
+	// codeSuffix ends the names of kept code, and partPrefix begins those of files that are being written.
+	codeSuffix = ".code"
+	partPrefix = ".part-"
+	// maxCode is the machine code of one module, in bytes.  A Go program takes 4 times the size of its module.
+	maxCode = 256 << 20
+	// maxCache is what a cache keeps, in bytes; the code that was used least recently goes first.
+	maxCache = 2 << 30
+	// useStep is how old the time of last use may be before it is written again.
+	useStep = time.Hour
+	// partAge is the age of a part that a killed process must have left.
+	partAge = time.Hour
+)
 
 // openGuestCache opens the cache in a folder, in the environment's when that is "", else in the user's.
 //
 // wazero distinguishes its versions by the program's build information, and this does the same.  If that is missing (go
 // test), nothing is kept, unless the caller or the environment names a folder.
 func openGuestCache(dir string, warn func(string)) *guestCache {
-	c := &guestCache{warn: warn, wazero: wazero.NewCompilationCache()}
+	c := &guestCache{warn: warn}
 	if dir == "" {
 		dir = os.Getenv(CacheVariable)
 	}
@@ -69,85 +81,124 @@ func openGuestCache(dir string, warn func(string)) *guestCache {
 		return c
 	}
 	if err := c.open(filepath.Join(dir, "guests")); err != nil {
-		c.dir = ""
+		c.close()
 		c.report(err)
 	}
 	return c
 }
 
-func (c *guestCache) open(dir string) error {
+func (c *guestCache) open(dir string) (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if err := trusted(dir); err != nil {
+	if c.folder, err = os.OpenRoot(dir); err != nil {
 		return err
 	}
-	c.dir = dir
-	stage, err := makeStage(dir)
+	info, err := c.folder.Stat(".") // of what is open, whatever has that name now
 	if err != nil {
 		return err
 	}
-	c.stage = stage
-	inStage, err := wazero.NewCompilationCacheWithDir(stage)
-	if err != nil {
-		return err
+	if err := ownOnly(dir, info, 0o022); err != nil {
+		return fmt.Errorf("%w; %s can name a folder of your own", err, CacheVariable)
 	}
-	c.wazero = inStage
-	shelves, err := os.ReadDir(stage)
-	if err == nil && len(shelves) != 1 {
-		err = fmt.Errorf("%d folders in %s", len(shelves), stage)
-	}
-	if err != nil {
-		return err
-	}
-	c.shelf = filepath.Join(stage, shelves[0].Name())
-	return nil
-}
-
-// trusted refuses a folder that others may write to: they could make us run anything.
-func trusted(dir string) error {
-	info, err := os.Stat(dir)
-	if err != nil {
-		return err
-	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	switch {
-	case !ok:
-		return nil
-	case int(owner.Uid) != os.Geteuid() && owner.Uid != 0:
-		return fmt.Errorf("%s belongs to user %d", dir, owner.Uid)
-	case info.Mode().Perm()&0o022 != 0:
-		return fmt.Errorf("others may write to %s (chmod go-w)", dir)
-	}
-	return nil
-}
-
-const (
-	stagePattern = "stage-*"
-	// stageAge is the age of a stage that a killed process must have left: no compilation takes so long.
-	stageAge = 24 * time.Hour
-)
-
-// makeStage makes a folder in dir, where files come and go without being copied; else, as dir may be complete and
-// read-only, among the temporary files.
-func makeStage(dir string) (string, error) {
-	old, _ := filepath.Glob(filepath.Join(dir, stagePattern)) // the pattern is right
-	for _, each := range old {
-		if info, err := os.Lstat(each); err == nil && time.Since(info.ModTime()) > stageAge {
-			_ = os.RemoveAll(each)
+	c.key, err = c.readKey()
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = c.makeKey(); err == nil {
+			c.key, err = c.readKey()
 		}
 	}
-	stage, err := os.MkdirTemp(dir, stagePattern)
-	if err != nil {
-		stage, err = os.MkdirTemp("", "rdmarun-"+stagePattern)
-	}
-	return stage, err
+	return err
 }
 
-// close removes the stage.
+// ownOnly refuses what belongs to somebody else, or what others may do something with that these bits of the mode allow.
+func ownOnly(name string, info fs.FileInfo, forbidden fs.FileMode) error {
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case ok && int(owner.Uid) != os.Geteuid():
+		return fmt.Errorf("%s belongs to user %d", name, owner.Uid)
+	case info.Mode().Perm()&forbidden&0o022 != 0:
+		return fmt.Errorf("others may write to %s (chmod go-w)", name)
+	case info.Mode().Perm()&forbidden != 0:
+		return fmt.Errorf("others may read %s; remove it", name)
+	}
+	return nil
+}
+
+// openFile opens a regular file of the folder for reading.
+func (c *guestCache) openFile(name string) (*os.File, fs.FileInfo, error) {
+	info, err := c.folder.Lstat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no file", c.path(name))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	file, err := c.folder.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	if info, err = file.Stat(); err == nil {
+		err = ownOnly(c.path(name), info, 0o077)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	return file, info, nil
+}
+
+// path is a file's, for messages.
+func (c *guestCache) path(name string) string { return filepath.Join(c.folder.Name(), name) }
+
+func (c *guestCache) readKey() ([]byte, error) {
+	file, _, err := c.openFile(keyFile)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	key, err := io.ReadAll(io.LimitReader(file, keySize+1))
+	if err == nil && len(key) != keySize {
+		err = fmt.Errorf("%s is no key; remove it", c.path(keyFile))
+	}
+	return key, err
+}
+
+// makeKey makes the key, unless another process does at the same time.
+func (c *guestCache) makeKey() error {
+	key := make([]byte, keySize)
+	rand.Read(key)
+	part, err := c.writePart(key)
+	if err != nil {
+		return err
+	}
+	if err = c.folder.Link(part, keyFile); errors.Is(err, fs.ErrExist) {
+		err = nil
+	}
+	return errors.Join(err, c.folder.Remove(part))
+}
+
+// writePart writes a file that has its name later, when it is whole.
+func (c *guestCache) writePart(chunks ...[]byte) (name string, err error) {
+	name = partPrefix + rand.Text()
+	file, err := c.folder.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return "", err
+	}
+	for _, chunk := range chunks {
+		if err == nil {
+			_, err = file.Write(chunk)
+		}
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return "", errors.Join(err, c.folder.Remove(name))
+	}
+	return name, nil
+}
+
+// close gives the folder back.
 func (c *guestCache) close() {
-	if c.stage != "" {
-		_ = os.RemoveAll(c.stage)
+	if c.folder != nil {
+		_ = c.folder.Close() // it was only read
+		c.folder = nil
 	}
 }
 
@@ -159,134 +210,112 @@ func (c *guestCache) report(err error) {
 	c.warn = nil
 }
 
-// offer puts the kept files of a module where wazero looks.  The caller calls keep when it has compiled.
-func (c *guestCache) offer(key string) {
-	if c.shelf == "" {
-		return
+// get returns the code of that name; nil when there is none.
+func (c *guestCache) get(name string) *machineCode {
+	if c.folder == nil {
+		return nil
 	}
-	c.offered = make(map[string]bool)
-	kept, err := os.ReadDir(c.dir)
-	if err != nil {
-		c.report(err)
+	name += codeSuffix
+	code, err := c.read(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		c.report(errors.Join(err, c.folder.RemoveAll(name)))
 	}
-	for _, entry := range kept {
-		rest, ours := strings.CutPrefix(entry.Name(), key+"-")
-		name, sum, whole := strings.Cut(rest, "-")
-		if !ours || !whole {
-			continue
-		}
-		path, offered := filepath.Join(c.dir, entry.Name()), filepath.Join(c.shelf, filepath.Base(name))
-		err := linkOrCopy(path, offered)
-		if err == nil {
-			// The hash of the offered file, which nobody replaces.
-			err = checkSum(offered, sum)
-		}
-		if err != nil {
-			_ = os.RemoveAll(path)
-			_ = os.Remove(offered)
-			c.report(err)
-			continue
-		}
-		c.offered[filepath.Base(name)] = true
-	}
+	return code
 }
 
-// keep empties the stage, and keeps what wazero has added to it.
-func (c *guestCache) keep(key string) {
-	if c.shelf == "" {
-		return
-	}
-	made, err := os.ReadDir(c.shelf)
-	for _, entry := range made {
-		path := filepath.Join(c.shelf, entry.Name())
-		if !c.offered[entry.Name()] {
-			sum, sumErr := sumOf(path)
-			if sumErr == nil {
-				sumErr = move(path, filepath.Join(c.dir, key+"-"+entry.Name()+"-"+sum))
-			}
-			err = errors.Join(err, sumErr)
-		}
-		_ = os.Remove(path)
-	}
+func (c *guestCache) read(name string) (*machineCode, error) {
+	file, info, err := c.openFile(name)
 	if err != nil {
-		c.report(err)
-	}
-}
-
-// key is what a module's compiled form depends on, besides the processor, which wazero minds.
-func (c *guestCache) key(module []byte, looks bool) string {
-	sum := sha256.New()
-	fmt.Fprintf(sum, "%s %v\n", wazeroVersion(), looks)
-	sum.Write(module)
-	return hex.EncodeToString(sum.Sum(nil))
-}
-
-func sumOf(path string) (string, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer file.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, file); err != nil {
-		return "", err
+	if info.Size() < sealSize+int64(len(codeName{})) || info.Size() > sealSize+maxCode {
+		return nil, errDamaged
 	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
+	content := make([]byte, info.Size())
+	if _, err := io.ReadFull(file, content); err != nil {
+		return nil, err
+	}
+	sum, content := content[:sealSize], content[sealSize:]
+	if !hmac.Equal(sum, seal(c.key, name, content)) {
+		return nil, errDamaged
+	}
+	if now := time.Now(); now.Sub(info.ModTime()) > useStep {
+		_ = c.folder.Chtimes(name, now, now) // a folder that cannot be written to does not become too large
+	}
+	return codeOf(content), nil
 }
 
-func checkSum(path, want string) error {
-	sum, err := sumOf(path)
-	if err == nil && sum != want {
-		err = errors.New("a file in it is damaged")
+var errDamaged = errors.New("a file in it is damaged, or was made with another key")
+
+// put keeps code by a name.
+func (c *guestCache) put(name string, code *machineCode) {
+	if c.folder == nil || code == nil {
+		return
+	}
+	name += codeSuffix
+	part, err := c.writePart(seal(c.key, name, code.name[:], code.bytes), code.name[:], code.bytes)
+	if err == nil {
+		err = c.folder.Rename(part, name)
+	}
+	if err == nil {
+		err = c.trim(maxCache)
+	}
+	if err != nil {
+		c.report(err)
+	}
+}
+
+// remove drops what turned out to be of no use.
+func (c *guestCache) remove(name string) { _ = c.folder.Remove(name + codeSuffix) }
+
+// trim removes the code that was used least recently until the rest is no larger than most, and what is neither code nor
+// the key: parts of killed processes, and what other versions have left.
+func (c *guestCache) trim(most int64) error {
+	folder, err := c.folder.Open(".")
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	infos, err := folder.Readdir(-1)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(infos, func(a, b fs.FileInfo) int { // the most recent first
+		return cmp.Or(b.ModTime().Compare(a.ModTime()), strings.Compare(a.Name(), b.Name()))
+	})
+	var kept int64
+	for _, info := range infos {
+		code := strings.HasSuffix(info.Name(), codeSuffix)
+		if code {
+			kept += info.Size()
+		}
+		if info.Name() != keyFile && (code && kept > most || !code && time.Since(info.ModTime()) > partAge) {
+			err = errors.Join(err, c.folder.RemoveAll(info.Name()))
+		}
 	}
 	return err
 }
 
-// linkOrCopy gives a file a second name, or makes a second file of it on another file system.
-func linkOrCopy(from, to string) error {
-	if info, err := os.Lstat(from); err != nil || !info.Mode().IsRegular() {
-		return errors.Join(err, fmt.Errorf("%s is no file", from))
+// sealSize is the length of a seal.
+const sealSize = sha256.Size
+
+// seal authenticates chunks, one after another, under a name: HMAC-SHA-256 (RFC 2104).
+func seal(key []byte, name string, chunks ...[]byte) []byte {
+	sum := hmac.New(sha256.New, key)
+	fmt.Fprintf(sum, "%s\n", name)
+	for _, chunk := range chunks {
+		sum.Write(chunk)
 	}
-	if os.Link(from, to) == nil {
-		return nil
-	}
-	return copyFile(from, to)
+	return sum.Sum(nil)
 }
 
-// move moves a file, to another file system by a name that is not looked for until it is whole.
-func move(from, to string) error {
-	if _, err := os.Lstat(to); err == nil {
-		return nil // with this content
-	}
-	if err := os.Rename(from, to); !errors.Is(err, syscall.EXDEV) {
-		return err
-	}
-	part := filepath.Join(filepath.Dir(to), "."+filepath.Base(to))
-	if err := copyFile(from, part); err != nil {
-		return errors.Join(err, removeIfThere(part))
-	}
-	return os.Rename(part, to)
-}
-
-func copyFile(from, to string) (err error) {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
-}
-
-func removeIfThere(path string) error {
-	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+// cacheName is what a module's code depends on, besides the processor, which wazero minds.
+func cacheName(module []byte, looks bool) string {
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s %v\n", wazeroVersion(), looks)
+	sum.Write(module)
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // wazeroVersion is "" where the program does not know it.

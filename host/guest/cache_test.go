@@ -1,10 +1,14 @@
 package guest_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"rdmarun/host/guest"
 	"rdmarun/rdmacore"
@@ -40,6 +44,7 @@ func TestCacheIsAHint(t *testing.T) {
 	}{
 		"nothing":         {func(*testing.T, string) {}, "", false},
 		"first byte":      {each(flip(0)), "a file in it is damaged", false},
+		"checksum":        {each(flip(0.002)), "a file in it is damaged", false},
 		"function offset": {each(flip(0.04)), "a file in it is damaged", false},
 		"code":            {each(flip(0.5)), "a file in it is damaged", false},
 		"last byte":       {each(flip(1)), "a file in it is damaged", false},
@@ -55,6 +60,41 @@ func TestCacheIsAHint(t *testing.T) {
 		"another version's": {each(func(path string, _ []byte) error {
 			return os.Rename(path, filepath.Join(filepath.Dir(path), "0"+filepath.Base(path)[1:]))
 		}), "", false},
+		"another module's": {func(t *testing.T, folder string) {
+			other := filepath.Join(t.TempDir(), "other")
+			runCached(t, other, "testdata/exit.wasm")
+			if err := os.Rename(keptIn(t, other)[0], keptIn(t, folder)[0]); err != nil {
+				t.Fatal(err)
+			}
+		}, "made with another key", false},
+		"another key's": {func(t *testing.T, folder string) {
+			other := filepath.Join(t.TempDir(), "other")
+			runCached(t, other)
+			if err := os.Rename(keptIn(t, other)[0], keptIn(t, folder)[0]); err != nil {
+				t.Fatal(err)
+			}
+		}, "made with another key", false},
+		"no key": {func(t *testing.T, folder string) {
+			if err := os.Remove(filepath.Join(folder, "guests", "key")); err != nil {
+				t.Fatal(err)
+			}
+		}, "made with another key", false},
+		"short key": {func(t *testing.T, folder string) {
+			if err := os.Truncate(filepath.Join(folder, "guests", "key"), 31); err != nil {
+				t.Fatal(err)
+			}
+		}, "is no key; remove it", true},
+		"key that others may read": {func(t *testing.T, folder string) {
+			if err := os.Chmod(filepath.Join(folder, "guests", "key"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}, "others may read", true},
+		"key that is a link": {func(t *testing.T, folder string) {
+			key := filepath.Join(folder, "guests", "key")
+			if err := joinErrors(os.Rename(key, folder+".key"), os.Symlink(folder+".key", key)); err != nil {
+				t.Fatal(err)
+			}
+		}, "key is no file", true},
 		"no folder": {func(t *testing.T, folder string) {
 			if err := joinErrors(os.RemoveAll(folder), os.WriteFile(folder, nil, 0o600)); err != nil {
 				t.Fatal(err)
@@ -86,7 +126,7 @@ func TestCacheIsAHint(t *testing.T) {
 				t.Errorf("the next run: %q", warnings)
 			}
 			if !test.again {
-				if entries, err := os.ReadDir(filepath.Join(folder, "guests")); err != nil || len(entries) != len(keptIn(t, folder)) {
+				if entries, err := os.ReadDir(filepath.Join(folder, "guests")); err != nil || len(entries) != len(keptIn(t, folder))+1 { // the key
 					t.Errorf("something is left: %v, %v", entries, err)
 				}
 			}
@@ -119,7 +159,7 @@ func TestGuestsAreCompiledOnce(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(folder, "guests"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range kept {
+	for _, path := range append(kept, filepath.Join(cacheDir, "guests", "key")) {
 		if err := os.Link(path, filepath.Join(folder, "guests", filepath.Base(path))); err != nil {
 			t.Skipf("the cache is on another file system: %v", err)
 		}
@@ -148,15 +188,15 @@ func joinErrors(errs ...error) error {
 
 func keptIn(t *testing.T, folder string) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(folder, "guests", "*-*-*"))
+	files, err := filepath.Glob(filepath.Join(folder, "guests", "*.code"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return files
 }
 
-// runCached runs a guest twice in a runtime with that cache, and returns the warnings.
-func runCached(t *testing.T, folder string) (warnings []string) {
+// runCached runs guests (hello where none are named) twice in a runtime with that cache, and returns the warnings.
+func runCached(t *testing.T, folder string, paths ...string) (warnings []string) {
 	t.Helper()
 	r, err := guest.New(t.Context(), guest.RuntimeConfig{CacheDir: folder, Warn: func(text string) { warnings = append(warnings, text) }})
 	if err != nil {
@@ -172,8 +212,11 @@ func runCached(t *testing.T, folder string) (warnings []string) {
 		t.Fatal(err)
 	}
 	defer provider.Close()
-	for range 2 {
-		module, err := r.Compile(t.Context(), "../../guests/hello/hello.wasm")
+	if paths == nil {
+		paths = []string{"../../guests/hello/hello.wasm"}
+	}
+	for _, path := range append(paths, paths...) {
+		module, err := r.Compile(t.Context(), path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,4 +225,111 @@ func runCached(t *testing.T, folder string) (warnings []string) {
 		}
 	}
 	return warnings
+}
+
+// TestCacheIsBounded trims a cache: what was used least recently goes first, then what is no code; the key stays.
+func TestCacheIsBounded(t *testing.T) {
+	folder := t.TempDir()
+	now := time.Now()
+	for name, age := range map[string]time.Duration{
+		"key": 9 * time.Hour, "a.code": 3 * time.Hour, "b.code": 2 * time.Hour, "c.code": time.Minute, ".part-new": 0, ".part-old": 2 * time.Hour,
+	} {
+		path := filepath.Join(folder, name)
+		if err := joinErrors(os.WriteFile(path, make([]byte, 100), 0o600), os.Chtimes(path, now.Add(-age), now.Add(-age))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := filepath.Join(folder, "stage-of-another-version", "folder")
+	if err := joinErrors(os.MkdirAll(old, 0o700), os.Chtimes(filepath.Dir(old), now.Add(-2*time.Hour), now.Add(-2*time.Hour))); err != nil {
+		t.Fatal(err)
+	}
+	if err := guest.TrimCache(folder, 250); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, entry := range entries {
+		left = append(left, entry.Name())
+	}
+	if want := ".part-new b.code c.code key"; strings.Join(left, " ") != want {
+		t.Errorf("left: %q, want %q", left, want)
+	}
+}
+
+// anotherUser is one that has no files here.
+const anotherUser = 65533
+
+// TestCacheOfAnotherUser gives parts of a cache to another user, and has one who may rename the folder exchange it while
+// guests start.
+func TestCacheOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives files to another user")
+	}
+	for name, what := range map[string]string{"folder": "", "key": "key", "code": "*.code"} {
+		t.Run(name, func(t *testing.T) {
+			folder := filepath.Join(t.TempDir(), "cache")
+			runCached(t, folder)
+			theirs, err := filepath.Glob(filepath.Join(folder, "guests", what))
+			if err != nil || len(theirs) != 1 {
+				t.Fatal(theirs, err)
+			}
+			if err := os.Chown(theirs[0], anotherUser, anotherUser); err != nil {
+				t.Fatal(err)
+			}
+			want := fmt.Sprintf("%s belongs to user %d", filepath.Clean(theirs[0]), anotherUser)
+			if warnings := runCached(t, folder); len(warnings) != 1 || !strings.Contains(warnings[0], want) {
+				t.Errorf("warnings: %q, want one with %q", warnings, want)
+			}
+		})
+	}
+	t.Run("exchanged", func(t *testing.T) {
+		parent := t.TempDir()
+		mine, theirs := filepath.Join(parent, "cache"), filepath.Join(parent, "theirs")
+		runCached(t, mine)
+		runCached(t, theirs)
+		// Theirs has machine code of another module by the name of hello.
+		runCached(t, filepath.Join(parent, "other"), "testdata/exit.wasm")
+		if err := os.Rename(keptIn(t, filepath.Join(parent, "other"))[0], keptIn(t, theirs)[0]); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range append(keptIn(t, theirs), filepath.Join(theirs, "guests", "key"), filepath.Join(theirs, "guests"), theirs, parent) {
+			if err := os.Chown(path, anotherUser, anotherUser); err != nil {
+				t.Fatal(err)
+			}
+		}
+		done, ended := make(chan struct{}), make(chan error)
+		go func() {
+			var err error
+			for err == nil {
+				select {
+				case <-done:
+					ended <- nil
+					return
+				default:
+					err = unix.Renameat2(unix.AT_FDCWD, mine, unix.AT_FDCWD, theirs, unix.RENAME_EXCHANGE)
+				}
+			}
+			<-done
+			ended <- err
+		}()
+		var refused, used int
+		for range 100 {
+			switch warnings := runCached(t, mine); {
+			case len(warnings) == 0:
+				used++
+			case len(warnings) == 1 && strings.Contains(warnings[0], "belongs to user"):
+				refused++
+			default:
+				t.Errorf("warnings: %q", warnings)
+			}
+		}
+		close(done)
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("used %d times, refused %d times", used, refused)
+	})
 }

@@ -77,7 +77,7 @@ var (
 )
 
 // Compile reads, checks and compiles a module; once for each content, and from the cache when it has been
-// compiled before.  Errors: those of reading the file, *FormatError, *ABIError.
+// compiled before.  Errors: those of reading the file, *FormatError, *ABIError, *CompilerError.
 func (r *Runtime) Compile(ctx context.Context, path string) (*Module, error) {
 	module, err := readModule(path)
 	if err != nil {
@@ -88,6 +88,9 @@ func (r *Runtime) Compile(ctx context.Context, path string) (*Module, error) {
 
 // maxModule is the size of a guest, in bytes.  Programs of whole language runtimes stay below a third.
 const maxModule = 64 << 20
+
+// maxRewritten is the size of what becomes of one, in bytes.
+const maxRewritten = 4 * maxModule
 
 func readModule(path string) ([]byte, error) {
 	module, err := bounded.Read(path, maxModule+1)
@@ -102,7 +105,8 @@ func readModule(path string) ([]byte, error) {
 
 func moduleName(path string) string { return strings.TrimSuffix(filepath.Base(path), ".wasm") }
 
-// CompileBytes is Compile for a module in memory.  It returns when ctx ends, even if the compiler is still at work.
+// CompileBytes is Compile for a module in memory.  It returns when ctx ends; a compiler process is killed then, and one within
+// this process comes to the end of its function.
 func (r *Runtime) CompileBytes(ctx context.Context, name string, module []byte) (*Module, error) {
 	type compiled struct {
 		module *Module
@@ -184,29 +188,51 @@ func (r *Runtime) stub(ctx context.Context, m *Module) (err error) {
 	return err
 }
 
-// generate compiles a module that was checked, with the cache; and without, should that fail: then the second error
-// is the module's, or the first was the cache's.
+// generate makes the machine code of a module that was checked: from the cache, or by the compiler.
 func (r *Runtime) generate(ctx context.Context, m *Module, module []byte, looks bool) (err error) {
-	ctx = experimental.WithCompilationWorkers(ctx, 2) // then wazero looks between functions whether ctx has ended
-	if m.engine, err = r.engine(ctx, engineKind{looks: looks}); err != nil {
+	if m.engine, err = r.engine(ctx, looks); err != nil {
 		return err
 	}
-	key := r.cache.key(module, looks)
-	r.cache.offer(key)
-	m.cached = len(r.cache.offered) > 0
-	m.compiled, err = m.engine.CompileModule(ctx, module)
-	r.cache.keep(key)
-	if err == nil || r.cache.dir == "" || ctx.Err() != nil {
-		return formatError(m.name, err)
+	name := cacheName(module, looks)
+	if code := r.cache.get(name); code != nil {
+		if m.compiled, err = r.store.load(ctx, m.engine, module, code); err == nil {
+			m.cached = true
+			return nil
+		}
+		// Made for another processor, or by another build of wazero.
+		r.cache.remove(name)
 	}
-	withCache := err
-	if m.engine, err = r.engine(ctx, engineKind{looks: looks, uncached: true}); err != nil {
-		return err
+	code, err := r.compileCode(ctx, m, module, looks)
+	if err == nil {
+		r.cache.put(name, code)
 	}
-	if m.compiled, err = m.engine.CompileModule(ctx, module); err == nil {
-		r.cache.report(withCache)
+	return err
+}
+
+// compileCode compiles a module where the runtime's compiler is.
+func (r *Runtime) compileCode(ctx context.Context, m *Module, module []byte, looks bool) (code *machineCode, err error) {
+	if len(r.compiler) == 0 {
+		ctx = experimental.WithCompilationWorkers(ctx, compilerWorkers) // then wazero looks between functions whether ctx has ended
+		m.compiled, code, err = r.store.compile(ctx, m.engine, module)
+		return code, compilerError(m.name, err)
 	}
-	return formatError(m.name, err)
+	if code, err = compileElsewhere(ctx, r.compiler, m.name, module, looks); err != nil {
+		return nil, err
+	}
+	if code == nil && !compiles() {
+		m.compiled, _, err = r.store.compile(ctx, m.engine, module)
+	} else {
+		m.compiled, err = r.store.load(ctx, m.engine, module, code)
+	}
+	return code, compilerError(m.name, err)
+}
+
+// compilerError tells what wazero says of a module from how it fails.
+func compilerError(name string, err error) error {
+	if failed := (*panicError)(nil); errors.As(err, &failed) {
+		return &CompilerError{name, err}
+	}
+	return formatError(name, err)
 }
 
 // Check finds what Compile would refuse, without compiling: it only reads the module.

@@ -25,6 +25,12 @@ import (
 var cacheDir string
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == guest.CompilerArgument {
+		os.Exit(guest.CompilerMain(nil))
+	}
+	if len(os.Args) == 2 && failingCompilers[os.Args[1]] != nil {
+		os.Exit(failingCompilers[os.Args[1]]())
+	}
 	dir, err := os.MkdirTemp("", "rdmarun-host-test-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -54,7 +60,7 @@ func testContext(t testing.TB) context.Context {
 
 func newRuntime(t testing.TB, mode guest.InterruptMode) *guest.Runtime {
 	t.Helper()
-	r, err := guest.New(context.Background(), guest.RuntimeConfig{CacheDir: cacheDir, Interrupt: mode})
+	r, err := guest.New(context.Background(), guest.RuntimeConfig{CacheDir: cacheDir, Compiler: guest.OwnCompiler(), Interrupt: mode})
 	if err != nil {
 		t.Fatal(err)
 	}

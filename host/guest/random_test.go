@@ -1,6 +1,7 @@
 package guest_test
 
 import (
+	"context"
 	"encoding/binary"
 	"flag"
 	"fmt"
@@ -56,7 +57,7 @@ func runRandom(t *testing.T, seed uint64) []*guest.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close(testContext(t))
+	t.Cleanup(func() { r.Close(context.Background()) }) // after the provider's, which counts descriptors
 	p := newProvider(t)
 	var guests []*guest.Guest
 	for n := range uint64(randomTogether) {

@@ -45,29 +45,37 @@ import (
 
 // Runtime compiles and runs guests.  It may be used by any number of goroutines.
 type Runtime struct {
-	mode    InterruptMode
-	cache   *guestCache
-	plain   wazero.CompilationCache // in memory only
-	serials atomic.Uint32           // of guests
+	mode     InterruptMode
+	compiler []string
+	serials  atomic.Uint32 // of guests
 
-	// Compiling and closing take its only place: two goroutines must not ask wazero's cache on disk for one module
-	// (wazero #2547), and one compilation makes use of several processors anyway.  It guards what follows.
+	// Compiling and closing take its only place: the store has the code of one module at a time, and one compilation
+	// makes use of several processors anyway.  It guards what follows.
 	compiling chan struct{}
-	engines   map[engineKind]wazero.Runtime
-	modules   map[string]*Module // by content
-	stubbed   int                // of them, with functions that answer -ENOSYS
+	cache     *guestCache
+	store     *codeStore
+	compiled  wazero.CompilationCache // by which the engines use the store
+	engines   map[bool]wazero.Runtime // by whether they look at contexts themselves
+	modules   map[string]*Module      // by content
+	stubbed   int                     // of them, with functions that answer -ENOSYS
 	exports   hostExports
 	tracer    *trace.Tracer
 }
 
 // New makes a runtime.  The caller closes it, after its last guest has ended.
 func New(ctx context.Context, config RuntimeConfig) (*Runtime, error) {
+	store, compiled, err := newCodeStore()
+	if err != nil {
+		return nil, err
+	}
 	r := &Runtime{
 		mode:      config.Interrupt,
-		cache:     openGuestCache(config.CacheDir, config.Warn),
-		plain:     wazero.NewCompilationCache(),
+		compiler:  config.Compiler,
 		compiling: make(chan struct{}, 1),
-		engines:   make(map[engineKind]wazero.Runtime),
+		cache:     openGuestCache(config.CacheDir, config.Warn),
+		store:     store,
+		compiled:  compiled,
+		engines:   make(map[bool]wazero.Runtime),
 		modules:   make(map[string]*Module),
 		tracer:    config.Trace,
 	}
@@ -75,7 +83,7 @@ func New(ctx context.Context, config RuntimeConfig) (*Runtime, error) {
 		// wazero's interpreter is preemptible as any Go code is, and looks at contexts for nearly nothing.
 		r.mode = InterruptContext
 	}
-	if _, err := r.engine(ctx, engineKind{looks: r.mode == InterruptContext}); err != nil {
+	if _, err := r.engine(ctx, r.mode == InterruptContext); err != nil {
 		return nil, errors.Join(err, r.Close(ctx))
 	}
 	return r, nil
@@ -90,23 +98,19 @@ const coreFeatures = api.CoreFeaturesV2 | experimental.CoreFeaturesThreads | exp
 // compiles tells whether wazero compiles here; elsewhere it interprets.
 func compiles() bool { return runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64" }
 
-// engineKind tells the wazero runtimes apart: those that look at contexts themselves, and those that keep nothing,
-// for when the cache fails.
-type engineKind struct{ looks, uncached bool }
+// engineConfig is that of an engine, in this process as in a compiler's.
+func engineConfig(cache wazero.CompilationCache, looks bool) wazero.RuntimeConfig {
+	return wazero.NewRuntimeConfig().WithCompilationCache(cache).WithCloseOnContextDone(looks).WithCoreFeatures(coreFeatures)
+}
 
-// engine is the wazero runtime of a kind.  The caller has the place in compiling, or nobody else knows the runtime yet.
-func (r *Runtime) engine(ctx context.Context, kind engineKind) (wazero.Runtime, error) {
-	if engine, ok := r.engines[kind]; ok {
+// engine is the wazero runtime that looks at contexts itself, or does not.  The caller has the place in compiling, or nobody
+// else knows the runtime yet.
+func (r *Runtime) engine(ctx context.Context, looks bool) (wazero.Runtime, error) {
+	if engine, ok := r.engines[looks]; ok {
 		return engine, nil
 	}
-	cache := r.cache.wazero
-	if kind.uncached {
-		cache = r.plain
-	}
-	config := wazero.NewRuntimeConfig().WithCompilationCache(cache).WithCloseOnContextDone(kind.looks).
-		WithCoreFeatures(coreFeatures)
-	engine := wazero.NewRuntimeWithConfig(ctx, config)
-	r.engines[kind] = engine
+	engine := wazero.NewRuntimeWithConfig(ctx, engineConfig(r.compiled, looks))
+	r.engines[looks] = engine
 	wasi, err := newWASI(engine).Compile(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("prepare WASI: %w", err)
@@ -132,14 +136,19 @@ func (r *Runtime) Close(ctx context.Context) error {
 	clear(r.engines)
 	clear(r.modules)
 	r.cache.close()
-	return errors.Join(append(errs, r.cache.wazero.Close(ctx), r.plain.Close(ctx))...)
+	return errors.Join(append(errs, r.compiled.Close(ctx))...)
 }
 
 // RuntimeConfig is that of a Runtime.
 type RuntimeConfig struct {
-	// CacheDir keeps compiled guests between runs; "" is DefaultCacheDir().  It holds machine code, so
-	// only who may write the program itself should be able to write it.
+	// CacheDir keeps compiled guests between runs; "" is DefaultCacheDir().  It holds machine code, so it is used only if
+	// it belongs to this user, and nobody else may write to it.
 	CacheDir string
+	// Compiler is the command that compiles what the cache does not have, in a process of its own that calls CompilerMain: a
+	// program and its arguments, such as OwnCompiler().  Nil compiles in this process, where nothing bounds the memory that
+	// it takes, the time is looked at between two functions only, and a panic of the compiler is the program's: for modules
+	// that the program trusts.
+	Compiler []string
 	// Warn is called once when the cache is of no use; may be nil.
 	Warn func(text string)
 	// Interrupt is how guests that do not end by themselves are ended.

@@ -84,6 +84,8 @@ type RunConfig struct {
 	BaselineName string
 	// GuestCache is the directory of compiled guests; empty for the user's own.
 	GuestCache string
+	// GuestCompiler compiles guests that are not there; nil compiles them in this process (guest.RuntimeConfig).
+	GuestCompiler []string
 	// GuestTrace shows the calls of guests; nil shows none.
 	GuestTrace *trace.Tracer
 	// Warn is told what the user should know and no case has to do with; nil is nobody.
@@ -104,7 +106,7 @@ func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.To
 	}
 	j := &jobs{
 		config: config, stream: record.NewStream(config.Consumers...),
-		guests: &guests{config: guest.RuntimeConfig{CacheDir: config.GuestCache, Warn: config.Warn, Trace: config.GuestTrace}},
+		guests: &guests{config: guest.RuntimeConfig{CacheDir: config.GuestCache, Compiler: config.GuestCompiler, Warn: config.Warn, Trace: config.GuestTrace}},
 		cases:  cases, rounds: max(1, config.Repeat), noted: make(map[string]bool),
 	}
 	j.on = &providers{config: &j.config}

@@ -33,6 +33,8 @@ type Config struct {
 	Trace func(out io.Writer, functions []string, config *scenario.RunConfig) (closing func() error, err error)
 	// GuestCache is the directory of compiled guests; empty for the user's own.
 	GuestCache string
+	// GuestCompiler compiles guests that are not there (guest.RuntimeConfig).
+	GuestCompiler []string
 	// Warn is told what nobody asked for and somebody should know.
 	Warn func(text string)
 	// Allow are the words of lab.Allowable that the owner of this host allows controllers; nil: all.
@@ -298,7 +300,7 @@ func (r *run) ready(ctx context.Context) (err error) {
 	r.settings = scenario.RunConfig{
 		ProviderName: order.Provider, FilesChoose: order.FilesChoose, Link: order.Link, Selection: selection,
 		Seed: order.Seed, Drawn: order.Drawn, TimeScale: order.TimeScale, Stall: order.Stall, NoThresholds: order.NoThresholds,
-		GuestCache: r.config.GuestCache, Warn: r.config.Warn,
+		GuestCache: r.config.GuestCache, GuestCompiler: r.config.GuestCompiler, Warn: r.config.Warn,
 	}
 	if err := r.allowed(); err != nil {
 		return err

@@ -1,0 +1,239 @@
+package guest_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"rdmarun/host/guest"
+)
+
+// failingCompilers are compilers that fail, each in its way.  This test binary becomes one when that name is its first argument.
+var failingCompilers = map[string]func() int{
+	"compiler-killed":   func() int { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL); return 0 },
+	"compiler-silent":   func() int { return 0 },
+	"compiler-unsealed": func() int { _, _ = os.Stdout.Write(make([]byte, 1000)); return 0 },
+	"compiler-panics":   func() int { go panic("out of ideas"); select {} },
+	"compiler-hangs":    func() int { time.Sleep(time.Hour); return 0 },
+	"compiler-rude":     func() int { fmt.Fprint(os.Stderr, "\x1b[2Jno\nmore"); return 3 },
+	"compiler-endless": func() int {
+		for {
+			if _, err := os.Stdout.Write(make([]byte, 1<<20)); err != nil {
+				return 1
+			}
+		}
+	},
+	"compiler-hungry": func() int {
+		if guest.LimitCompiler() != nil {
+			return 1
+		}
+		var kept [][]byte
+		for {
+			kept = append(kept, make([]byte, 64<<20))
+		}
+	},
+	"compiler-recursive": func() int {
+		if guest.LimitCompiler() != nil {
+			return 1
+		}
+		var deeper func(int) int
+		deeper = func(n int) int { return deeper(n+1) + 1 }
+		return deeper(0)
+	},
+	"compiler-confined": func() int {
+		if err := guest.LimitCompiler(); err != nil {
+			return 1
+		}
+		fmt.Fprintln(os.Stderr, whatIsLeft())
+		return 1
+	},
+}
+
+// whatIsLeft says what a compiler process may do.
+func whatIsLeft() string {
+	var said []string
+	for name, resource := range map[string]int{"core": unix.RLIMIT_CORE, "cpu": unix.RLIMIT_CPU, "files": unix.RLIMIT_NOFILE, "size": unix.RLIMIT_FSIZE} {
+		var limit unix.Rlimit
+		_ = unix.Getrlimit(resource, &limit)
+		said = append(said, fmt.Sprintf("%s %d", name, limit.Max))
+	}
+	entries, _ := os.ReadDir("/proc/self/fd")
+	for _, entry := range entries {
+		if number, _ := strconv.Atoi(entry.Name()); number > 2 {
+			if what, err := os.Readlink("/proc/self/fd/" + entry.Name()); err == nil && !strings.HasPrefix(what, "anon_inode:") {
+				said = append(said, what)
+			}
+		}
+	}
+	privileges, _ := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+	var signal int32
+	_ = unix.Prctl(unix.PR_GET_PDEATHSIG, uintptr(unsafe.Pointer(&signal)), 0, 0, 0)
+	folder, _ := os.Getwd()
+	session, _ := unix.Getsid(0)
+	said = append(said, fmt.Sprintf("env %d", len(os.Environ())), fmt.Sprintf("no_new_privs %d", privileges),
+		fmt.Sprintf("signal %d", signal), "folder "+folder, fmt.Sprintf("session %t", session == os.Getpid()))
+	slices.Sort(said)
+	return strings.Join(said, ", ")
+}
+
+// newCompiling is a runtime with that compiler, and without a cache.
+func newCompiling(t *testing.T, command []string) *guest.Runtime {
+	t.Helper()
+	r, err := guest.New(t.Context(), guest.RuntimeConfig{CacheDir: t.TempDir(), Compiler: command})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Close(context.Background()) })
+	return r
+}
+
+// TestCompilersThatFail wants a sentence of each way in which a compiler may fail, and a runtime that goes on.
+func TestCompilersThatFail(t *testing.T) {
+	// What this process has inherited itself, a compiler does not have.
+	inherited, err := unix.Dup(int(os.Stdin.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(inherited)
+	for name, want := range map[string]string{
+		"compiler-killed":    "the compiler was killed, by a user or because memory was short",
+		"compiler-silent":    "the compiler gave no complete answer",
+		"compiler-unsealed":  "the compiler gave no complete answer",
+		"compiler-panics":    "the compiler failed: out of ideas",
+		"compiler-rude":      "the compiler ended without an answer: exit status 3: ␛[2Jno",
+		"compiler-endless":   "its machine code has more than 256 MiB",
+		"compiler-hungry":    "it takes more than 2048 MiB of memory",
+		"compiler-recursive": "the compiler failed: stack overflow",
+		"compiler-confined": "the compiler ended without an answer: exit status 1: " +
+			"core 0, cpu 600, env 0, files 16, folder /, no_new_privs 1, session true, signal 9, size 0",
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newCompiling(t, []string{"/proc/self/exe", name})
+			for range 2 {
+				_, err := r.Compile(testContext(t), "testdata/exit.wasm")
+				var compiler *guest.CompilerError
+				if !errors.As(err, &compiler) || err.Error() != "exit: this module cannot be compiled: "+want {
+					t.Errorf("%v", err)
+				}
+			}
+		})
+	}
+	if _, err := newCompiling(t, []string{"/nonesuch"}).Compile(testContext(t), "testdata/exit.wasm"); err == nil ||
+		!strings.Contains(err.Error(), "start the compiler's process") {
+		t.Error(err)
+	}
+}
+
+// TestCompilersEndWithTheirContext wants no compiler to be left when the time is over.
+func TestCompilersEndWithTheirContext(t *testing.T) {
+	r := newCompiling(t, []string{"/proc/self/exe", "compiler-hangs"})
+	ctx, _, cancel := guest.Limits{Time: 100 * time.Millisecond}.Compiling(t.Context())
+	defer cancel()
+	if _, err := r.Compile(ctx, "testdata/exit.wasm"); !errors.Is(err, guest.ErrCompileTime) {
+		t.Error(err)
+	}
+	if err := r.Close(t.Context()); err != nil { // waits for the process
+		t.Error(err)
+	}
+	if left := children(t); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// children are the names of this process's.
+func children(t *testing.T) []string {
+	t.Helper()
+	tasks, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil || len(tasks) == 0 {
+		t.Skip("this kernel does not tell who is a child: ", err)
+	}
+	var all []string
+	for _, task := range tasks {
+		text, _ := os.ReadFile(task)
+		all = append(all, strings.Fields(string(text))...)
+	}
+	return all
+}
+
+// bomb is a module with one function of that body, which has so many locals.
+func bomb(locals int, body []byte) []byte {
+	number := func(n int) []byte { return binary.AppendUvarint(nil, uint64(n)) }
+	section := func(id byte, content ...byte) []byte {
+		return slices.Concat([]byte{id}, number(len(content)), content)
+	}
+	code := slices.Concat([]byte{1}, number(locals), []byte{0x7f}, body, []byte{0x0b})
+	return slices.Concat([]byte("\x00asm\x01\x00\x00\x00"),
+		section(1, 1, 0x60, 0, 0), section(3, 1, 0), section(7, slices.Concat([]byte{1, 6}, []byte("_start"), []byte{0, 0})...),
+		section(10, slices.Concat([]byte{1}, number(len(code)), code)...))
+}
+
+// bombs are small modules whose compilation takes long or much.
+func bombs() map[string][]byte {
+	number := func(n int) []byte { return binary.AppendUvarint(nil, uint64(n)) }
+	get := func(n int) []byte { return append([]byte{0x20}, number(n)...) }
+	set := func(n int) []byte { return append([]byte{0x21}, number(n)...) }
+	var blocks, loops, table, straight []byte
+	for i := range 20000 { // phis of a thousand locals at the end of each block
+		blocks = slices.Concat(blocks[:len(blocks):len(blocks)], []byte{0x02, 0x40}, get(i%1000), []byte{0x0d, 0}, get(i*7%1000), set(i*3%1000), []byte{0x0b})
+	}
+	const depth = 4000
+	for i := range depth {
+		loops = slices.Concat(loops, []byte{0x03, 0x40}, get(i%5000), set((i*3+1)%5000))
+	}
+	for i := range depth {
+		loops = slices.Concat(loops, get(i*7%5000), []byte{0x0d, 0}, get(i*11%5000), set(i*13%5000), []byte{0x0b})
+	}
+	for range 2000 {
+		table = append(table, 0x02, 0x40)
+	}
+	for range 50 {
+		table = slices.Concat(table, []byte{0x02, 0x40, 0x20, 0, 0x0e}, number(1999))
+		for i := range 2000 {
+			table = append(table, number(i%2000)...)
+		}
+		table = append(table, 0x0b)
+	}
+	for range 2000 {
+		table = append(table, 0x0b)
+	}
+	for i := range 30000 {
+		straight = slices.Concat(straight, get(i*7919%50000), get(i*104729%50000), []byte{0x6a}, set(i*31%50000))
+	}
+	return map[string][]byte{
+		"blocks": bomb(1000, blocks), "phis": bomb(5000, loops), "br_table": bomb(2, table), "locals": bomb(50000, straight),
+	}
+}
+
+// TestBombs wants of each bomb that it is compiled, or refused in a sentence, within its time, and that this process has
+// none of its memory.
+func TestBombs(t *testing.T) {
+	before := residentSize(os.Getpid())
+	for name, module := range bombs() {
+		t.Run(name, func(t *testing.T) {
+			r := newCompiling(t, guest.OwnCompiler())
+			ctx, began, cancel := guest.Limits{Time: 3 * time.Second}.Compiling(t.Context())
+			defer cancel()
+			_, err := r.CompileBytes(ctx, name, module)
+			format, compiler := (*guest.FormatError)(nil), (*guest.CompilerError)(nil)
+			if err != nil && !errors.Is(err, guest.ErrCompileTime) && !errors.As(err, &format) && !errors.As(err, &compiler) {
+				t.Error(err)
+			}
+			t.Logf("%d bytes, %v: %v", len(module), time.Since(began).Round(time.Millisecond), err)
+		})
+	}
+	if grown := residentSize(os.Getpid()) - before; grown > fixedMemory {
+		t.Errorf("this process has grown by %d MiB", grown>>20)
+	}
+}
