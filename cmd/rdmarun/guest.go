@@ -27,7 +27,7 @@ The first SIGINT or SIGTERM asks the guest to end: its wait fails with ECANCELED
 
 Exit codes: the guest's own (255 for one below 0 or above 255); 124 when it exceeded
 --time, 125 when it trapped, 126 when the file is no guest or needs what this host
-lacks.`
+lacks; 2, with a message of rdmarun, when the file cannot be compiled.`
 
 func newGuestCommand(a *app) *cobra.Command {
 	command := &cobra.Command{

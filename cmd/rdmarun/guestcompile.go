@@ -17,9 +17,11 @@ const guestCompileLong = `Compile guests into the cache, so that they start at o
 test, or into an image.  What is in the cache already is left as it is.
 
 The cache is $RDMARUN_CACHE, else rdmarun in the user's cache folder, or --cache DIR.  It
-holds machine code of this version of rdmarun for this kind of processor.
+holds machine code of this version of rdmarun for this kind of processor.  Only the
+user who made it can use it: in an image, run this as the user who runs the guests.
 
-Exits 126 when a file is no guest, 4 when the cache cannot keep it.`
+Exits 126 when a file is no guest, 2 when it cannot be compiled within 2 GiB of memory
+and 10 minutes of processor time, 4 when the cache cannot keep it.`
 
 func newGuestCompileCommand(a *app) *cobra.Command {
 	var folder string
