@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -106,6 +107,10 @@ func openAnswer(key, answer []byte) (kind byte, content []byte, whole bool) {
 	return kind, content, kind != answerCode || len(content) == 0 || len(content) >= len(codeName{})
 }
 
+// shortages are how Go's runtime, its C library and its race detector say that there is no more memory.
+var shortages = []string{"fatal error: runtime: out of memory", "fatal error: out of memory", "cannot allocate memory",
+	"pthread_create failed", "failed to create new OS thread", "ThreadSanitizer failed to allocate"}
+
 // whyEnded says why a compiler process ended without an answer.
 func whyEnded(process *exec.Cmd, err error, said string) error {
 	state := process.ProcessState
@@ -124,8 +129,7 @@ func whyEnded(process *exec.Cmd, err error, said string) error {
 		return fmt.Errorf("it takes more than %s of processor time", compilerTime)
 	case killed:
 		return errors.New("the compiler was killed, by a user or because memory was short")
-	case strings.Contains(fatal, "out of memory"), strings.Contains(fatal, "cannot allocate memory"),
-		strings.Contains(said, "pthread_create failed"), strings.Contains(said, "failed to create new OS thread"):
+	case slices.ContainsFunc(shortages, func(words string) bool { return strings.Contains(said, words) }):
 		return fmt.Errorf("it takes more than %d MiB of memory", compilerMemory>>20)
 	case fatal != "":
 		return fmt.Errorf("the compiler failed: %s", printable.Line(fatal))
