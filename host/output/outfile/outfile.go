@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rdmarun/host/ownfile"
 	"rdmarun/host/printable"
 )
 
@@ -37,7 +38,7 @@ func newFile(f File, buffer *bufio.Writer) *File {
 // directly.  The folder must exist: nobody would look in a misspelled one.  The caller ends with Commit or Discard.
 func Create(name string) (*File, error) {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		handle, err := os.OpenFile(name, os.O_WRONLY, 0)
+		handle, err := ownfile.Open(name, os.O_WRONLY)
 		if err != nil {
 			return nil, fmt.Errorf("write the report: %w", err)
 		}
