@@ -271,7 +271,7 @@ func (a *app) consumersAfterCrash(plan *crashPlan, stdout *heldWriter, human io.
 	if plan.Log != nil {
 		out := a.stderr
 		if plan.Log.File != "" && plan.Log.File != "-" {
-			file, err := ownfile.Open(plan.Log.File, os.O_WRONLY|os.O_APPEND)
+			file, err := ownfile.Open(plan.Log.File, os.O_WRONLY|os.O_APPEND, ownfile.Shared)
 			if err != nil {
 				return nil, nil, nil, err
 			}

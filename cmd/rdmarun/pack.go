@@ -66,7 +66,7 @@ func (a *app) pack(ctx context.Context, args []string, output string) error {
 }
 
 func writePack(path string, archive []byte) error {
-	file, err := ownfile.Create(path)
+	file, err := ownfile.Create(path, ownfile.Private)
 	if err != nil {
 		return err
 	}

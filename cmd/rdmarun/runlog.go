@@ -47,7 +47,7 @@ func (f *logFlags) open(a *app, steps bool, config *scenario.RunConfig) (closing
 	case !f.asked():
 		return closing, nil
 	case f.file != "" && f.file != "-":
-		file, err := ownfile.Open(f.file, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
+		file, err := ownfile.Open(f.file, os.O_WRONLY|os.O_APPEND|os.O_CREATE, ownfile.Shared)
 		if err != nil {
 			return nil, withExit(exitEnvironment, fmt.Errorf("--log-file: %w", err))
 		}

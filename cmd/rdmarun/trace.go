@@ -59,7 +59,7 @@ func (f *traceFlags) open(a *app, into **trace.Tracer) (closing func() error, er
 	var out io.Writer = printable.NewWriter(a.stderr)
 	closeFile := func() error { return nil }
 	if f.path != "" {
-		file, err := ownfile.Create(f.path)
+		file, err := ownfile.Create(f.path, ownfile.Private)
 		if err != nil {
 			return nil, withExit(exitEnvironment, err)
 		}

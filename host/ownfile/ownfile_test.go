@@ -87,7 +87,7 @@ func TestCreate(t *testing.T) {
 			mustBeNil(t, os.Mkdir(filepath.Dir(path), 0o700))
 			target := test.make(t, path)
 			before, beforeErr := os.ReadFile(target)
-			file, err := Create(path)
+			file, err := Create(path, Private)
 			if test.want != "" {
 				if err == nil || !strings.Contains(err.Error(), test.want) {
 					t.Fatalf("%v, want %q", err, test.want)
@@ -118,7 +118,7 @@ func TestOpenStreams(t *testing.T) {
 	defer writer.Close()
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	mustBeNil(t, unix.Mkfifo(pipe, 0o600))
-	if _, err := Open(pipe, os.O_WRONLY|os.O_CREATE|unix.O_NONBLOCK); !errors.Is(err, unix.ENXIO) {
+	if _, err := Open(pipe, os.O_WRONLY|os.O_CREATE|unix.O_NONBLOCK, Private); !errors.Is(err, unix.ENXIO) {
 		t.Errorf("a pipe without a reader: %v", err)
 	}
 	named, err := os.OpenFile(pipe, os.O_RDWR, 0)
@@ -127,7 +127,7 @@ func TestOpenStreams(t *testing.T) {
 	for path, from := range map[string]*os.File{
 		"/dev/null": nil, pipe: named, filepath.Join("/proc/self/fd", fmt.Sprint(writer.Fd())): reader, filepath.Join("/dev/fd", fmt.Sprint(writer.Fd())): reader,
 	} {
-		file, err := Create(path)
+		file, err := Create(path, Private)
 		if err != nil {
 			t.Error(err)
 			continue
