@@ -98,6 +98,12 @@ func WithFabric(name string) Option {
 	}
 }
 
+// WithSharedFabric trusts every user of this host in the fabric: ids connect to listeners of all users, and all users to
+// listeners here, if they share the fabric, too.  Without it ids connect to listeners of their own user and of root.
+func WithSharedFabric() Option {
+	return func(options *C.struct_core_options) { options.shared = true }
+}
+
 // CheckFabric says what is wrong with the name of a fabric, which only that of nobody ("") is without.
 func CheckFabric(name string) error {
 	const most = C.CORE_FABRIC_MAX

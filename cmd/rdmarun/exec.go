@@ -64,6 +64,7 @@ type execFlags struct {
 	link    *formatFlag
 	capture captureFlags
 	fabric  string
+	shared  bool
 	quiet   bool
 }
 
@@ -87,6 +88,7 @@ func newExecCommand(a *app) *cobra.Command {
 	command.Flags().Var(&flags.seed, "seed", "draw random numbers from this, so that a run repeats")
 	flags.link = registerLink(command, rdmacore.LinkUDP)
 	command.Flags().StringVar(&flags.fabric, "fabric", defaultFabric, "connect to programs of this fabric only, by a name of your choice")
+	command.Flags().BoolVar(&flags.shared, "shared", false, "share --fabric with every user of this host (default: with this user and root)")
 	command.Flags().BoolVarP(&flags.quiet, "quiet", "q", false, "say nothing on stderr of packets that arrive damaged, forged or in floods")
 	flags.capture.register(command)
 	return command
@@ -99,6 +101,9 @@ func (a *app) exec(flags execFlags, args []string) error {
 	}
 	if flags.fabric != defaultFabric && flags.link.value != rdmacore.LinkUDP {
 		return usageError("--fabric says which programs connect to each other, and on --link %s none do: leave one of them out", flags.link.value)
+	}
+	if flags.shared && flags.link.value != rdmacore.LinkUDP {
+		return usageError("--shared says which users' programs connect to each other, and on --link %s none do: leave one of them out", flags.link.value)
 	}
 	library, err := findSoftLibrary(flags.library)
 	if err != nil {
@@ -120,6 +125,10 @@ func (a *app) exec(flags execFlags, args []string) error {
 	}
 	env["RDMARUN_EXEC_LINK"] = flags.link.value
 	env["RDMARUN_EXEC_FABRIC"] = flags.fabric
+	delete(env, "RDMARUN_EXEC_SHARED")
+	if flags.shared {
+		env["RDMARUN_EXEC_SHARED"] = "1"
+	}
 	delete(env, "RDMARUN_EXEC_QUIET")
 	if flags.quiet {
 		env["RDMARUN_EXEC_QUIET"] = "1"

@@ -36,7 +36,7 @@ func on(host int) []string { return netns.On(host) }
 
 func awaitHostPort(t *testing.T, host, port int) {
 	t.Helper()
-	awaitLine(t, fmt.Sprintf("/proc/%d/net/unix", host), fmt.Sprintf("@rdmarun//106/%d/", port), " 00010000 ")
+	awaitLine(t, fmt.Sprintf("/proc/%d/net/unix", host), "@rdmarun//", fmt.Sprintf("/106/%d/", port), " 00010000 ")
 }
 
 // TestProcessesShareThePort: clients of another host find each its server, though all have one UDP port; servers that

@@ -244,6 +244,7 @@ type runFlags struct {
 	retries      int
 	seed         seedFlag
 	fabric       string
+	sharedFabric bool
 	link         *formatFlag
 	failFast     bool
 	strict       bool
@@ -270,7 +271,7 @@ func newRunFlags() runFlags {
 var runGroups = []flagGroup{
 	{"Select", []string{"tags", "id", "failed", "shard", "allow-empty", "dry-run"}},
 	{"Target", []string{"param", "params", "provider", "device", "gid", "seed", "link"}},
-	{"Several processes", []string{"role", "peer", "meet", "wait", "fabric"}},
+	{"Several processes", []string{"role", "peer", "meet", "wait", "fabric", "shared"}},
 	{"Several hosts", []string{"lab", "place", "nats", "creds", "nkey", "tlsca", "tlscert", "tlskey"}},
 	{"Output", []string{"out", "out-dir", "capture", "capture-snaplen", "trace", "trace-file", "baseline", "save-baseline", "verbose", "quiet", "units", "color", "log-file", "log-format"}},
 	{"Limits", []string{"timeout", "stall-timeout", "time-scale", "jobs", "repeat", "retries", "fail-fast", "strict", "no-thresholds"}},
@@ -287,6 +288,7 @@ func (f *runFlags) register(a *app, command *cobra.Command) {
 	f.lab.register(command)
 	f.lab.ambient = a.env[environmentName("nats")]
 	set.StringVar(&f.fabric, "fabric", "", "on the link udp, connect to programs of this fabric, too; those of rdmarun exec are of \"default\"")
+	set.BoolVar(&f.sharedFabric, "shared", false, "share --fabric with every user of this host (default: with this user and root)")
 	set.BoolVar(&f.allowEmpty, "allow-empty", false, "an empty selection is no failure (otherwise exit code 5)")
 	set.BoolVarP(&f.dryRun, "dry-run", "n", false, "show what would run, and run nothing")
 	set.IntVarP(&f.jobs, "jobs", "j", f.jobs, "cases at once, each on a provider of its own (soft only)")
@@ -335,7 +337,7 @@ func (f *runFlags) config(a *app) (scenario.RunConfig, error) {
 		return scenario.RunConfig{}, err
 	}
 	config := scenario.RunConfig{
-		ProviderName: f.provider, FilesChoose: !f.chosen, Link: f.link.value, Fabric: f.fabric, Jobs: f.jobs, Retries: f.retries, FailFast: f.failFast, Strict: f.strict,
+		ProviderName: f.provider, FilesChoose: !f.chosen, Link: f.link.value, Fabric: f.fabric, SharedFabric: f.sharedFabric, Jobs: f.jobs, Retries: f.retries, FailFast: f.failFast, Strict: f.strict,
 		Seed: f.seed.value, Rerun: f.rerun(), GuestCache: a.env[guest.CacheVariable], GuestCompiler: guest.OwnCompiler(), Warn: a.warn,
 		TimeScale: f.timeScale, Stall: f.stall, NoThresholds: f.noThresholds,
 	}
@@ -388,6 +390,8 @@ func (f *runFlags) check() error {
 		return withHint(usageError("--fabric %s: cases of one fabric run one at a time, since ports are the fabric's", f.fabric), "leave --jobs out")
 	case f.fabric != "" && f.provider != softProvider:
 		return usageError("--fabric %s: only programs on soft have fabrics", f.fabric)
+	case f.sharedFabric && f.fabric == "":
+		return withHint(usageError("--shared: no fabric is named that could be shared"), "add --fabric NAME")
 	case f.quiet && f.verbose > 0:
 		return usageError("--quiet and --verbose exclude each other")
 	}
@@ -452,6 +456,9 @@ func (f *runFlags) rerun() string {
 	}
 	if f.fabric != "" {
 		add("--fabric", f.fabric)
+	}
+	if f.sharedFabric {
+		words = append(words, "--shared")
 	}
 	f.shared.rerun(add)
 	f.lab.rerun(add)

@@ -25,6 +25,8 @@ type Opening struct {
 	Seed    *uint64
 	// Fabric is that of the providers of the case which reach each other, here and in other processes; "" for one alone.
 	Fabric string
+	// SharedFabric trusts every user of this host there.
+	SharedFabric bool
 	// Capture is where it writes what it sends; nil: nowhere.
 	Capture *rdmacore.Capture
 	// Notices are told what the link udp drops; nil: nobody is.
@@ -36,6 +38,9 @@ func OpenSoft(o Opening) (*rdmacore.Provider, error) {
 	options := []rdmacore.Option{rdmacore.WithLink(o.Config.Link)}
 	if o.Fabric != "" {
 		options = append(options, rdmacore.WithFabric(o.Fabric))
+	}
+	if o.SharedFabric {
+		options = append(options, rdmacore.WithSharedFabric())
 	}
 	if o.Virtual {
 		options = append(options, rdmacore.WithVirtualClock())
@@ -147,7 +152,7 @@ func (p *providers) open(each Selected, seed *uint64) (on testbed.Providers, clo
 		case config.Name == testbed.Soft && (p.config.Provider == nil || p.config.Provider.Name() != testbed.Soft || several):
 			opening := Opening{
 				Case: each, Config: config, Virtual: p.virtual(each, config) && !several, Seed: p.seed(config, seed, drawnAs),
-				Capture: p.config.Capture, Fabric: fabric,
+				Capture: p.config.Capture, Fabric: fabric, SharedFabric: p.config.SharedFabric,
 			}
 			if opening.Notices, err = p.noticesFor(config); err != nil {
 				break

@@ -43,8 +43,10 @@ type RunConfig struct {
 	// Link is one of rdmacore.Links for soft, where files choose none; empty: the first of them.
 	Link string
 	// Fabric is what soft's providers are of on the link udp, together with those of other programs; empty: their own.
-	Fabric    string
-	Selection Selection
+	Fabric string
+	// SharedFabric connects them to programs of every user of this host that share the fabric; else to those of this user and root.
+	SharedFabric bool
+	Selection    Selection
 	// Party is what this process plays of the run, together with others that it has met; nil: all.
 	Party *Party
 	// Jobs is how many cases run at once, which needs Open; 0 is 1.

@@ -204,7 +204,7 @@ static void come_from_here(void)
 static void come_from_process(void)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "rdmarun//block/%u",
+	int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "rdmarun//%u/block/%u", geteuid(),
 			      world.attacked[0].qp->qp_num >> SOFT_TABLE_BLOCK_BITS);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	uint8_t bytes[LARGEST + SOFT_MAD + 128];

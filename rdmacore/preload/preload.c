@@ -135,6 +135,7 @@ static void open_provider(void)
 		options.link = CORE_LINK_UDP;
 	if (fabric && strlen(fabric) <= CORE_FABRIC_MAX)
 		strcpy(options.fabric, fabric);
+	options.shared = getenv("RDMARUN_EXEC_SHARED") != NULL;
 	if (!getenv("RDMARUN_EXEC_QUIET")) {
 		options.notices = STDERR_FILENO;
 		options.notice_prefix = "rdmarun exec: ";

@@ -164,6 +164,7 @@ struct core_options {
 	 * "": to none, and nobody else's ports are of concern.
 	 */
 	char fabric[CORE_FABRIC_MAX + 1];
+	bool shared; /* with processes of every user of this host; else of this user and root */
 	bool virtual_clock; /* time stands still until core_clock_advance moves it */
 	bool seeded; /* random numbers from seed, so that a run repeats; else from the system */
 	uint64_t seed;

@@ -15,6 +15,7 @@
 #include "soft/cm/cm.h"
 #include "soft/host.h"
 #include "soft/link/udp.h"
+#include "soft/link/udp_pass.h"
 #include "soft/link/udp_socket.h"
 #include "soft/objects/device.h"
 #include "soft/wire/fields.h"
@@ -270,8 +271,8 @@ static void test_management(struct side *sides)
 static int connect_to(struct side *side)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "rdmarun//block/%u",
-			      side->end.qp->qp_num >> SOFT_TABLE_BLOCK_BITS);
+	int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "rdmarun//%u/block/%u",
+			      udp_of(side)->share->user, side->end.qp->qp_num >> SOFT_TABLE_BLOCK_BITS);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
 
 	CHECK(fd >= 0);

@@ -12,6 +12,7 @@
 //   - timer, poller: deadlines, descriptors, and the thread that serves each
 //   - touch: memory of the program that may be gone
 //   - lock, mutex: the spin locks of the data path, the others, and threads
+//   - local_name: names by which processes of this machine find each other
 //   - order: the order in which locks are taken
 //   - clock, random: time; chance and secret numbers
 //   - bounds, refusal: the limits of a device; why a call was refused, in a sentence

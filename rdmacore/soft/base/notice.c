@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -92,6 +93,36 @@ void soft_notices_say(struct soft_notices *notices)
 		write_line(notices, line, length);
 }
 
+void soft_notice_text(struct soft_notices *notices, const char *format, ...)
+{
+	char text[SOFT_NOTICE_TEXT], line[LINE];
+	size_t length = 0;
+	va_list arguments;
+
+	if (notices->fd < 0)
+		return;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	soft_mutex_lock(&notices->lock);
+	if (notices->lines && strcmp(text, notices->text) != 0) {
+		notices->lines--;
+		memcpy(notices->text, text, sizeof(text));
+		length = (size_t)snprintf(line, sizeof(line), "%s%s", notices->prefix, text);
+	}
+	soft_mutex_unlock(&notices->lock);
+	if (length)
+		write_line(notices, line, length < LINE ? length : LINE - 1);
+}
+
+void soft_notice_squatter(struct soft_notices *notices, const char *name, uid_t holder)
+{
+	if (holder == (uid_t)-1)
+		soft_notice_text(notices, "another process has the name @%s without listening; a second name is used, and it works", name);
+	else
+		soft_notice_text(notices, "user %u has taken the name @%s of this user; a second name is used, and it works", holder, name);
+}
+
 static void expire(struct soft_timer *timer)
 {
 	soft_notices_say(soft_container_of(timer, struct soft_notices, timer));
@@ -106,6 +137,7 @@ int soft_notices_open(struct soft_notices *notices, struct soft_timers *timers, 
 		return result;
 	memset(notices->kinds, 0, sizeof(notices->kinds));
 	notices->waiting = false;
+	notices->text[0] = 0;
 	notices->timers = timers;
 	notices->faults = faults;
 	notices->prefix = prefix;

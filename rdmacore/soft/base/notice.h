@@ -8,9 +8,12 @@
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "soft/base/mutex.h"
 #include "soft/base/timer.h"
+
+#define SOFT_NOTICE_TEXT 320 /* bytes of a text, with the zero at its end */
 
 struct soft_faults;
 
@@ -33,6 +36,7 @@ struct soft_notices {
 	struct soft_mutex lock; /* guards the rest */
 	bool waiting; /* for the timer */
 	uint32_t lines; /* that may still be written */
+	char text[SOFT_NOTICE_TEXT]; /* the last of soft_notice_text */
 	struct {
 		uint64_t count; /* since a line said it */
 		union ibv_gid source; /* of the last one */
@@ -47,6 +51,10 @@ void soft_notices_close(struct soft_notices *notices);
 /* The same at the end of a process that closes nothing. */
 void soft_notices_say(struct soft_notices *notices);
 
+/* Say this once: the same text again is not said.  Any lock may be held; nothing waits. */
+void soft_notice_text(struct soft_notices *notices, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Another user has a name that is this user's to have. */
+void soft_notice_squatter(struct soft_notices *notices, const char *name, uid_t holder);
 /* count more of that kind from there were dropped.  Locks up to that of the notices may be held. */
 void soft_notice(struct soft_notices *notices, enum soft_notice kind, const union ibv_gid *source, uint64_t count);
 

@@ -7,11 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "soft/base/fabric.h"
+#include "soft/base/local_name.h"
 #include "soft/base/refusal.h"
 
+#define PLACES 4
+#define UNKNOWN ((uid_t)-1)
 #define BACKLOG 4096 /* processes that connect at once, which the kernel limits to net.core.somaxconn */
 
 /* The family in a name: what an address of it keeps others from. */
@@ -24,11 +27,6 @@ struct place {
 	char family[3];
 	char address[INET6_ADDRSTRLEN];
 };
-
-static int socket_type(void)
-{
-	return SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
-}
 
 static void write_address(const struct sockaddr *address, char text[INET6_ADDRSTRLEN])
 {
@@ -51,22 +49,17 @@ static bool is_any(const char *address)
 	return !strcmp(address, "0.0.0.0") || !strcmp(address, "::");
 }
 
-
-/* What all names of a port begin with; its length.  Towards other hosts all fabrics are one, which has no name. */
+/*
+ * What all names of a port begin with; its length.  Towards other hosts all fabrics of a user are one, which has the user's
+ * number: only processes of one user share the UDP port of other hosts.
+ */
 static int write_port(const struct soft_ipc *ipc, const struct soft_ipc_port *port, char name[SOFT_IPC_NAME])
 {
-	return snprintf(name, SOFT_IPC_NAME, "rdmarun/%s/%x/%u/", port->for_hosts ? "" : ipc->name,
+	char user[16];
+
+	snprintf(user, sizeof(user), "/%u", ipc->user);
+	return snprintf(name, SOFT_IPC_NAME, "rdmarun/%s/%x/%u/", port->for_hosts ? user : ipc->name,
 			(unsigned int)port->space, port->number);
-}
-
-/* The abstract address of a name: its length. */
-static socklen_t to_sockaddr(const char *name, struct sockaddr_un *address)
-{
-	size_t length = strlen(name);
-
-	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
-	memcpy(address->sun_path + 1, name, length);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
 }
 
 static void write_name(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct place *place,
@@ -74,55 +67,37 @@ static void write_name(const struct soft_ipc *ipc, const struct soft_ipc_port *p
 {
 	int length = write_port(ipc, port, name);
 
-	/* The longest takes 96 bytes. */
+	/* The longest takes 107 bytes, with =NUMBER. */
 	snprintf(name + length, SOFT_IPC_NAME - (size_t)length, "%s/%s", place->family, place->address);
-}
-
-/*
- * The kernel's list of sockets (proc(5), /proc/net/unix), which has the names of all processes of the network namespace.
- * Names are told one after another until each returns true, without what all names of the port begin with.
- */
-static bool each_name(const char *begin, bool (*each)(void *context, const char *rest, bool listens), void *context)
-{
-	FILE *list = fopen("/proc/net/unix", "re");
-	size_t size = 0, length = strlen(begin);
-	char *line = NULL;
-	bool found = false;
-
-	if (!list)
-		return false; /* then bind(2) alone tells of others: those with the same address */
-	while (!found && getline(&line, &size, list) > 0) {
-		unsigned int flags, state;
-		char *name = strstr(line, " @rdmarun/");
-
-		/* Num RefCount Protocol Flags Type St Inode Path */
-		if (!name || strncmp(name + 2, begin, length) != 0 ||
-		    sscanf(line, "%*s %*x %*x %x %*x %x", &flags, &state) != 2 || state != 1 /* SS_UNCONNECTED */)
-			continue;
-		name[strcspn(name, "\n")] = 0;
-		found = each(context, name + 2 + length, flags & 0x10000 /* __SO_ACCEPTCON */);
-	}
-	free(line);
-	fclose(list);
-	return found;
 }
 
 /* What a claim has to be compared with. */
 struct claimant {
 	const char *name, *own; /* without what all names of the port begin with */
 	struct place place;
+	const char *begin; /* what all names of the port begin with */
+	const struct soft_local_trust *trust; /* whose names count; NULL: everybody's */
 	bool shared;
+	uid_t holder; /* of the name that conflicts; (uid_t)-1: unknown */
 	int error;
 };
 
-/* FAMILY/ADDRESS, and of one that is shared /NUMBER */
+/* FAMILY/ADDRESS, and of one that is shared /NUMBER; =NUMBER is from soft_local_bind_own */
 static bool read_place(const char *rest, struct place *place, bool *shared)
 {
 	char end = 0;
 	int fields = sscanf(rest, "%2[46]/%45[0-9a-f.:]%c", place->family, place->address, &end);
 
 	*shared = end == '/';
-	return fields == 2 || (fields == 3 && *shared);
+	return fields == 2 || (fields == 3 && (*shared || end == '='));
+}
+
+static uid_t holder_of(const char *begin, const char *rest)
+{
+	char name[SOFT_IPC_NAME];
+
+	snprintf(name, sizeof(name), "%s%s", begin, rest);
+	return soft_local_holder(name);
 }
 
 /* As cma_check_port of Linux (soft/cm/ports.c). */
@@ -140,44 +115,37 @@ static bool conflicts(void *context, const char *rest, bool listens)
 	if (strcmp(mine->place.family, BOTH) != 0 && strcmp(other.family, BOTH) != 0 &&
 	    strcmp(mine->place.family, other.family) != 0)
 		return false;
-	if (is_any(mine->place.address) || is_any(other.address))
-		mine->error = EADDRNOTAVAIL;
-	else if (!strcmp(mine->place.address, other.address))
-		mine->error = EADDRINUSE;
-	return mine->error;
+	if (!is_any(mine->place.address) && !is_any(other.address) && strcmp(mine->place.address, other.address) != 0)
+		return false;
+	mine->holder = holder_of(mine->begin, rest);
+	if (mine->trust && !soft_local_trusts(mine->trust, mine->holder))
+		return false;
+	mine->error = is_any(mine->place.address) || is_any(other.address) ? EADDRNOTAVAIL : EADDRINUSE;
+	return true;
 }
 
+/*
+ * Among the processes of the machine a port is the first's that binds it, whichever user's, as with a kernel.  Towards other
+ * hosts only this user's processes count.
+ */
 static int check_others(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct soft_claim *claim,
-			const struct soft_claim *own, const struct place *place)
+			const struct soft_claim *own, const struct place *place, uid_t *holder)
 {
+	const struct soft_local_trust same = {.user = ipc->user};
 	char begin[SOFT_IPC_NAME];
 	int length = write_port(ipc, port, begin);
 	struct claimant mine = {
 		.name = claim->name + length,
 		.own = own ? own->name + length : NULL,
 		.place = *place,
+		.begin = begin,
+		.trust = port->for_hosts ? &same : NULL,
 		.shared = claim->shared,
 	};
 
-	each_name(begin, conflicts, &mine);
+	soft_local_each(begin, conflicts, &mine);
+	*holder = mine.holder;
 	return mine.error;
-}
-
-/* A socket of that name: 0 or an errno. */
-static int bind_name(struct soft_claim *claim)
-{
-	struct sockaddr_un address;
-	socklen_t length = to_sockaddr(claim->name, &address);
-	int error = 0;
-
-	claim->socket.fd = socket(AF_UNIX, socket_type(), 0);
-	if (claim->socket.fd < 0)
-		return errno;
-	if (bind(claim->socket.fd, (struct sockaddr *)&address, length)) {
-		error = errno;
-		close(claim->socket.fd);
-	}
-	return error;
 }
 
 static const char *family_of(const struct sockaddr *address, bool only_family)
@@ -192,10 +160,38 @@ struct soft_ipc_port soft_ipc_port(int space, const struct sockaddr *address, bo
 	return (struct soft_ipc_port){space, port_of(address), for_hosts};
 }
 
+/* 0 or an errno; EADDRINUSE: *holder has the name. */
+static int bind_name(struct soft_claim *claim, const struct soft_ipc_port *port, uid_t *holder)
+{
+	struct soft_ipc *ipc = claim->ipc;
+	bool squatted = false;
+	int fd;
+
+	if (port->for_hosts)
+		fd = soft_local_bind_own(claim->name, soft_fabric_random(ipc->fabric), &squatted, holder);
+	else
+		fd = soft_local_bind(claim->name);
+	if (squatted)
+		soft_notice_squatter(&ipc->fabric->notices, claim->name, *holder);
+	if (fd == -EADDRINUSE)
+		*holder = soft_local_holder(claim->name);
+	claim->socket.fd = fd;
+	return fd < 0 ? -fd : 0;
+}
+
+static int refuse_port(const struct soft_ipc *ipc, const struct soft_ipc_port *port, uid_t holder, int error)
+{
+	if (holder != UNKNOWN && holder != ipc->user)
+		return soft_refuse(error, "a process of user %u has port %u of this fabric: choose another port, or another fabric (--fabric NAME)",
+				   holder, port->number);
+	return soft_refuse(error, "another process has port %u", port->number);
+}
+
 int soft_claim_make(struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct sockaddr *address, bool only_family,
 		    bool shared, const struct soft_claim *own, struct soft_claim **out)
 {
 	struct soft_claim *claim = calloc(1, sizeof(*claim));
+	uid_t holder = UNKNOWN;
 	struct place place;
 	int error;
 
@@ -214,12 +210,12 @@ int soft_claim_make(struct soft_ipc *ipc, const struct soft_ipc_port *port, cons
 		snprintf(claim->name + length, sizeof(claim->name) - length, "/%x", (uint32_t)soft_fabric_random(ipc->fabric));
 	}
 	/* First the name, then a look at others: of two at once, one at least sees the other. */
-	error = bind_name(claim);
+	error = bind_name(claim, port, &holder);
 	if (error == EADDRINUSE && is_any(place.address))
 		error = EADDRNOTAVAIL;
 	if (error)
 		goto free_claim;
-	error = check_others(ipc, port, claim, own, &place);
+	error = check_others(ipc, port, claim, own, &place, &holder);
 	if (error)
 		goto close_socket;
 	claim->next = ipc->claims;
@@ -235,7 +231,7 @@ close_socket:
 free_claim:
 	free(claim);
 	if (error == EADDRINUSE || error == EADDRNOTAVAIL)
-		return soft_refuse(error, "another process has port %u", port->number);
+		return refuse_port(ipc, port, holder, error);
 	return error;
 }
 
@@ -257,54 +253,71 @@ void soft_claim_release(struct soft_claim *claim)
 	free(claim);
 }
 
-/* One socket serves for all that are tried. */
-static int connect_name(int fd, const char *name)
-{
-	struct sockaddr_un address;
-	socklen_t length = to_sockaddr(name, &address);
-
-	return connect(fd, (struct sockaddr *)&address, length) ? errno : 0;
-}
-
-int soft_claim_connect(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct sockaddr *destination, int *out)
+/* Where a process may listen that is reached at destination: its address, then any address. */
+static void list_places(const struct sockaddr *destination, struct place places[PLACES])
 {
 	bool ipv4 = destination->sa_family == AF_INET;
-	struct place places[4] = {{.family = ONLY_IPV4}, {.family = BOTH}, {.family = ONLY_IPV4}, {.family = BOTH}};
-	char name[SOFT_IPC_NAME];
-	int fd, error = ECONNREFUSED;
+	const char *only = ipv4 ? ONLY_IPV4 : ONLY_IPV6;
 
-	soft_mutex_expect(ipc->lock);
-	if (!ipv4)
-		strcpy(places[0].family, ONLY_IPV6), strcpy(places[2].family, ONLY_IPV6);
+	for (int index = 0; index < PLACES; index++)
+		strcpy(places[index].family, index % 2 ? BOTH : only);
 	write_address(destination, places[0].address);
 	write_address(destination, places[1].address);
 	strcpy(places[2].address, ipv4 ? "0.0.0.0" : "::");
 	strcpy(places[3].address, "::");
-	fd = socket(AF_UNIX, socket_type(), 0);
-	if (fd < 0)
-		return errno;
-	for (int index = 0; index < 4 && error == ECONNREFUSED; index++) {
-		write_name(ipc, port, &places[index], name);
-		error = connect_name(fd, name);
-	}
-	if (error)
-		close(fd);
-	else
-		*out = fd;
-	return error;
 }
 
-static bool listens(void *context, const char *rest, bool does)
+/*
+ * Names are tried from the narrowest address on, as a kernel looks up a listener.  Another user can bind a narrower name than
+ * the listener has, or leave its backlog full: that name is passed over.
+ */
+int soft_claim_connect(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct sockaddr *destination,
+		       int *out, uid_t *stranger)
 {
-	(void)context;
-	(void)rest;
-	return does;
+	const struct soft_local_trust same = {.user = ipc->user}, *trust = port->for_hosts ? &same : &ipc->trust;
+	struct place places[PLACES];
+	char name[SOFT_IPC_NAME];
+	int fd = -ECONNREFUSED, error = -ECONNREFUSED;
+
+	soft_mutex_expect(ipc->lock);
+	*stranger = UNKNOWN;
+	list_places(destination, places);
+	for (int index = 0; index < PLACES && fd < 0; index++) {
+		write_name(ipc, port, &places[index], name);
+		fd = soft_local_connect(name, trust, stranger);
+		if (fd < 0 && error == -ECONNREFUSED)
+			error = fd;
+	}
+	for (int index = 0; index < PLACES && fd < 0 && port->for_hosts; index++) {
+		write_name(ipc, port, &places[index], name);
+		fd = soft_local_connect_other(name, trust);
+	}
+	if (fd < 0)
+		return -error;
+	*out = fd;
+	return 0;
+}
+
+struct search {
+	const char *begin;
+	const struct soft_local_trust *trust;
+};
+
+/* Whoever cannot be told, as its backlog is full, counts: it is only said why a connection is refused. */
+static bool may_be_trusted(void *context, const char *rest, bool listens)
+{
+	const struct search *search = context;
+	uid_t holder = listens ? holder_of(search->begin, rest) : UNKNOWN;
+
+	return listens && (holder == UNKNOWN || soft_local_trusts(search->trust, holder));
 }
 
 bool soft_claim_has_listener(const struct soft_ipc *ipc, const struct soft_ipc_port *port)
 {
+	const struct soft_local_trust same = {.user = ipc->user};
 	char begin[SOFT_IPC_NAME];
+	struct search search = {begin, port->for_hosts ? &same : &ipc->trust};
 
 	write_port(ipc, port, begin);
-	return each_name(begin, listens, NULL);
+	return soft_local_each(begin, may_be_trusted, &search);
 }

@@ -4,7 +4,11 @@
  * A port belongs to a process by a name: @rdmarun/FABRIC/PORT SPACE/PORT/FAMILY/ADDRESS, of a SOCK_SEQPACKET socket.  Who
  * wants to connect to a port connects to that name, and the connection stays for further messages of both ways.
  *
- * Towards other hosts a port is of all fabrics together, and its name has none.  Processes of one user get the requests of
+ * Any user can bind any name, so both ends ask the kernel who is at the other (SO_PEERCRED).  An id connects to listeners of
+ * its own user and of root; a listener takes those of its own user and root, and root's those of all users.  In a fabric that
+ * is declared shared every user is trusted.
+ *
+ * Towards other hosts a port is of all fabrics of a user together, and its name has the user in place of a fabric.  Processes of one user get the requests of
  * other hosts at one UDP port (soft/link/udp_share.c): who gets one connects to the name of whom it is for, and passes it on.
  *
  * All of it is guarded by the lock of the communication manager, cm.lock.  The sockets are in an epoll set of their own, and
@@ -20,10 +24,11 @@
 
 #include "provider/provider.h"
 #include "soft/base/fabric.h"
+#include "soft/base/local_name.h"
 #include "soft/ipc/record.h"
 
 #define SOFT_IPC_ROUTES 256 /* buckets */
-#define SOFT_IPC_NAME 108 /* bytes of a name in sockaddr_un, with the zero that it begins with */
+#define SOFT_IPC_NAME SOFT_LOCAL_NAME
 
 struct soft_ipc_peer;
 
@@ -52,6 +57,7 @@ struct soft_claim {
 struct soft_ipc_counts {
 	uint64_t invalid; /* records that were none, each the end of its connection */
 	uint64_t refused; /* connections over the bound */
+	uint64_t strangers; /* connections of users that are not trusted */
 	uint64_t dropped; /* messages over the bound of what waits to be sent */
 };
 
@@ -60,6 +66,7 @@ struct soft_ipc {
 	struct soft_fabric *fabric;
 	char name[CORE_FABRIC_MAX + 1]; /* of the fabric */
 	uid_t user; /* of this process, when soft was opened */
+	struct soft_local_trust trust; /* whose listeners ids connect to */
 	struct soft_source source;
 	void (*ready)(struct soft_source *source, uint32_t events);
 	bool watched; /* source is in the fabric's poller */
@@ -110,8 +117,11 @@ struct soft_ipc_peer {
 
 /* --- life.c --------------------------------------------------------------------------------------- */
 
-/* ready: of the fabric's poller, when soft_ipc_progress has something to do.  -EINVAL for a name that cannot be. */
-int soft_ipc_create(struct soft_fabric *fabric, struct soft_mutex *lock, const char *name,
+/*
+ * shared: with processes of all users, else with those of this user and root.  ready: of the fabric's poller, when
+ * soft_ipc_progress has something to do.  -EINVAL for a name that cannot be.
+ */
+int soft_ipc_create(struct soft_fabric *fabric, struct soft_mutex *lock, const char *name, bool shared,
 		    void (*ready)(struct soft_source *source, uint32_t events), struct soft_ipc **ipc);
 /* Needs no lock: every id and every claim is gone. */
 void soft_ipc_destroy(struct soft_ipc *ipc);
@@ -178,10 +188,13 @@ int soft_claim_make(struct soft_ipc *ipc, const struct soft_ipc_port *port, cons
 /* From now on others can connect. */
 int soft_claim_listen(struct soft_claim *claim);
 void soft_claim_release(struct soft_claim *claim);
-/* A connected socket, ECONNREFUSED or another errno. */
+/*
+ * A connected socket to a listener of a trusted user, ECONNREFUSED or another errno.  *stranger: a user who listens there and
+ * is not trusted; (uid_t)-1: there is none.
+ */
 int soft_claim_connect(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct sockaddr *destination,
-		       int *fd);
-/* Whether any process listens on the port, if only for other addresses. */
+		       int *fd, uid_t *stranger);
+/* Whether a process of a trusted user listens on the port, if only for other addresses. */
 bool soft_claim_has_listener(const struct soft_ipc *ipc, const struct soft_ipc_port *port);
 
 /* --- set.c: the epoll set ------------------------------------------------------------------------- */

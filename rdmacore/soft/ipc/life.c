@@ -39,7 +39,7 @@ static void pause_ends(struct soft_timer *timer)
 	soft_mutex_unlock(ipc->lock);
 }
 
-int soft_ipc_create(struct soft_fabric *fabric, struct soft_mutex *lock, const char *name,
+int soft_ipc_create(struct soft_fabric *fabric, struct soft_mutex *lock, const char *name, bool shared,
 		    void (*ready)(struct soft_source *source, uint32_t events), struct soft_ipc **out)
 {
 	struct soft_ipc *ipc;
@@ -54,6 +54,7 @@ int soft_ipc_create(struct soft_fabric *fabric, struct soft_mutex *lock, const c
 	ipc->fabric = fabric;
 	ipc->ready = ready;
 	ipc->user = geteuid();
+	ipc->trust = (struct soft_local_trust){.user = ipc->user, .with_root = true, .all = shared};
 	ipc->peer_limit = peer_limit();
 	strcpy(ipc->name, name);
 	if (getrandom(&ipc->instance, sizeof(ipc->instance), 0) != sizeof(ipc->instance)) {

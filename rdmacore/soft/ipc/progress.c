@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #define BATCH 32 /* messages that are received, or connections accepted, in one go */
 #define PAUSE (100 * SOFT_MILLISECOND)
@@ -111,6 +112,19 @@ static void limit_peers(struct soft_ipc *ipc, struct soft_ipc_peer *peer)
 	lose(oldest_idle(ipc, user)); /* the new one is idle itself */
 }
 
+/* Root's listeners serve all users, as a kernel's would. */
+static bool is_welcome(struct soft_claim *claim, uid_t user)
+{
+	struct soft_ipc *ipc = claim->ipc;
+
+	if (!ipc->user || soft_local_trusts(&ipc->trust, user))
+		return true;
+	ipc->counts.strangers++;
+	soft_notice_text(&ipc->fabric->notices,
+			 "refused processes of user %u: this fabric is not shared; both processes need --fabric NAME --shared", user);
+	return false;
+}
+
 /* One of those who connect.  False: there is none. */
 static bool accept_one(struct soft_claim *claim)
 {
@@ -118,6 +132,10 @@ static bool accept_one(struct soft_claim *claim)
 	struct soft_ipc_peer *peer;
 	int fd = accept4(claim->socket.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
+	if (fd >= 0 && !is_welcome(claim, soft_local_user(fd))) {
+		close(fd);
+		return true;
+	}
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
 			soft_ipc_rewatch(ipc, &claim->socket, 0);

@@ -3,9 +3,8 @@
 #define SOFT_LINK_UDP_PASS_H
 
 #include <stdio.h>
-#include <string.h>
-#include <sys/un.h>
 
+#include "soft/base/local_name.h"
 #include "soft/link/udp_socket.h"
 
 #define SOFT_UDP_MAGIC 0x52445031u
@@ -34,31 +33,14 @@ struct soft_udp_share {
 		int fd; /* -1: there is none */
 		uint64_t nobody_until;
 	} passages[SOFT_UDP_BLOCKS];
-	uint32_t passage_count, attempts;
+	uint32_t passage_count, attempts, lists; /* attempts, and looks at the kernel's list, that are left */
 	uint64_t attempts_until;
 };
 
-/* The name of a block; its length. */
-static inline socklen_t soft_udp_block_name(uint32_t block, struct sockaddr_un *address)
+/* The name of a block: of this user, as only its processes share the port. */
+static inline void soft_udp_block_name(const struct soft_udp_share *share, uint32_t block, char name[SOFT_LOCAL_NAME])
 {
-	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
-	/* Where others have the name of a fabric there is none: blocks are the host's. */
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
-			   (size_t)snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "rdmarun//block/%u", block));
-}
-
-static inline int soft_udp_block_socket(void)
-{
-	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-}
-
-/* Whether the process at the other end is that user's, as the kernel knows it. */
-static inline bool soft_udp_is_of_user(int fd, uid_t user)
-{
-	struct ucred credentials;
-	socklen_t length = sizeof(credentials);
-
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) && credentials.uid == user;
+	snprintf(name, SOFT_LOCAL_NAME, "rdmarun//%u/block/%u", share->user, block);
 }
 
 #endif

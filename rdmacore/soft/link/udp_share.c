@@ -3,7 +3,7 @@
  *
  * Each of them binds it (SO_REUSEPORT, for which they must be of one user), and the kernel gives a packet to any of them.
  * Who gets what is another's passes it on: a queue pair's number and a communication id are of a block, and who has the
- * block listens on @rdmarun//block/NUMBER (unix(7), abstract).  Nobody owns the port, so nobody's death is more than his
+ * block listens on @rdmarun//USER/block/NUMBER (unix(7), abstract).  Nobody owns the port, so nobody's death is more than his
  * own: his sockets are closed, and the kernel gives his share of the packets to the others.
  *
  * Both ends of a connection ask the kernel whose process is at the other (SO_PEERCRED), so no other user's process gives or
@@ -115,7 +115,7 @@ static bool accept_giver(struct soft_udp_share *share, const struct soft_udp_end
 
 	if (fd < 0)
 		return false;
-	if (soft_udp_is_of_user(fd, share->user) && share->giver_count < GIVERS)
+	if (soft_local_user(fd) == share->user && share->giver_count < GIVERS)
 		(void)add_end(share, fd, false);
 	else
 		close(fd);
@@ -156,16 +156,20 @@ static void ready(struct soft_source *source, uint32_t events)
 int soft_udp_share_block(struct soft_udp *udp, uint32_t block)
 {
 	struct soft_udp_share *share = udp->share;
-	struct sockaddr_un address;
-	socklen_t length = soft_udp_block_name(block, &address);
+	char name[SOFT_LOCAL_NAME];
+	bool squatted;
+	uid_t holder;
 	int fd, error;
 
 	if (!share)
 		return 0;
-	fd = soft_udp_block_socket();
+	soft_udp_block_name(share, block, name);
+	fd = soft_local_bind_own(name, soft_fabric_random(udp->fabric), &squatted, &holder);
 	if (fd < 0)
-		return errno;
-	if (bind(fd, (struct sockaddr *)&address, length) || listen(fd, GIVERS)) {
+		return -fd;
+	if (squatted)
+		soft_notice_squatter(&udp->fabric->notices, name, holder);
+	if (listen(fd, GIVERS)) {
 		error = errno;
 		close(fd);
 		return error;

@@ -16,7 +16,7 @@ static int create_ipc(struct soft_cm *cm, const struct core_options *options)
 
 	if (options->link != CORE_LINK_UDP || !*options->fabric)
 		return 0;
-	result = soft_ipc_create(cm->fabric, &cm->lock, options->fabric, soft_cm_ready, &cm->ipc);
+	result = soft_ipc_create(cm->fabric, &cm->lock, options->fabric, options->shared, soft_cm_ready, &cm->ipc);
 	if (result)
 		return result;
 	cm->ipc->receive = soft_cm_arrive;

@@ -29,7 +29,7 @@ on() {
 }
 listens_kernel() { rdma resource show cm_id | grep -q "state LISTEN.* src-addr [^ ]*:$1 " || ss -Htln "sport = :$1" | grep -q .; }
 listens_soft() {
-	ip netns exec tester grep -q "00010000 .*@rdmarun//[0-9a-f]*/$1/" /proc/net/unix ||
+	ip netns exec tester grep -q "00010000 .*@rdmarun//[0-9]*/[0-9a-f]*/$1/" /proc/net/unix ||
 		ip netns exec tester ss -Htln "sport = :$1" | grep -q .
 }
 

@@ -41,7 +41,7 @@ on() {
 listens_kernel() { rdma resource show cm_id | grep -q "state LISTEN.* src-addr [^ ]*:$1 "; }
 listens_verbs() { listens_kernel "$1"; }
 listens_process_kernel() { listens_kernel "$1"; }
-listens_process_soft() { ip netns exec tester grep -q "00010000 .*@rdmarun//[0-9a-f]*/$1/" /proc/net/unix; }
+listens_process_soft() { ip netns exec tester grep -q "00010000 .*@rdmarun//[0-9]*/[0-9a-f]*/$1/" /proc/net/unix; }
 listens_soft() { ip netns exec tester ss -Huln "sport = :4791" | grep -q .; } # whatever the port
 listens_guest() { listens_soft; }
 # The same of a program that exchanges addresses over TCP.

@@ -1,0 +1,159 @@
+#include "soft/base/local_name.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define UNKNOWN ((uid_t)-1)
+/* Another user may bind any number of NAME=NUMBER; so many are tried, which takes some milliseconds. */
+#define OTHERS_MAX 1024
+
+static int make_socket(void)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* The abstract address of a name: its length. */
+static socklen_t to_sockaddr(const char *name, struct sockaddr_un *address)
+{
+	size_t length = strnlen(name, SOFT_LOCAL_NAME - 1);
+
+	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
+	memcpy(address->sun_path + 1, name, length);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
+}
+
+int soft_local_bind(const char *name)
+{
+	struct sockaddr_un address;
+	socklen_t length = to_sockaddr(name, &address);
+	int error, fd = make_socket();
+
+	if (fd < 0 || !bind(fd, (struct sockaddr *)&address, length))
+		return fd;
+	error = errno;
+	close(fd);
+	return -error;
+}
+
+int soft_local_bind_own(const char *name, uint64_t random, bool *squatted, uid_t *holder)
+{
+	char other[SOFT_LOCAL_NAME];
+	int fd = soft_local_bind(name);
+
+	*squatted = false;
+	if (fd != -EADDRINUSE)
+		return fd;
+	*holder = soft_local_holder(name);
+	if (*holder == geteuid())
+		return fd;
+	*squatted = true;
+	snprintf(other, sizeof(other), "%s=%08" PRIx32, name, (uint32_t)random);
+	return soft_local_bind(other);
+}
+
+uid_t soft_local_user(int fd)
+{
+	struct ucred credentials = {.uid = UNKNOWN};
+	socklen_t length = sizeof(credentials);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) ? UNKNOWN : credentials.uid;
+}
+
+int soft_local_connect(const char *name, const struct soft_local_trust *trust, uid_t *stranger)
+{
+	struct sockaddr_un address;
+	socklen_t length = to_sockaddr(name, &address);
+	int error, fd = make_socket();
+
+	if (fd < 0)
+		return fd;
+	if (connect(fd, (struct sockaddr *)&address, length)) {
+		error = errno;
+	} else {
+		uid_t user = soft_local_user(fd);
+
+		if (soft_local_trusts(trust, user))
+			return fd;
+		*stranger = user;
+		error = ECONNREFUSED;
+	}
+	close(fd);
+	return -error;
+}
+
+uid_t soft_local_holder(const char *name)
+{
+	const struct soft_local_trust nobody = {.user = UNKNOWN};
+	uid_t holder = UNKNOWN;
+
+	/* Unknown is the one that is trusted here, and then there is nothing to tell. */
+	int fd = soft_local_connect(name, &nobody, &holder);
+
+	if (fd >= 0)
+		close(fd);
+	return holder;
+}
+
+struct others {
+	const char *name;
+	const struct soft_local_trust *trust;
+	int fd, left;
+};
+
+static bool try_other(void *context, const char *rest, bool listens)
+{
+	struct others *others = context;
+	char name[SOFT_LOCAL_NAME];
+	uid_t stranger;
+
+	if (!listens)
+		return false;
+	if (snprintf(name, sizeof(name), "%s=%s", others->name, rest) >= (int)sizeof(name))
+		return false;
+	others->fd = soft_local_connect(name, others->trust, &stranger);
+	return others->fd >= 0 || !--others->left;
+}
+
+int soft_local_connect_other(const char *name, const struct soft_local_trust *trust)
+{
+	struct others others = {name, trust, -ECONNREFUSED, OTHERS_MAX};
+	char begin[SOFT_LOCAL_NAME];
+
+	if (snprintf(begin, sizeof(begin), "%s=", name) < (int)sizeof(begin))
+		soft_local_each(begin, try_other, &others);
+	return others.fd;
+}
+
+bool soft_local_each(const char *begin, bool (*each)(void *context, const char *rest, bool listens), void *context)
+{
+	FILE *list = fopen("/proc/net/unix", "re");
+	size_t size = 0, length = strlen(begin);
+	char *line = NULL;
+	bool found = false;
+
+	if (!list)
+		return false; /* then bind(2) alone tells of others: those with the same address */
+	while (!found && getline(&line, &size, list) > 0) {
+		unsigned int flags, state;
+		char *name = strstr(line, " @rdmarun/");
+
+		/* Num RefCount Protocol Flags Type St Inode Path */
+		if (!name || strncmp(name + 2, begin, length) != 0 ||
+		    sscanf(line, "%*s %*x %*x %x %*x %x", &flags, &state) != 2 || state != 1 /* SS_UNCONNECTED */)
+			continue;
+		name[strcspn(name, "\n")] = 0;
+		found = each(context, name + 2 + length, flags & 0x10000 /* __SO_ACCEPTCON */);
+	}
+	free(line);
+	fclose(list);
+	return found;
+}

@@ -1,0 +1,52 @@
+/*
+ * Names of sockets by which processes of this machine find each other (unix(7), abstract).
+ *
+ * Any user can bind any name.  So nobody trusts a name: whoever connects asks the kernel which user listens (SO_PEERCRED),
+ * and a process whose name another user has taken binds the next best, NAME=NUMBER with a number drawn at random, which
+ * the kernel's list of sockets tells.
+ */
+#ifndef SOFT_BASE_LOCAL_NAME_H
+#define SOFT_BASE_LOCAL_NAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define SOFT_LOCAL_NAME 108 /* bytes of a name in sockaddr_un, with the zero that it begins with */
+
+/* Which users a process connects to. */
+struct soft_local_trust {
+	uid_t user; /* its own; root is trusted as well if with_root */
+	bool with_root, all;
+};
+
+static inline bool soft_local_trusts(const struct soft_local_trust *trust, uid_t user)
+{
+	return trust->all || user == trust->user || (trust->with_root && !user);
+}
+
+/* A socket of that name, or a negative errno. */
+int soft_local_bind(const char *name);
+/*
+ * The same when another user may have taken the name, or when it cannot be told who has: then it is NAME=NUMBER, *squatted,
+ * and *holder is that user; (uid_t)-1: unknown.  -EADDRINUSE: a process of this user listens there.  random: 64 bits.
+ */
+int soft_local_bind_own(const char *name, uint64_t random, bool *squatted, uid_t *holder);
+/*
+ * A socket connected to a trusted user's process that listens on the name, or a negative errno; -ECONNREFUSED: there is none.
+ * *stranger: a user who is not trusted listens there, else it is left alone.
+ */
+int soft_local_connect(const char *name, const struct soft_local_trust *trust, uid_t *stranger);
+/* The same of all NAME=NUMBER. */
+int soft_local_connect_other(const char *name, const struct soft_local_trust *trust);
+/* The user at the other end of a connected socket; (uid_t)-1: unknown. */
+uid_t soft_local_user(int fd);
+/* Who listens on the name; (uid_t)-1: nobody does, or it is unknown. */
+uid_t soft_local_holder(const char *name);
+/*
+ * The kernel's list of sockets (proc(5), /proc/net/unix), which has the names of all processes of the network namespace.
+ * Each name that begins so is told, without what it begins with, until each returns true.
+ */
+bool soft_local_each(const char *begin, bool (*each)(void *context, const char *rest, bool listens), void *context);
+
+#endif
