@@ -29,7 +29,7 @@ static inline bool soft_local_trusts(const struct soft_local_trust *trust, uid_t
 int soft_local_bind(const char *name);
 /*
  * The same when another user may have taken the name, or when it cannot be told who has: then it is NAME=NUMBER, *squatted,
- * and *holder is that user; (uid_t)-1: unknown.  -EADDRINUSE: a process of this user listens there.  random: 64 bits.
+ * and *holder is that user; (uid_t)-1: unknown.  -EADDRINUSE: a process of this user listens there.  random: not for others to guess.
  */
 int soft_local_bind_own(const char *name, uint64_t random, bool *squatted, uid_t *holder);
 /*

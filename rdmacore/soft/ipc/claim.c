@@ -168,7 +168,7 @@ static int bind_name(struct soft_claim *claim, const struct soft_ipc_port *port,
 	int fd;
 
 	if (port->for_hosts)
-		fd = soft_local_bind_own(claim->name, soft_fabric_random(ipc->fabric), &squatted, holder);
+		fd = soft_local_bind_own(claim->name, ipc->instance, &squatted, holder);
 	else
 		fd = soft_local_bind(claim->name);
 	if (squatted)

@@ -8,6 +8,7 @@
 #include "soft/link/udp_socket.h"
 
 #define SOFT_UDP_MAGIC 0x52445031u
+#define SOFT_UDP_PROBE 32 /* bytes of a probe */
 
 /* What goes before the packets of a record. */
 struct soft_udp_record {
@@ -19,11 +20,15 @@ struct soft_udp_record {
 };
 
 struct soft_udp_end;
+struct soft_udp_watch;
 
 struct soft_udp_share {
 	struct soft_udp *udp;
 	uid_t user;
+	_Atomic uint32_t identity; /* of this process among those that share: its first block, plus 1; 0: none yet */
 	_Atomic uint64_t own[SOFT_UDP_BLOCKS / 64]; /* blocks of this process, a bit each */
+	struct soft_timer watching; /* udp_watch.c; the list is of its thread */
+	struct soft_udp_watch *watches;
 	struct soft_source source; /* an epoll set of the ends */
 	/* The next two under udp.lock. */
 	struct soft_udp_end *ends;
@@ -36,6 +41,13 @@ struct soft_udp_share {
 	uint32_t passage_count, attempts, lists; /* attempts, and looks at the kernel's list, that are left */
 	uint64_t attempts_until;
 };
+
+/* --- udp_watch.c: processes that share and are stopped ----------------------------------------------- */
+
+int soft_udp_watch_init(struct soft_udp_share *share);
+void soft_udp_watch_stop(struct soft_udp_share *share);
+/* Whether a datagram of SOFT_UDP_PROBE bytes is a probe, which then is answered.  udp.receiving is held. */
+bool soft_udp_watch_answer(struct soft_udp *udp, struct soft_udp_socket *socket, const struct soft_udp_came *came, const uint8_t *bytes);
 
 /* The name of a block: of this user, as only its processes share the port. */
 static inline void soft_udp_block_name(const struct soft_udp_share *share, uint32_t block, char name[SOFT_LOCAL_NAME])

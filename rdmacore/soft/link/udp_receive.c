@@ -1,5 +1,5 @@
 /* Packets of the kernel: what a system call brings, who it is from, and what is owed for it. */
-#include "soft/link/udp_socket.h"
+#include "soft/link/udp_pass.h"
 
 #include <netinet/udp.h>
 #include <string.h>
@@ -368,6 +368,8 @@ bool soft_udp_receive(struct soft_udp *udp, struct soft_udp_socket *socket)
 	note_arrival(socket, came.segment ? ((size_t)length + came.segment - 1) / came.segment : 0);
 	if (!came.segment) /* an empty datagram */
 		soft_udp_drop(udp, SOFT_NOTICE_MALFORMED, &came.source.address);
+	else if (socket->is_shared && length == SOFT_UDP_PROBE && soft_udp_watch_answer(udp, socket, &came, udp->arrived))
+		;
 	else if (socket->is_shared)
 		soft_udp_take_shared(udp, &came, udp->arrived, (size_t)length);
 	else

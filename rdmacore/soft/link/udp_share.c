@@ -4,7 +4,8 @@
  * Each of them binds it (SO_REUSEPORT, for which they must be of one user), and the kernel gives a packet to any of them.
  * Who gets what is another's passes it on: a queue pair's number and a communication id are of a block, and who has the
  * block listens on @rdmarun//USER/block/NUMBER (unix(7), abstract).  Nobody owns the port, so nobody's death is more than his
- * own: his sockets are closed, and the kernel gives his share of the packets to the others.
+ * own: his sockets are closed, and the kernel gives his share of the packets to the others.  Who is stopped keeps his sockets,
+ * and is passed by until he goes on (udp_watch.c).
  *
  * Both ends of a connection ask the kernel whose process is at the other (SO_PEERCRED), so no other user's process gives or
  * gets packets.  What cannot be passed on at once is lost, as on any network; a process that is stopped fills nothing but the
@@ -164,7 +165,7 @@ int soft_udp_share_block(struct soft_udp *udp, uint32_t block)
 	if (!share)
 		return 0;
 	soft_udp_block_name(share, block, name);
-	fd = soft_local_bind_own(name, soft_fabric_random(udp->fabric), &squatted, &holder);
+	fd = soft_local_bind_own(name, udp->fabric->wall.now(&udp->fabric->wall), &squatted, &holder);
 	if (fd < 0)
 		return -fd;
 	if (squatted)
@@ -175,6 +176,8 @@ int soft_udp_share_block(struct soft_udp *udp, uint32_t block)
 		return error;
 	}
 	error = add_end(share, fd, true);
+	if (!error && !atomic_load(&share->identity))
+		atomic_store(&share->identity, block + 1);
 	if (!error)
 		atomic_fetch_or_explicit(&share->own[block / 64], UINT64_C(1) << block % 64, memory_order_relaxed);
 	return error;
@@ -199,9 +202,14 @@ int soft_udp_share_create(struct soft_udp *udp)
 	result = soft_poller_add(&udp->fabric->poller, &share->source, epoll, EPOLLIN, ready);
 	if (result)
 		goto close_epoll;
+	result = soft_udp_watch_init(share);
+	if (result)
+		goto remove_source;
 	udp->share = share;
 	return 0;
 
+remove_source:
+	soft_poller_remove(&udp->fabric->poller, &share->source);
 close_epoll:
 	close(epoll);
 free_share:
@@ -211,8 +219,10 @@ free_share:
 
 void soft_udp_share_stop(struct soft_udp *udp)
 {
-	if (udp->share)
-		soft_poller_remove(&udp->fabric->poller, &udp->share->source);
+	if (!udp->share)
+		return;
+	soft_udp_watch_stop(udp->share);
+	soft_poller_remove(&udp->fabric->poller, &udp->share->source);
 }
 
 void soft_udp_share_destroy(struct soft_udp *udp)

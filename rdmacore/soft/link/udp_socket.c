@@ -175,6 +175,8 @@ static struct soft_udp_socket *add(struct soft_udp *udp, const struct soft_endpo
 		goto close_descriptor;
 	atomic_store_explicit(&udp->sockets[index], socket, memory_order_relaxed);
 	atomic_store_explicit(&udp->socket_count, index + 1, memory_order_release);
+	if (socket->is_shared)
+		soft_udp_watch_begin(udp->share);
 	return socket;
 
 close_descriptor:

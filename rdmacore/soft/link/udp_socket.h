@@ -49,6 +49,7 @@ struct soft_udp_socket {
 	struct soft_udp *udp;
 	struct soft_endpoint endpoint;
 	bool is_shared; /* other processes of the user may have it, too (udp_share.c) */
+	_Atomic uint64_t probed; /* when another process that shares it sent a probe (udp_watch.c) */
 	_Atomic bool shows_headers; /* time to live and type of service, for the GRH of datagrams */
 	bool joins; /* the kernel puts packets together (udp_receive.c); under receiving */
 	uint32_t alone, streak; /* packets that came alone, less those in pairs; receives since a look in vain */
@@ -245,6 +246,11 @@ bool soft_udp_join_packets(struct soft_udp_socket *socket, bool join);
 
 /* SOFT_WIRE_PORT of the address is somebody else's: EADDRINUSE, with a sentence that says whose. */
 int soft_udp_refuse_port(const union ibv_gid *address);
+
+/* --- udp_watch.c ---------------------------------------------------------------------------------- */
+
+/* A socket that is shared was opened. */
+void soft_udp_watch_begin(struct soft_udp_share *share);
 
 /* --- udp_identification.c ------------------------------------------------------------------------- */
 

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// signalStop stops a process as kill -STOP does; the function that it returns lets it go on.
+func signalStop(t *testing.T, pid int) func() {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = syscall.Kill(pid, syscall.SIGCONT) }
+}
+
+// traceStop stops each thread of a process as a debugger does.  The calling goroutine keeps its thread, which is the tracer, until
+// the function that it returns lets the process go on.
+func traceStop(t *testing.T, pid int) func() {
+	t.Helper()
+	runtime.LockOSThread()
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var traced []int
+	for _, thread := range threads {
+		id, _ := strconv.Atoi(thread.Name())
+		if err := unix.PtraceSeize(id); err != nil {
+			t.Fatalf("trace thread %d: %v", id, err)
+		}
+		if err := unix.PtraceInterrupt(id); err != nil {
+			t.Fatalf("stop thread %d: %v", id, err)
+		}
+		if _, err := unix.Wait4(id, nil, unix.WALL, nil); err != nil {
+			t.Fatalf("wait for thread %d: %v", id, err)
+		}
+		traced = append(traced, id)
+	}
+	return func() {
+		for _, id := range traced {
+			_ = unix.PtraceDetach(id)
+		}
+		runtime.UnlockOSThread()
+	}
+}
+
+// TestStoppedProcessesGetNothing: of three servers that share the port two are stopped, whichever, and the third serves new
+// clients and those that it has; who goes on serves again.
+func TestStoppedProcessesGetNothing(t *testing.T) {
+	const first, servers = 7600, 3
+	var fabrics fabrics
+	h := startHosts(t)
+	fabric := fabrics.name()
+	var near []*program
+	for index := range servers {
+		near = append(near, startProgramBy(t, on(h.near), fabric, "rping", "-s", "-P", "-a", nearHost, "-p", strconv.Itoa(first+index)))
+	}
+	for index := range servers {
+		awaitHostPort(t, h.near, first+index)
+	}
+	client := func(index, times int) *program {
+		words := fmt.Sprintf("rping -c -a %s -p %d -C %d -S 1000 -V", nearHost, first+index, times)
+		return startProgramBy(t, on(h.far), fabric, strings.Fields(words)...)
+	}
+	for live := range servers {
+		client(live, 5).succeed(t)
+		long := client(live, 3000)
+		goOn := []func(){signalStop(t, near[(live+1)%servers].Process.Pid), traceStop(t, near[(live+2)%servers].Process.Pid)}
+		for range 4 {
+			client(live, 5).succeed(t)
+		}
+		long.succeed(t)
+		for _, each := range goOn {
+			each()
+		}
+	}
+	for index := range servers {
+		client(index, 5).succeed(t)
+	}
+}
