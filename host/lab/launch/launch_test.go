@@ -3,6 +3,7 @@ package launch
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -192,6 +193,31 @@ func TestPush(t *testing.T) {
 	found, err := filepath.Glob(filepath.Join(folder, "a cache/rdmarun/bin/*/*"))
 	if err != nil || len(found) != 1 {
 		t.Errorf("there are %q: %v", found, err)
+	}
+	for _, path := range append(found, filepath.Dir(found[0])) {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
+	}
+	// A link in its place is replaced, and not started.
+	if err := errors.Join(os.Rename(found[0], found[0]+".moved"), os.Symlink(found[0]+".moved", found[0])); err != nil {
+		t.Fatal(err)
+	}
+	agent, err := Start(t.Context(), host, Config{Program: program, Version: "v1", Print: said.print})
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent.End(false)
+	if info, err := os.Lstat(found[0]); err != nil || !info.Mode().IsRegular() {
+		t.Errorf("%v, %v", info, err)
+	}
+	if os.Geteuid() == 0 {
+		if err := errors.Join(os.Remove(found[0]), os.Chown(filepath.Dir(found[0]), 65533, 65533)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Start(t.Context(), host, Config{Program: program, Version: "v1", Print: said.print}); err == nil || !strings.Contains(err.Error(), "bring this program there") {
+			t.Errorf("into a folder of another user: %v", err)
+		}
 	}
 	uname := "#!/bin/sh\necho Plan9 $1\n"
 	if err := os.WriteFile(filepath.Join(folder, "uname"), []byte(uname), 0o755); err != nil {

@@ -31,8 +31,9 @@ func push(ctx context.Context, h *lab.Host, config Config) (string, error) {
 		return "", fmt.Errorf("read this program: %w", err)
 	}
 	path := fmt.Sprintf(`"${XDG_CACHE_HOME:-$HOME/.cache}/rdmarun/bin/%x/rdmarun"`, sha256.Sum256(program))
-	// One look first: the program is on most hosts already, and tens of megabytes.  One that a crash has cut is brought again.
-	ask := fmt.Sprintf(`p=%s; if [ -x "$p" ] && [ "$(wc -c <"$p")" -eq %d ]; then echo %s; elif [ "$(uname -s) $(uname -m)" = %q ]; then echo %s; else echo %s $(uname -s) $(uname -m); fi`,
+	// One look first: the program is on most hosts already, and tens of megabytes.  One that a crash has cut is brought again,
+	// as is one that belongs to another user (-O) or is a link.
+	ask := fmt.Sprintf(`p=%s; if [ -x "$p" ] && [ -O "$p" ] && [ ! -L "$p" ] && [ "$(wc -c <"$p")" -eq %d ]; then echo %s; elif [ "$(uname -s) $(uname -m)" = %q ]; then echo %s; else echo %s $(uname -s) $(uname -m); fi`,
 		path, len(program), wordHere, machine(), wordWants, wordOther)
 	said, err := onHost(ctx, h, nil, ask)
 	switch {
@@ -44,8 +45,9 @@ func push(ctx context.Context, h *lab.Host, config Config) (string, error) {
 		return "", fmt.Errorf("it is no %s, so this program does not run there (%.100q): install rdmarun, and say where it is: `rdmarun: PATH`",
 			machine(), strings.TrimSpace(said))
 	}
-	// Beside its place first, and whole, so that nobody starts half of it: where the connection is cut, cat ends well.
-	bring := fmt.Sprintf(`p=%s; d="${p%%/*}"; mkdir -p "$d" && cat >"$d/new.$$" && [ "$(wc -c <"$d/new.$$")" -eq %d ] && chmod 755 "$d/new.$$" && mv "$d/new.$$" "$p" || { rm -f "$d/new.$$"; rmdir "$d" 2>/dev/null; exit 1; }`, path, len(program))
+	// Beside its place first, and whole, so that nobody starts half of it: where the connection is cut, cat ends well.  The file
+	// is new (set -C is O_EXCL), and nobody else may read or exchange it.
+	bring := fmt.Sprintf(`umask 077; set -C; p=%s; d="${p%%/*}"; mkdir -p "$d" && [ -O "$d" ] && rm -f "$d/new.$$" && cat >"$d/new.$$" && [ "$(wc -c <"$d/new.$$")" -eq %d ] && chmod 700 "$d/new.$$" && mv "$d/new.$$" "$p" || { rm -f "$d/new.$$"; rmdir "$d" 2>/dev/null; exit 1; }`, path, len(program))
 	if _, err := onHost(ctx, h, program, bring); err != nil {
 		return "", fmt.Errorf("bring this program there: %w: make room in its user's cache folder, or install it and say where: `rdmarun: PATH`", err)
 	}
