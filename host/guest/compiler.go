@@ -57,25 +57,25 @@ func compileElsewhere(ctx context.Context, command []string, name string, module
 	if looks {
 		request[keySize] = 1
 	}
+	request = append(request, module...)
 	answer := &boundedBuffer{most: sealSize + 1 + len(codeName{}) + maxCode}
 	said := &boundedBuffer{most: 4 << 10, drops: true}
-	process := exec.CommandContext(ctx, command[0], command[1:]...)
-	if command[0] == ownProgram {
-		process.Args[0] = "rdmarun" // what looks at it does not know this process by another name
-	}
-	process.Env = []string{} // nothing of this process's
-	process.Dir = "/"
-	process.Stdin, process.Stdout, process.Stderr = bytes.NewReader(append(request, module...)), answer, said
-	process.WaitDelay = compilerGrace
-	// It has no terminal and no signals from one, and does not outlive its parent.
-	process.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	// The parent of PR_SET_PDEATHSIG is a thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := process.Start(); err != nil {
+	var process *exec.Cmd
+	var err error
+	for _, namespaces := range []uintptr{compilerNamespaces, 0} {
+		process = compilerProcess(ctx, command, namespaces)
+		process.Stdin, process.Stdout, process.Stderr = bytes.NewReader(request), answer, said
+		if err = process.Start(); !namespacesRefused(err) {
+			break
+		}
+	}
+	if err != nil {
 		return nil, fmt.Errorf("compile %s: start the compiler's process: %w", name, err)
 	}
-	err := process.Wait()
+	err = process.Wait()
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
@@ -96,6 +96,31 @@ func compileElsewhere(ctx context.Context, command []string, name string, module
 		return nil, nil
 	}
 	return codeOf(content), nil
+}
+
+// compilerNamespaces leave a compiler without a network, where users may make namespaces: with a namespace of users, this needs
+// no privilege.
+const compilerNamespaces = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC
+
+// namespacesRefused tells that a process cannot be started in new namespaces: the system's policy is against it (EPERM,
+// EACCES), they are too many (ENOSPC, EUSERS), or the kernel has none (EINVAL, ENOSYS).
+func namespacesRefused(err error) bool {
+	return slices.ContainsFunc([]error{syscall.EPERM, syscall.EACCES, syscall.ENOSPC, syscall.EUSERS, syscall.EINVAL, syscall.ENOSYS},
+		func(each error) bool { return errors.Is(err, each) })
+}
+
+// compilerProcess is a process to be started.
+func compilerProcess(ctx context.Context, command []string, namespaces uintptr) *exec.Cmd {
+	process := exec.CommandContext(ctx, command[0], command[1:]...)
+	if command[0] == ownProgram {
+		process.Args[0] = "rdmarun" // and not that path
+	}
+	process.Env = []string{} // nothing of this process's
+	process.Dir = "/"
+	process.WaitDelay = compilerGrace
+	// It has no terminal and no signals from one, and does not outlive its parent.
+	process.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: namespaces}
+	return process
 }
 
 // openAnswer checks the seal of an answer.

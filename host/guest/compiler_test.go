@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -82,10 +83,17 @@ func whatIsLeft() string {
 	_ = unix.Prctl(unix.PR_GET_PDEATHSIG, uintptr(unsafe.Pointer(&signal)), 0, 0, 0)
 	folder, _ := os.Getwd()
 	session, _ := unix.Getsid(0)
-	said = append(said, fmt.Sprintf("env %d", len(os.Environ())), fmt.Sprintf("no_new_privs %d", privileges),
+	network, _ := os.ReadFile("/proc/self/net/dev")
+	said = append(said, fmt.Sprintf("interfaces %d", strings.Count(string(network), "\n")-2), fmt.Sprintf("env %d", len(os.Environ())), fmt.Sprintf("no_new_privs %d", privileges),
 		fmt.Sprintf("signal %d", signal), "folder "+folder, fmt.Sprintf("session %t", session == os.Getpid()))
 	slices.Sort(said)
 	return strings.Join(said, ", ")
+}
+
+// unshared gives a command a network of its own.
+func unshared(command *exec.Cmd) *exec.Cmd {
+	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC}
+	return command
 }
 
 // newCompiling is a runtime with that compiler, and without a cache.
@@ -107,6 +115,13 @@ func TestCompilersThatFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(inherited)
+	// Where this process may not make namespaces, a compiler has the network.
+	interfaces := "interfaces 1"
+	if err := unshared(exec.Command("true")).Run(); err != nil {
+		network, _ := os.ReadFile("/proc/self/net/dev")
+		interfaces = fmt.Sprintf("interfaces %d", strings.Count(string(network), "\n")-2)
+		t.Logf("no namespaces here: %v", err)
+	}
 	for name, want := range map[string]string{
 		"compiler-killed":    "the compiler was killed, by a user or because memory was short",
 		"compiler-silent":    "the compiler gave no complete answer",
@@ -117,7 +132,7 @@ func TestCompilersThatFail(t *testing.T) {
 		"compiler-hungry":    "it takes more than 2048 MiB of memory",
 		"compiler-recursive": "the compiler failed: stack overflow",
 		"compiler-confined": "the compiler ended without an answer: exit status 1: " +
-			"core 0, cpu 600, env 0, files 16, folder /, no_new_privs 1, session true, signal 9, size 0",
+			"core 0, cpu 600, env 0, files 16, folder /, " + interfaces + ", no_new_privs 1, session true, signal 9, size 0",
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newCompiling(t, []string{"/proc/self/exe", name})
