@@ -107,8 +107,8 @@ core-test: core-test-address core-test-thread stress model ## tests of the C cor
 
 # Two at a time, each with its output in one piece: fuzzing is one thread.
 .PHONY: sanitize
-sanitize: guests ## the core from Go with AddressSanitizer, a minute each of fuzzing, of random calls, of guests that call anything, forged datagrams, and random modules to their end (its C tests are in make test)
-	$(Q)$(MAKE) --no-print-directory -j2 --output-sync=target fuzz flood sanitize-go sanitize-random fuzz-abi sanitize-guests
+sanitize: guests ## the core from Go with AddressSanitizer, a minute each of fuzzing, of changed modules, of random calls, of guests that call anything, forged datagrams, and random modules to their end (its C tests are in make test)
+	$(Q)$(MAKE) --no-print-directory -j2 --output-sync=target fuzz flood fuzz-decode sanitize-go sanitize-random fuzz-abi sanitize-guests
 
 .PHONY: sanitize-go
 sanitize-go:
@@ -123,6 +123,10 @@ sanitize-random: sanitize-go
 .PHONY: fuzz-abi
 fuzz-abi: $(if $(filter sanitize-go,$(MAKECMDGOALS)),sanitize-go) ## guests that call every host function with any arguments, for FUZZ_SECONDS from seed FUZZ_SEED, with AddressSanitizer
 	$(Q)$(GO) test -asan -timeout 0 -run '^TestFuzzABI$$' -v ./hostfuncs -abi.time $(FUZZ_SECONDS)s -abi.seed $(FUZZ_SEED)
+
+.PHONY: fuzz-decode
+fuzz-decode: | setup setup-test ## changed modules for FUZZ_SECONDS: is the decoder of guests of one mind with wazero and wabt?
+	$(Q)$(GO) test -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(FUZZ_SECONDS)s -fuzzminimizetime 0x -parallel 1 ./host/guest/wasm
 
 # After the other: two links of a program with a sanitizer at once are as long as one after the other.
 .PHONY: sanitize-guests

@@ -61,6 +61,7 @@ needs_test() {
 	need "$(wasm_runtime)" "what the compiler calls there" has_wasm_runtime
 	need libc++-dev-wasm32 "the library of guests in C++" has_cpp_for_wasm
 	need curl "fetches the source of guests that are others' programs" has_program curl
+	need wabt "validates modules, beside the decoder of guests" has_program wasm-validate
 	need binaryen "gives threads to programs that become guests" has_program wasm-opt
 	need rustc "compiles guests in Rust" test -x /usr/bin/rustc
 	need libstd-rust-dev-wasm32 "their library" has_rust_for_wasm

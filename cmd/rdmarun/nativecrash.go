@@ -18,7 +18,6 @@ import (
 	"rdmarun/host/output/github"
 	"rdmarun/host/output/jsonl"
 	show "rdmarun/host/output/terminal"
-	"rdmarun/host/ownfile"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/exec"
@@ -271,7 +270,7 @@ func (a *app) consumersAfterCrash(plan *crashPlan, stdout *heldWriter, human io.
 	if plan.Log != nil {
 		out := a.stderr
 		if plan.Log.File != "" && plan.Log.File != "-" {
-			file, err := ownfile.Open(plan.Log.File, os.O_WRONLY|os.O_APPEND, ownfile.Shared)
+			file, err := os.OpenFile(plan.Log.File, os.O_WRONLY|os.O_APPEND, 0)
 			if err != nil {
 				return nil, nil, nil, err
 			}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"rdmarun/host/ownfile"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
 )
@@ -47,7 +46,7 @@ func (f *logFlags) open(a *app, steps bool, config *scenario.RunConfig) (closing
 	case !f.asked():
 		return closing, nil
 	case f.file != "" && f.file != "-":
-		file, err := ownfile.Open(f.file, os.O_WRONLY|os.O_APPEND|os.O_CREATE, ownfile.Shared)
+		file, err := os.OpenFile(f.file, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
 		if err != nil {
 			return nil, withExit(exitEnvironment, fmt.Errorf("--log-file: %w", err))
 		}

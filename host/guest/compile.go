@@ -28,7 +28,8 @@ type Module struct {
 	engine   wazero.Runtime
 	metered  bool
 	lines    *wasm.Lines // nil without a line table
-	size     int         // of the file
+	names    wasm.Names
+	size     int // of the file
 	cached   bool
 	// host is the ABI with what the module imports and this host lacks; nil when that is nothing.
 	host api.Module
@@ -145,21 +146,20 @@ func (r *Runtime) compile(ctx context.Context, name string, module []byte) (*Mod
 	if known, ok := r.modules[key]; ok {
 		return known, nil
 	}
-	facts, err := check(name, module, r.exports)
+	decoded, err := check(name, module, r.exports)
 	if err != nil {
 		return nil, err
 	}
-	m := &Module{name: name, facts: facts, size: len(module)}
-	rewrite := wasm.Bound
+	m := &Module{name: name, size: len(module)}
+	rewrite := decoded.Bound
 	if m.metered = r.mode == InterruptMetered; m.metered {
-		rewrite = wasm.Meter
+		rewrite = decoded.Meter
 	}
-	// What cannot be rewritten cannot be bounded, and is not run.
-	rewritten, err := rewrite(module)
+	rewritten, err := rewrite()
 	if err != nil {
 		return nil, formatError(name, err)
 	}
-	m.lines = rewritten.Lines
+	m.facts, m.lines, m.names = decoded.Facts, rewritten.Lines, rewritten.Names
 	if err := r.generate(ctx, m, rewritten.Module, r.mode == InterruptContext); err != nil {
 		return nil, err
 	}
@@ -254,35 +254,35 @@ func Inspect(path string) (Facts, error) {
 	if err != nil {
 		return Facts{}, err
 	}
-	facts, err := check(moduleName(path), module, exports)
+	decoded, err := check(moduleName(path), module, exports)
 	if abi := (*ABIError)(nil); err != nil && !errors.As(err, &abi) {
-		return facts, err
+		return Facts{}, err
 	}
-	features, unknown := wasm.Used(module)
-	if unknown != nil {
-		return facts, formatError(moduleName(path), unknown)
+	if invalid := decoded.Validate(); invalid != nil {
+		return decoded.Facts, formatError(moduleName(path), invalid)
 	}
-	facts.Features, facts.Size = features, len(module)
-	return facts, err
+	return decoded.Facts, err
 }
 
-func check(name string, module []byte, exports hostExports) (wasm.Facts, error) {
-	facts, err := wasm.Inspect(module)
+// check decodes a module, but not the bodies of its functions.  The module is valid with an *ABIError too.
+func check(name string, file []byte, exports hostExports) (*wasm.Module, error) {
+	module, err := wasm.Decode(file)
 	if err != nil {
-		return facts, formatError(name, err)
+		return nil, formatError(name, err)
 	}
-	if err := exports.checkImports(name, &facts); err != nil {
-		return facts, err
+	facts := &module.Facts
+	if err := exports.checkImports(name, facts); err != nil {
+		return module, err
 	}
 	if facts.SharedMemory {
-		return facts, &FormatError{name, errShared, "a guest has one thread; build it without threads, and run several instead"}
+		return module, &FormatError{name, errShared, "a guest has one thread; build it without threads, and run several instead"}
 	}
 	for _, export := range facts.Exports {
 		if export.Name == startFunction && export.Kind == wasm.KindFunction {
-			return facts, nil
+			return module, nil
 		}
 	}
-	return facts, &FormatError{name, errNoStart,
+	return module, &FormatError{name, errNoStart,
 		"build a command, not a library (Go: without -buildmode=c-shared; C: without -mexec-model=reactor)"}
 }
 

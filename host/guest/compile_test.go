@@ -34,8 +34,8 @@ func TestFilesThatAreNoGuests(t *testing.T) {
 		"text":      {write("text.wasm", "#!/bin/sh\n"), []string{"text: not a WebAssembly module", "wasip1"}},
 		"empty":     {write("empty.wasm", ""), []string{"not a WebAssembly module"}},
 		"component": {write("component.wasm", "\x00asm\x0d\x00\x01\x00"), []string{"component"}},
-		"truncated": {write("truncated.wasm", string(hello[:len(hello)-9])), []string{"not a WebAssembly module"}},
-		"cut short": {write("short.wasm", string(hello[:30])), []string{"not a WebAssembly module"}},
+		"truncated": {write("truncated.wasm", string(hello[:len(hello)-9])), []string{"not a valid WebAssembly module"}},
+		"cut short": {write("short.wasm", string(hello[:30])), []string{"not a valid WebAssembly module"}},
 		"threads":   {"testdata/shared.wasm", []string{"shared between threads"}},
 		"library":   {"testdata/library.wasm", []string{"_start", "c-shared"}},
 	} {

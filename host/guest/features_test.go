@@ -69,8 +69,8 @@ func TestFeaturesThatGuestsCannotHave(t *testing.T) {
 			!strings.Contains(err.Error(), c.feature) || strings.Contains(err.Error(), "not a WebAssembly module") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := wasm.Used(c.module); err == nil && name != "a tag" && name != "two memories" && name != "64 bits" {
-			t.Errorf("%s: its instructions were read", name)
+		if _, err := wasm.Inspect(c.module); err == nil {
+			t.Errorf("%s: it was accepted", name)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"rdmarun/host/guest/wasm"
+	"rdmarun/host/printable"
 )
 
 // TrapError is a trap: what WebAssembly forbids, and where the guest did it.
@@ -45,18 +46,40 @@ func (m *Module) trapError(err error) *TrapError {
 			continue
 		}
 		// A guest's functions stand behind the name of its module, which is empty.
-		e.Stack = append(e.Stack, clipped(rustNames(strings.TrimPrefix(line, "."))))
+		e.Stack = append(e.Stack, strings.TrimPrefix(line, "."))
 	}
+	m.nameFrames(e.Stack)
 	if m.lines == nil {
 		return e
 	}
 	for i, source := range m.lines.Find(offsets) {
 		if source != "" {
-			e.Stack[frames[i]] += " at " + source
+			e.Stack[frames[i]] += " at " + printable.Line(source)
 		}
 	}
 	return e
 }
+
+// nameFrames puts the names of functions in the place of their numbers, by which the runtime knows them: "$12(i32) i32".
+func (m *Module) nameFrames(stack []string) {
+	numbers, frames := make([]uint32, 0, len(stack)), make([]int, 0, len(stack))
+	for i, frame := range stack {
+		if number := numberedFrame.FindStringSubmatch(frame); number != nil {
+			index, err := strconv.ParseUint(number[1], 10, 32)
+			if err == nil {
+				numbers, frames = append(numbers, uint32(index)), append(frames, i)
+			}
+		}
+	}
+	for i, name := range m.names.Find(numbers) {
+		if name != "" {
+			frame := &stack[frames[i]]
+			*frame = printable.Line(clipped(rustNames(name))) + (*frame)[strings.IndexByte(*frame, '('):]
+		}
+	}
+}
+
+var numberedFrame = regexp.MustCompile(`^\$([0-9]{1,10})\(`)
 
 func clipped(text string) string {
 	if len(text) > maxFrame {

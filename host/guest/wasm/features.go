@@ -1,7 +1,6 @@
 package wasm
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -37,20 +36,41 @@ func (f Features) Names() []string {
 }
 
 // featureOf is the feature that an instruction is of, 0 for those of the first version.
-func featureOf(opcode byte) Features {
-	switch {
-	case opcode >= 0xc0 && opcode <= 0xc4:
-		return signExtension
-	case opcode == 0x1c, opcode == 0x25, opcode == 0x26, opcode >= 0xd0 && opcode <= 0xd2:
-		return referenceTypes
-	case opcode == opReturnCall, opcode == opReturnCallIndirect:
-		return tailCall
-	case opcode == 0xfd:
+func featureOf(in *instruction) Features {
+	switch in.opcode >> 8 {
+	case prefixBulk:
+		switch {
+		case in.immediates == none:
+			return saturating
+		case in.immediates == tableIndex:
+			return referenceTypes
+		}
+		return bulkMemory
+	case prefixVector:
 		return simd
-	case opcode == 0xfe:
+	case prefixAtomic:
 		return atomics
 	}
+	switch {
+	case in.opcode >= 0xc0 && in.opcode <= 0xc4:
+		return signExtension
+	case in.opcode >= opRefNull:
+		return referenceTypes
+	}
 	return 0
+}
+
+// featuresOf are those that a type is of.
+func featuresOf(s Signature) (uses Features) {
+	for _, letters := range []string{s.Params, s.Results} {
+		if strings.IndexByte(letters, 'v') >= 0 {
+			uses |= simd
+		}
+		if strings.IndexByte(letters, letterFunction) >= 0 || strings.IndexByte(letters, letterExternal) >= 0 {
+			uses |= referenceTypes
+		}
+	}
+	return uses
 }
 
 // missing is a feature that guests cannot use.
@@ -103,63 +123,4 @@ func missingType(code byte) *missing {
 		return garbageCollection
 	}
 	return nil
-}
-
-// Used finds the features of a module, by reading all its instructions, and the first that guests cannot use.
-func Used(module []byte) (Features, error) {
-	sections, err := split(module)
-	if err != nil {
-		return 0, err
-	}
-	var uses Features
-	for _, one := range sections {
-		r := &reader{data: one.content}
-		switch one.id {
-		case sectionType:
-			types, err := parseTypes(one.content)
-			if err != nil {
-				return uses, err
-			}
-			for _, each := range types {
-				if len(each.Results) > 1 {
-					uses |= multiValue
-				}
-				if strings.Contains(each.Params+each.Results, "?") {
-					uses |= referenceTypes
-				}
-			}
-		case sectionGlobal:
-			r.vector(func() {
-				r.byte()
-				r.byte()
-				r.expression()
-			})
-		case sectionCode:
-			r.vector(func() {
-				body := &reader{data: r.bytes(r.unsigned())}
-				body.vector(func() { body.index(); body.leb() })
-				for body.more() {
-					body.instruction()
-				}
-				if uses |= body.uses; body.err != nil {
-					r.fail(body.err)
-				}
-			})
-		default:
-			continue
-		}
-		uses |= r.uses
-		if r.err != nil {
-			return uses, wrapFormat(r.err)
-		}
-	}
-	return uses, nil
-}
-
-// wrapFormat says that bytes are no module, unless they are one that uses what guests cannot have.
-func wrapFormat(err error) error {
-	if unsupported := (*UnsupportedError)(nil); errors.As(err, &unsupported) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrFormat, err)
 }

@@ -1,121 +1,381 @@
 package wasm
 
-import "fmt"
+import (
+	"encoding/binary"
+	"fmt"
+)
 
-// instruction skips one instruction and returns its opcode.  An unknown opcode fails the reader, as the length of its
-// immediates is unknown.
-func (r *reader) instruction() byte {
-	opcode := r.byte()
-	r.uses |= featureOf(opcode)
-	switch {
-	case opcode <= 0x01, opcode == 0x05, opcode == opEnd, opcode == 0x0f,
-		opcode == opDrop, opcode == 0x1b,
-		opcode >= 0x45 && opcode <= 0xc4, opcode == 0xd1:
-		// no immediates
-	case opcode >= 0x02 && opcode <= opIf:
-		r.leb() // block type
-	case opcode == 0x0c, opcode == 0x0d, opcode == opCall, opcode == opReturnCall,
-		opcode >= 0x20 && opcode <= 0x26, opcode == 0xd2:
-		r.index()
-	case opcode == 0x0e: // br_table
-		r.vector(func() { r.index() })
-		r.index()
-	case opcode == opCallIndirect, opcode == opReturnCallIndirect:
-		r.index()
-		r.index()
-	case opcode == 0x1c: // select with types
-		r.vector(r.leb)
-	case opcode >= 0x28 && opcode <= 0x3e:
-		r.memoryArgument()
-	case opcode == 0x3f, opcode == opMemoryGrow:
-		r.memoryIndex()
-	case opcode == opI32Const, opcode == 0x42, opcode == 0xd0:
-		r.leb()
-	case opcode == 0x43:
-		r.skip(4)
-	case opcode == 0x44:
-		r.skip(8)
-	case opcode == 0xfc:
-		r.bulkInstruction()
-	case opcode == 0xfd:
-		r.vectorInstruction()
-	case opcode == 0xfe:
-		r.atomicInstruction()
-	case r.err == nil:
-		if feature := missingOf(opcode); feature != nil {
-			r.fail(unsupported(feature))
-		}
-		r.fail(fmt.Errorf("instruction %#x is not known", opcode))
-	}
-	return opcode
+// instructionType is a row of the tables of instructions, from which the decoder knows the immediates, the validator the
+// types and the encoder both.
+type instructionType struct {
+	code       byte // behind the prefix
+	name       string
+	immediates immediates
+	params     string // the types that it takes and gives, as in a Signature; validate knows those that are not always the same
+	results    string
+	size       byte // of a memory access: its bytes' logarithm; of a vector: its lanes
 }
 
-func (r *reader) memoryArgument() {
-	if align := r.unsigned(); align >= 1<<6 {
-		r.fail(unsupported(multiMemory))
+// immediates is what follows an instruction's code.
+type immediates byte
+
+const (
+	none            immediates = iota
+	blockType                  // nothing, a value type, or a type's index
+	label                      // how many blocks out
+	labels                     // several, and one more
+	function                   // its index, as the next ones
+	typeAndTable               //
+	selectType                 // one value type
+	local                      //
+	global                     //
+	tableIndex                 //
+	memoryIndex                // 0, which is all that a module may have; this and the next need a memory
+	memoryAccess               // alignment and offset
+	atomicAccess               // the same, and the alignment must be the access's
+	memoryLane                 // the same, and a lane
+	dataAndMemory              //
+	memoryAndMemory            //
+	constI32                   //
+	constI64                   //
+	constF32                   // 4 bytes
+	constF64                   // 8 bytes
+	constV128                  // 16 bytes
+	lane                       //
+	lanes                      // 16 of them
+	referenceType              //
+	data                       //
+	element                    //
+	elementAndTable            //
+	tableAndTable              //
+	fence                      // 0
+)
+
+// The prefixes of instructions (WebAssembly Core Specification 2.0, section 5.4).
+const (
+	prefixBulk   = 0xfc
+	prefixVector = 0xfd
+	prefixAtomic = 0xfe
+)
+
+// instructionSet are the tables by code.
+var instructionSet = struct{ plain, bulk, vector, atomic [256]*instructionType }{
+	plain: byCode(instructions), bulk: byCode(bulkInstructions), vector: byCode(vectorInstructions), atomic: byCode(atomicInstructions),
+}
+
+func byCode(rows []instructionType) (table [256]*instructionType) {
+	for i := range rows {
+		table[rows[i].code] = &rows[i]
 	}
-	r.unsigned()
+	return table
+}
+
+// opcode is an instruction's prefix, 0 for none, and its code.
+type opcode uint16
+
+// instruction is a decoded one.
+type instruction struct {
+	*instructionType
+	opcode opcode
+	index  uint32    // the immediate, or the first
+	second uint32    // the second; of a memory access the logarithm of its alignment
+	lane   byte      // of those that access memory, too
+	value  uint64    // of a constant, its bits; of a memory access, its offset
+	wide   [16]byte  // of a vector
+	labels []uint32  // of br_table, without its last
+	block  Signature // of a block
+	form   byte      // of a block's type: blockTypeEmpty, blockTypeIndex, or the letter of the value
+}
+
+const (
+	blockTypeEmpty = 0x40
+	blockTypeIndex = 0
+)
+
+// instruction reads one instruction with the indices as they stand there; the validator looks at what they refer to.
+func (r *reader) instruction(in *instruction, types []Signature) {
+	at := r.pos
+	code := r.byte()
+	if plain := instructionSet.plain[code]; plain != nil && plain.immediates == none && r.err == nil { // most are
+		in.opcode, in.instructionType = opcode(code), plain
+		return
+	}
+	table, prefix := &instructionSet.plain, byte(0)
+	switch code {
+	case prefixBulk:
+		table, prefix = &instructionSet.bulk, code
+	case prefixVector:
+		table, prefix = &instructionSet.vector, code
+	case prefixAtomic:
+		table, prefix = &instructionSet.atomic, code
+	}
+	if prefix != 0 {
+		second := r.index()
+		switch {
+		case r.err != nil:
+			return
+		case prefix == prefixVector && second >= 0x100 && second <= 0x113:
+			r.failAt(at, unsupported(relaxedSIMD))
+			return
+		case second > 0xff:
+			r.failAt(at, fmt.Errorf("instruction %#x %d is not known", prefix, second))
+			return
+		case r.pos-at-1 != 1+int(second>>7):
+			r.failAt(at, fmt.Errorf("instruction %#x %d is written with more bytes than it needs", prefix, second))
+			return
+		}
+		code = byte(second)
+	}
+	in.opcode, in.instructionType = opcode(prefix)<<8|opcode(code), table[code]
+	if in.instructionType == nil {
+		switch feature := missingOf(code); {
+		case r.err != nil:
+		case prefix != 0:
+			r.failAt(at, fmt.Errorf("instruction %#x %d is not known", prefix, code))
+		case feature != nil:
+			r.failAt(at, unsupported(feature))
+		default:
+			r.failAt(at, fmt.Errorf("instruction %#x is not known", code))
+		}
+		return
+	}
+	if in.immediates != none {
+		r.immediates(in, types)
+	}
+}
+
+func (r *reader) immediates(in *instruction, types []Signature) {
+	switch in.immediates {
+	case blockType:
+		r.blockType(in, types)
+	case label, function, local, global, tableIndex, data, element:
+		in.index = r.index()
+	case labels:
+		r.labels(in)
+	case typeAndTable, elementAndTable, tableAndTable:
+		in.index, in.second = r.index(), r.index()
+	case selectType:
+		if count := r.index(); count != 1 {
+			r.fail(fmt.Errorf("select has %d types, and 1 is what it can have", count))
+		}
+		in.lane = r.valueType()
+	case referenceType:
+		at := r.pos
+		if in.lane = r.valueType(); r.err == nil && !isReference(in.lane) {
+			r.failAt(at, fmt.Errorf("%s is of a type that is no reference", in.name))
+		}
+	case memoryIndex:
+		r.memoryIndex()
+	case memoryAndMemory:
+		r.memoryIndex()
+		r.memoryIndex()
+	case dataAndMemory:
+		in.index = r.index()
+		r.memoryIndex()
+	case memoryAccess, atomicAccess:
+		r.memoryAccess(in)
+	case memoryLane:
+		r.memoryAccess(in)
+		in.lane = r.lane(16 >> in.size)
+	case lane:
+		in.lane = r.lane(in.size)
+	case lanes:
+		for i := range in.wide {
+			in.wide[i] = r.lane(32)
+		}
+	case constI32:
+		in.value = uint64(r.integer(32))
+	case constI64:
+		in.value = uint64(r.integer(64))
+	case constF32:
+		in.value = r.fixed(4)
+	case constF64:
+		in.value = r.fixed(8)
+	case constV128:
+		copy(in.wide[:], r.bytes(16))
+	case fence:
+		if r.byte() != 0 {
+			r.fail(fmt.Errorf("%s is followed by something other than 0", in.name))
+		}
+	}
+}
+
+// blockType reads a type of one byte, or an index, which is a number of 33 bits so that it can be told from these
+// (section 5.4.1).
+func (r *reader) blockType(in *instruction, types []Signature) {
+	at := r.pos
+	in.block, in.index = Signature{}, 0
+	if code := r.byte(); code == blockTypeEmpty {
+		in.form = code
+		return
+	} else if code < 0x80 && code >= 0x40 { // negative as a number
+		r.pos = at
+		in.form = r.valueType()
+		in.block.Results = letterText(in.form)
+		return
+	}
+	r.pos = min(at, r.pos)
+	index := r.integer(33)
+	if r.err == nil && (index < 0 || index >= int64(len(types))) {
+		r.failAt(at, fmt.Errorf("a block has type %d, and there are %d types", index, len(types)))
+	}
+	if r.err == nil {
+		in.form, in.index, in.block = blockTypeIndex, uint32(index), types[index]
+	}
+}
+
+func (r *reader) labels(in *instruction) {
+	count := r.index()
+	if count > maxLabels {
+		r.fail(fmt.Errorf("br_table has %d targets, and %d are the most", count, maxLabels))
+	}
+	in.labels = in.labels[:0]
+	for i := uint32(0); i < count && r.err == nil; i++ {
+		in.labels = append(in.labels, r.index())
+	}
+	in.index = r.index()
+}
+
+// memoryAccess reads an alignment and an offset.  A module with several memories sets a bit of the first to name one.
+func (r *reader) memoryAccess(in *instruction) {
+	at := r.pos
+	in.second, in.index = r.index(), r.index()
+	switch {
+	case r.err != nil:
+	case in.second >= 1<<6:
+		r.failAt(at, unsupported(multiMemory))
+	case in.second > uint32(in.size):
+		r.failAt(at, fmt.Errorf("%s has an alignment of 2^%d bytes, more than it accesses", in.name, in.second))
+	case in.immediates == atomicAccess && in.second != uint32(in.size):
+		r.failAt(at, fmt.Errorf("%s has an alignment of 2^%d bytes, and needs 2^%d", in.name, in.second, in.size))
+	}
 }
 
 // memoryIndex skips the number of a memory, of which there is one.
 func (r *reader) memoryIndex() {
+	at := r.pos
 	if index := r.byte(); index != 0 && r.err == nil {
-		r.fail(unsupported(multiMemory))
+		r.failAt(at, unsupported(multiMemory))
 	}
 }
 
-func (r *reader) bulkInstruction() {
-	code := r.index()
-	if code <= 7 {
-		r.uses |= saturating
+func (r *reader) lane(count byte) byte {
+	number := r.byte()
+	if number >= count && r.err == nil {
+		r.failAt(r.pos-1, fmt.Errorf("lane %d is not one of %d", number, count))
+	}
+	return number
+}
+
+// append writes the instruction in the one shortest way that it can be written.
+func (in *instruction) append(out []byte) []byte {
+	if prefix := byte(in.opcode >> 8); prefix != 0 {
+		out = appendUnsigned(append(out, prefix), uint64(in.code))
 	} else {
-		r.uses |= bulkMemory
+		out = append(out, in.code)
 	}
-	switch {
-	case code <= 7: // saturating truncation
-	case code == bulkMemoryInit:
-		r.index() // of the data
-		r.memoryIndex()
-	case code == bulkMemoryCopy:
-		r.memoryIndex()
-		r.memoryIndex()
-	case code == bulkMemoryFill:
-		r.memoryIndex()
-	case code == 9, code == 13, code >= 15 && code <= 17:
-		r.index()
-	case code == bulkTableInit, code == bulkTableCopy:
-		r.index()
-		r.index()
-	default:
-		r.fail(fmt.Errorf("instruction 0xfc %d is not known", code))
+	switch in.immediates {
+	case none:
+	case blockType:
+		switch in.form {
+		case blockTypeEmpty:
+			out = append(out, blockTypeEmpty)
+		case blockTypeIndex:
+			out = appendSigned(out, int64(in.index))
+		default:
+			out = append(out, typeCode(in.form))
+		}
+	case label, function, local, global, tableIndex, data, element:
+		out = appendUnsigned(out, uint64(in.index))
+	case labels:
+		out = appendUnsigned(out, uint64(len(in.labels)))
+		for _, each := range in.labels {
+			out = appendUnsigned(out, uint64(each))
+		}
+		out = appendUnsigned(out, uint64(in.index))
+	case typeAndTable, elementAndTable, tableAndTable:
+		out = appendUnsigned(appendUnsigned(out, uint64(in.index)), uint64(in.second))
+	case selectType:
+		out = append(out, 1, typeCode(in.lane))
+	case referenceType:
+		out = append(out, typeCode(in.lane))
+	case memoryIndex, fence:
+		out = append(out, 0)
+	case memoryAndMemory:
+		out = append(out, 0, 0)
+	case dataAndMemory:
+		out = append(appendUnsigned(out, uint64(in.index)), 0)
+	case memoryAccess, atomicAccess:
+		out = appendUnsigned(appendUnsigned(out, uint64(in.second)), uint64(in.index))
+	case memoryLane:
+		out = append(appendUnsigned(appendUnsigned(out, uint64(in.second)), uint64(in.index)), in.lane)
+	case lane:
+		out = append(out, in.lane)
+	case lanes, constV128:
+		out = append(out, in.wide[:]...)
+	case constI32, constI64:
+		out = appendSigned(out, int64(in.value))
+	case constF32:
+		out = binary.LittleEndian.AppendUint32(out, uint32(in.value))
+	case constF64:
+		out = binary.LittleEndian.AppendUint64(out, in.value)
 	}
+	return out
 }
 
-func (r *reader) vectorInstruction() {
-	switch code := r.index(); {
-	case code <= 11, code == 92, code == 93:
-		r.memoryArgument()
-	case code == 12, code == 13: // v128.const, i8x16.shuffle
-		r.skip(16)
-	case code >= 21 && code <= 34: // lanes
-		r.byte()
-	case code >= 84 && code <= 91: // one lane from or to memory
-		r.memoryArgument()
-		r.byte()
-	case code >= 0x100 && code <= 0x113:
-		r.fail(unsupported(relaxedSIMD))
-	case code > 0xff:
-		r.fail(fmt.Errorf("instruction 0xfd %d is not known", code))
-	}
-}
-
-func (r *reader) atomicInstruction() {
-	switch code := r.index(); {
-	case code == 3: // atomic.fence
-		r.byte()
-	case code <= 2, code >= 0x10 && code <= 0x4e:
-		r.memoryArgument()
-	default:
-		r.fail(fmt.Errorf("instruction 0xfe %d is not known", code))
-	}
-}
+// Codes of instructions that the validator or the rewriting treats by itself.
+const (
+	opUnreachable        = 0x00
+	opBlock              = 0x02
+	opLoop               = 0x03
+	opIf                 = 0x04
+	opElse               = 0x05
+	opEnd                = 0x0b
+	opBr                 = 0x0c
+	opBrIf               = 0x0d
+	opBrTable            = 0x0e
+	opReturn             = 0x0f
+	opCall               = 0x10
+	opCallIndirect       = 0x11
+	opReturnCall         = 0x12
+	opReturnCallIndirect = 0x13
+	opDrop               = 0x1a
+	opSelect             = 0x1b
+	opSelectType         = 0x1c
+	opLocalGet           = 0x20
+	opLocalSet           = 0x21
+	opLocalTee           = 0x22
+	opGlobalGet          = 0x23
+	opGlobalSet          = 0x24
+	opTableGet           = 0x25
+	opTableSet           = 0x26
+	opMemoryGrow         = 0x40
+	opI32Const           = 0x41
+	opI64Const           = 0x42
+	opF32Const           = 0x43
+	opF64Const           = 0x44
+	opI32Eqz             = 0x45
+	opI32Ne              = 0x47
+	opI32LtU             = 0x49
+	opI32GtU             = 0x4b
+	opI32Add             = 0x6a
+	opI32Sub             = 0x6b
+	opI32Mul             = 0x6c
+	opI32ShrU            = 0x76
+	opI64Add             = 0x7c
+	opI64Sub             = 0x7d
+	opI64Mul             = 0x7e
+	opRefNull            = 0xd0
+	opRefIsNull          = 0xd1
+	opRefFunc            = 0xd2
+	opMemoryInit         = prefixBulk<<8 | 8
+	opDataDrop           = prefixBulk<<8 | 9
+	opMemoryCopy         = prefixBulk<<8 | 10
+	opMemoryFill         = prefixBulk<<8 | 11
+	opTableInit          = prefixBulk<<8 | 12
+	opTableCopy          = prefixBulk<<8 | 14
+	opTableGrow          = prefixBulk<<8 | 15
+	opTableFill          = prefixBulk<<8 | 17
+	opV128Const          = prefixVector<<8 | 12
+	opAtomicFence        = prefixAtomic<<8 | 3
+)

@@ -23,32 +23,25 @@ type Lines struct {
 // stands between two marks for one place.  Places are offsets in the content of the code section.
 type mark struct{ now, was uint32 }
 
-// linesOf are those of a module, without the marks; nil when it has no line table.
-func linesOf(sections []section) *Lines {
-	l := &Lines{}
-	for _, one := range sections {
-		if one.id != sectionCustom {
-			continue
-		}
-		r := &reader{data: one.content}
-		r.name()
-		content := one.content[min(r.pos, len(one.content)):]
-		switch one.name {
-		case ".debug_line":
-			l.tables.program = slices.Clone(content)
-		case ".debug_line_str":
-			l.tables.lineStrings = slices.Clone(content)
-		case ".debug_str":
-			l.tables.strings = slices.Clone(content)
-		}
+// section takes one of DWARF's.
+func (l *Lines) section(name string, content []byte) {
+	if len(content) > maxLineTables {
+		return
 	}
-	if len(l.tables.program) == 0 || len(l.tables.program) > maxLineTables {
-		return nil
+	switch content = slices.Clone(content); name {
+	case ".debug_line":
+		l.tables.program = content
+	case ".debug_line_str":
+		l.tables.lineStrings = content
+	case ".debug_str":
+		l.tables.strings = content
 	}
-	return l
 }
 
-// maxLineTables is how long a module's line tables may be, in bytes; those of longer ones are not looked at.
+// usable tells whether there is a table of lines.
+func (l *Lines) usable() bool { return len(l.tables.program) > 0 }
+
+// maxLineTables is how long each of a module's sections of line tables may be, in bytes; longer ones are not looked at.
 const maxLineTables = 16 << 20
 
 // was is where an instruction of the rewritten module was before.
@@ -78,12 +71,16 @@ func (l *Lines) Find(offsets []uint64) []string {
 	})
 }
 
-// note adds a mark for a body that is being rewritten, whose places are as yet offsets in that body.
+// note adds a mark for a body that is being rewritten, whose place now is as yet an offset in that body.
 func (l *Lines) note(now, was int) {
-	if l != nil {
+	if l != nil && len(l.marks) < maxMarks {
 		l.marks = append(l.marks, mark{uint32(now), uint32(was)})
 	}
 }
+
+// maxMarks is how many marks are kept; in the code behind them lines are not found.  A module has one or two for each loop,
+// and one for each instruction whose numbers were written longer than they need be.
+const maxMarks = 1 << 22
 
 func (l *Lines) count() int {
 	if l == nil {
@@ -93,26 +90,38 @@ func (l *Lines) count() int {
 }
 
 // shift makes room for instructions that are put at the entry of the body whose marks begin there.
-func (l *Lines) shift(from, entry, size int) {
+func (l *Lines) shift(from, entry, was, size int) {
 	if l == nil {
 		return
 	}
 	for i := range l.marks[from:] {
 		l.marks[from+i].now += uint32(size)
 	}
-	l.marks = slices.Insert(l.marks, from, mark{uint32(entry), uint32(entry)})
+	l.marks = slices.Insert(l.marks, from, mark{uint32(entry), uint32(was)})
 }
 
-// place tells where the body begins whose marks begin there.
-func (l *Lines) place(from, now, was int) {
+// place tells where the body begins now whose marks begin there.
+func (l *Lines) place(from, now int) {
+	if l == nil {
+		return
+	}
 	for i := range l.marks[from:] {
 		l.marks[from+i].now += uint32(now)
-		l.marks[from+i].was += uint32(was)
 	}
 }
 
+// join takes over what was noted of the run of bodies that begins at a place now.
+func (l *Lines) join(run *Lines, now int) {
+	if l == nil {
+		return
+	}
+	run.place(0, now)
+	l.marks = append(l.marks, run.marks[:min(len(run.marks), maxMarks-len(l.marks))]...)
+	l.bodies = append(l.bodies, run.bodies...)
+}
+
 // placeholders are custom sections of DWARF: one compilation unit with all offsets, whose only line is of no file.
-func placeholders() []section {
+func placeholders() []byte {
 	const first, last = "\x01\x00\x00\x00", "\xff\xff\xff\x7f"
 	sized := func(content string) string {
 		n := len(content)
@@ -124,9 +133,10 @@ func placeholders() []section {
 	header := "\x01\x01\x01\x00\x01\x0a" + "\x00\x01\x01\x01\x01\x00\x00\x00\x01" + "\x00" + lineMark + "\x00\x00\x00\x00" + "\x00"
 	program := "\x00\x05\x02" + first + "\x01" + "\x00\x05\x02" + last + "\x00\x01\x01"
 	line := sized("\x04\x00" + sized(header) + program)
-	var sections []section
+	var sections []byte
 	for _, each := range [][2]string{{".debug_abbrev", abbreviations}, {".debug_info", info}, {".debug_line", line}} {
-		sections = append(sections, section{id: sectionCustom, name: each[0], content: append(appendName(nil, each[0]), each[1]...)})
+		content := append(appendName(nil, each[0]), each[1]...)
+		sections = append(appendUnsigned(append(sections, sectionCustom), uint64(len(content))), content...)
 	}
 	return sections
 }

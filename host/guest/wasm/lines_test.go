@@ -41,26 +41,25 @@ func TestLineTables(t *testing.T) {
 // The places of a metered module lead back to where each instruction was.
 func TestPlacesBeforeMetering(t *testing.T) {
 	module := read(t, "testdata/instructions.wasm")
-	table := section{id: sectionCustom, name: ".debug_line"}
-	table.content = append(appendName(nil, table.name), lineTable()...)
-	sections, err := split(module)
+	content := append(appendName(nil, ".debug_line"), lineTable()...)
+	module = append(append(module, sectionCustom, byte(len(content))), content...)
+	decoded, err := Decode(module)
 	if err != nil {
 		t.Fatal(err)
 	}
-	module = join(append(sections, table))
-	for name, rewrite := range map[string]func([]byte) (Rewritten, error){"metered": Meter, "bounded": Bound} {
-		got, err := rewrite(module)
+	for name, rewrite := range map[string]func() (Rewritten, error){"metered": decoded.Meter, "bounded": decoded.Bound} {
+		got, err := rewrite()
 		if err != nil || got.Lines == nil {
 			t.Fatal(err, got.Lines)
 		}
 		if err := valid(t, got.Module); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		rewritten, err := split(got.Module)
+		rewritten, err := decodeUnreserved(got.Module)
 		if err != nil {
 			t.Fatal(err)
 		}
-		before, after := find(sections, sectionCode).content, find(rewritten, sectionCode).content
+		before, after := codeOf(decoded), codeOf(rewritten)
 		last := uint64(0)
 		for _, each := range got.Lines.marks {
 			if uint64(each.now) < last {
@@ -76,6 +75,9 @@ func TestPlacesBeforeMetering(t *testing.T) {
 		}
 	}
 }
+
+// codeOf is the content of a module's code section.
+func codeOf(m *Module) []byte { return m.file[m.code:m.bodies[len(m.bodies)-1].end] }
 
 // inBodies tells whether a place is behind the first body's local variables, and is not of the size of a body.
 func inBodies(l *Lines, was uint64) bool {

@@ -182,6 +182,9 @@ func (u *lineUnit) place(row lineRow) string {
 // maxFileName is where the name of a source file is cut, in bytes.
 const maxFileName = 256
 
+// maxText is how much of a text is read, in bytes.
+const maxText = 4 * maxFileName
+
 // file is the name of a file by its number, with its folder where that is not the one it was compiled in.
 func (u *lineUnit) file(number uint64) string {
 	r := &reader{data: u.content, pos: u.names}
@@ -264,7 +267,7 @@ func (r *reader) entries(tables *lineTables, number uint64, take func(text strin
 		var text string
 		var folder uint64
 		for _, field := range fields[:count] {
-			value, word := r.form(tables, field[1])
+			value, word := r.form(tables, field[1], at == number)
 			switch field[0] {
 			case entryPath:
 				text = value
@@ -278,14 +281,15 @@ func (r *reader) entries(tables *lineTables, number uint64, take func(text strin
 	}
 }
 
-// form reads a field.
-func (r *reader) form(tables *lineTables, form uint64) (text string, number uint64) {
+// form reads a field.  A text elsewhere is looked at only if it is wanted: entries may all share a long one.
+func (r *reader) form(tables *lineTables, form uint64, wanted bool) (text string, number uint64) {
 	indirect := func(from []byte) string {
 		at := r.fixed(4)
-		if at >= uint64(len(from)) {
+		if !wanted || at >= uint64(len(from)) {
 			return ""
 		}
-		return (&reader{data: from, pos: int(at)}).text()
+		text, _, _ := bytes.Cut(from[at:min(at+maxText, uint64(len(from)))], []byte{0})
+		return string(text)
 	}
 	switch form {
 	case formString:
@@ -347,5 +351,5 @@ func (r *reader) text() string {
 	}
 	text := r.bytes(uint64(end))
 	r.skip(1)
-	return string(text[:min(len(text), 4*maxFileName)])
+	return string(text[:min(len(text), maxText)])
 }

@@ -1,11 +1,7 @@
-// Package wasm reads WebAssembly modules as far as the host must know them before the runtime does: what a
-// module imports and exports, and where its loops are.  It adds a check to each loop and each function, so
-// that a guest that spins can be stopped and does not stop the Go process meanwhile (meter.go).
 package wasm
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 )
 
@@ -42,47 +38,61 @@ const Period = 1 << 16
 //
 // The tables of the result grow as far as the host allows (Bound).  DWARF sections are left out, because the offsets in
 // them are wrong afterwards; Lines has what they said of source lines.
-func Meter(module []byte) (Rewritten, error) { return rewrite(module, true) }
+//
+// Errors: those of Decode, for the bodies of functions.
+func (m *Module) Meter() (Rewritten, error) { return m.rewrite(true) }
 
 // Rewritten is a module that was rewritten.
 type Rewritten struct {
 	Module []byte
 	Lines  *Lines // nil when the module has no line table
+	Names  Names
 }
 
-func rewrite(module []byte, metered bool) (Rewritten, error) {
-	sections, err := split(module)
-	if err != nil {
-		return Rewritten{}, err
-	}
-	m, err := newRewriting(sections, metered)
-	if err != nil {
-		return Rewritten{}, err
-	}
-	for _, step := range []func() error{m.addMemory, m.addTypes, m.addFunctions, m.addGlobals, m.addExports, m.rewriteCode} {
-		if err := step(); err != nil {
-			return Rewritten{}, err
-		}
-	}
-	if m.lines != nil {
-		m.sections = append(m.sections, placeholders()...)
-	}
-	return Rewritten{join(m.sections), m.lines}, nil
+// Validate decodes the bodies of functions, and only that.  Errors: those of Decode.
+func (m *Module) Validate() error {
+	_, err := m.decodeBodies(nil)
+	return err
 }
+
+func (m *Module) rewrite(metered bool) (Rewritten, error) {
+	if m.importedTables > 0 {
+		return Rewritten{}, wrapFormat(errors.New("it imports a table"))
+	}
+	w := newRewriting(m, metered)
+	w.addMemory()
+	w.addTypes()
+	w.addFunctions()
+	w.addGlobals()
+	w.addExports()
+	lines, err := w.rewriteCode()
+	if err != nil {
+		return Rewritten{}, err
+	}
+	return Rewritten{w.encode(), lines, Names{slices.Clone(m.names)}}, nil
+}
+
+// reserved is what the names of exports begin with that are added.
+const reserved = "rdmarun:"
 
 // rewriting is the state of rewriting a module.
 type rewriting struct {
-	sections []section
+	*Module
 	metered  bool
-	memories uint32
-	tables   []table
-	added    uint32 // index of the first global that is added: room, grown, fuel, stop
-	function uint32 // index of the first function that is added: one that grows for each table, tick, pay
-	types    uint32 // index of the first type that is added
-	start    uint32 // index of the function of the start section, if there is one
-	hasStart bool
-	check    []byte // the instructions put at each loop and function
-	lines    *Lines // nil when the module has no line table
+	sections [sectionDataCount + 1]vector // those of the module, extended
+	added    uint32                       // index of the first global that is added: room, grown, fuel, stop
+	function uint32                       // index of the first function that is added: one that grows for each table, tick, pay
+	types    uint32                       // index of the first type that is added
+	check    []byte                       // the instructions put at each loop and function
+}
+
+func newRewriting(m *Module, metered bool) *rewriting {
+	w := &rewriting{Module: m, metered: metered, sections: m.sections,
+		added: uint32(len(m.globals)), function: uint32(len(m.functions)), types: uint32(len(m.types))}
+	if metered {
+		w.check = w.checkInstructions()
+	}
+	return w
 }
 
 func (m *rewriting) room() uint32  { return m.added }
@@ -106,56 +116,6 @@ var addedTypes = []byte{
 	typeFunction, 2, typeFuncref, typeI32, 1, typeI32,
 	typeFunction, 2, typeExternref, typeI32, 1, typeI32,
 }
-
-func newRewriting(sections []section, metered bool) (*rewriting, error) {
-	m := &rewriting{metered: metered, lines: linesOf(sections)}
-	for _, one := range sections {
-		count := (&reader{data: one.content}).index()
-		switch {
-		case one.id == sectionCustom && isDebug(one.name):
-			continue
-		case one.id == sectionImport:
-			imports, err := parseImports(one.content)
-			if err != nil {
-				return nil, err
-			}
-			for _, each := range imports {
-				switch each.Kind {
-				case KindFunction:
-					m.function++
-				case KindGlobal:
-					m.added++
-				case KindMemory:
-					m.memories++
-				case KindTable:
-					return nil, fmt.Errorf("%w: it imports table %s.%s", ErrFormat, each.Module, each.Name)
-				}
-			}
-		case one.id == sectionFunction:
-			m.function += count
-		case one.id == sectionGlobal:
-			m.added += count
-		case one.id == sectionMemory:
-			m.memories += count
-		case one.id == sectionTable:
-			tables, err := parseTables(one.content)
-			if err != nil {
-				return nil, err
-			}
-			m.tables = tables
-		case one.id == sectionStart:
-			m.start, m.hasStart = count, true // which is the function's index
-			continue
-		}
-		m.sections = append(m.sections, one)
-	}
-	if metered {
-		m.check = m.checkInstructions()
-	}
-	return m, nil
-}
-
-func isDebug(name string) bool { return len(name) > 7 && name[:7] == ".debug_" }
 
 // code is a run of instructions that is being written.
 type code []byte
@@ -189,47 +149,41 @@ func (m *rewriting) payBody() code {
 		op(opElse).with(opCall, m.tick()).op(opEnd).with(opLocalGet, 0).op(opEnd)
 }
 
-// appendPeriod appends Period as a signed LEB128: the top bit of its last group has to be clear.
-func appendPeriod(out []byte) []byte {
-	value := uint64(Period)
-	for value >= 0x40 {
-		out = append(out, byte(value)|0x80)
-		value >>= 7
-	}
-	return append(out, byte(value))
-}
+// appendPeriod appends Period as a signed number.
+func appendPeriod(out []byte) []byte { return appendSigned(out, Period) }
 
 // addMemory gives a module that has no memory one without pages, which tick grows by none.
-func (m *rewriting) addMemory() error {
-	if !m.metered || m.memories > 0 {
-		return nil
+func (m *rewriting) addMemory() {
+	if m.metered && m.memories == 0 {
+		m.extend(sectionMemory, []byte{0, 0}, 1)
 	}
-	return m.extend(sectionMemory, func(uint32) []byte { return []byte{1, 0, 0} }, 1)
 }
 
-func (m *rewriting) addTypes() error {
-	return m.extend(sectionType, func(count uint32) []byte {
-		m.types = count
-		return addedTypes
-	}, 4)
+func (m *rewriting) addTypes() { m.extend(sectionType, addedTypes, 4) }
+
+// addedFunctions is how many functions are added.
+func (m *rewriting) addedFunctions() uint32 {
+	added := uint32(len(m.tables))
+	if m.metered {
+		added += 2
+	}
+	return added
 }
 
-func (m *rewriting) addFunctions() error {
+func (m *rewriting) addFunctions() {
 	var types []byte
 	for _, each := range m.tables {
 		types = appendUnsigned(types, uint64(m.types+each.growType()))
 	}
-	added := uint32(len(m.tables))
 	if m.metered {
 		types = appendUnsigned(types, uint64(m.types+typeTick))
 		types = appendUnsigned(types, uint64(m.types+typePay))
-		added += 2
 	}
-	return m.extend(sectionFunction, func(uint32) []byte { return types }, added)
+	m.extend(sectionFunction, types, m.addedFunctions())
 }
 
-// bodies are those of the added functions, as the code section has them.
-func (m *rewriting) bodies() []byte {
+// addedBodies are those of the added functions, as the code section has them.
+func (m *rewriting) addedBodies() []byte {
 	var out []byte
 	add := func(locals []byte, body code) {
 		out = appendUnsigned(out, uint64(len(locals)+len(body)))
@@ -246,7 +200,7 @@ func (m *rewriting) bodies() []byte {
 	return out
 }
 
-func (m *rewriting) addGlobals() error {
+func (m *rewriting) addGlobals() {
 	const mutable = 1
 	zero := []byte{typeI32, mutable, opI32Const, 0, opEnd}
 	added, entries := uint32(2), append(append([]byte(nil), zero...), zero...)
@@ -255,10 +209,10 @@ func (m *rewriting) addGlobals() error {
 		entries = append(appendPeriod(append(entries, typeI32, mutable, opI32Const)), opEnd)
 		entries = append(entries, zero...)
 	}
-	return m.extend(sectionGlobal, func(uint32) []byte { return entries }, added)
+	m.extend(sectionGlobal, entries, added)
 }
 
-func (m *rewriting) addExports() error {
+func (m *rewriting) addExports() {
 	entries := appendExport(nil, RoomGlobal, KindGlobal, m.room())
 	entries = appendExport(entries, GrownGlobal, KindGlobal, m.grown())
 	added := uint32(2)
@@ -270,140 +224,78 @@ func (m *rewriting) addExports() error {
 		added++
 		entries = appendExport(entries, StartExport, KindFunction, m.start)
 	}
-	return m.extend(sectionExport, func(uint32) []byte { return entries }, added)
+	m.extend(sectionExport, entries, added)
 }
 
 func appendExport(out []byte, name string, kind Kind, index uint32) []byte {
 	return appendUnsigned(append(appendName(out, name), byte(kind)), uint64(index))
 }
 
-// extend appends entries to a section that is a vector, and makes the section where there is none.
-func (m *rewriting) extend(id byte, entries func(count uint32) []byte, added uint32) error {
-	at := find(m.sections, id)
-	if at == nil {
-		at = m.insert(id)
-	}
-	r := &reader{data: at.content}
-	count := r.index()
-	if r.err != nil {
-		return fmt.Errorf("%w: section %d: %w", ErrFormat, id, r.err)
-	}
-	content := appendUnsigned(nil, uint64(count+added))
-	content = append(content, at.content[r.pos:]...)
-	at.content = append(content, entries(count)...)
-	return nil
+// extend appends entries to a section.
+func (m *rewriting) extend(id byte, entries []byte, added uint32) {
+	section := &m.sections[id]
+	section.count += added
+	section.items = append(slices.Clip(section.items), entries...)
 }
 
-// insert puts an empty vector section where the order of sections wants it.
-func (m *rewriting) insert(id byte) *section {
-	at := 0
-	for i, one := range m.sections {
-		if one.id != sectionCustom && sectionRank(one.id) < sectionRank(id) {
-			at = i + 1
+// encode is the module as it was decoded and extended.  Of custom sections it has none but those that Lines needs.
+func (m *rewriting) encode() []byte {
+	size := len(header)
+	for _, each := range m.sections {
+		size += len(each.items) + 12
+	}
+	out := append(make([]byte, 0, size+512), header...)
+	for _, id := range sectionOrder {
+		section, counted := m.sections[id], []byte(nil)
+		switch {
+		case id == sectionStart: // exported instead
+			continue
+		case id == sectionDataCount && m.dataCount >= 0:
+			counted = appendUnsigned(nil, uint64(m.dataCount))
+		case section.count == 0:
+			continue
+		default:
+			counted = appendUnsigned(nil, uint64(section.count))
 		}
+		out = appendUnsigned(append(out, id), uint64(len(counted)+len(section.items)))
+		out = append(append(out, counted...), section.items...)
 	}
-	m.sections = append(m.sections, section{})
-	copy(m.sections[at+1:], m.sections[at:])
-	m.sections[at] = section{id: id, content: []byte{0}}
-	return &m.sections[at]
+	if m.lines != nil {
+		out = append(out, placeholders()...)
+	}
+	return out
 }
 
-// rewriteCode copies the code section with the checks put into each body, and adds the functions'.
-func (m *rewriting) rewriteCode() error {
-	code := find(m.sections, sectionCode)
-	if code == nil {
-		code = m.insert(sectionCode)
-	}
-	r := &reader{data: code.content}
-	count := r.index()
-	out := make([]byte, 0, len(code.content)+len(code.content)/4)
-	added := uint32(len(m.tables))
-	if m.metered {
-		added += 2
-	}
-	out = appendUnsigned(out, uint64(count+added))
-	var body []byte
-	for i := uint32(0); i < count && r.err == nil; i++ {
-		size := r.unsigned()
-		was, marks := r.pos, 0
+// rewriteCode encodes the bodies with the checks put into each, and adds the functions'.
+func (m *rewriting) rewriteCode() (*Lines, error) {
+	runs, err := m.decodeBodies(func() *bodyWriter {
+		w := &bodyWriter{rewriting: m}
 		if m.lines != nil {
-			m.lines.bodies = append(m.lines.bodies, uint32(was))
-			marks = len(m.lines.marks)
+			w.lines = &Lines{}
 		}
-		var err error
-		if body, err = m.rewriteBody(body[:0], r.bytes(size)); err != nil {
-			return fmt.Errorf("function body %d: %w", i, err)
-		}
-		out = appendUnsigned(out, uint64(len(body)))
-		if m.lines != nil {
-			m.lines.place(marks, len(out), was)
-		}
-		out = append(out, body...)
+		return w
+	})
+	if err != nil {
+		return nil, err
 	}
-	if r.err == nil && r.more() {
-		r.fail(errors.New("the code section is longer than its bodies"))
+	section := vector{count: uint32(len(m.bodies)) + m.addedFunctions()}
+	var lines *Lines
+	if m.lines != nil {
+		lines = &Lines{tables: m.lines.tables}
 	}
-	if r.err != nil {
-		return fmt.Errorf("%w: %w", ErrFormat, r.err)
+	size := 0
+	for _, each := range runs {
+		size += len(each.writer.section)
 	}
-	code.content = append(out, m.bodies()...)
-	return nil
-}
-
-// rewriteBody returns one function's body with its checks, in the space of out, which is empty.
-func (m *rewriting) rewriteBody(out, body []byte) ([]byte, error) {
-	r := &reader{data: body}
-	r.vector(func() { r.index(); r.leb() }) // locals: so many of that type
-	entry := r.pos
-	out = append(out, body[:entry]...)
-	copied, calls, marks := entry, false, m.lines.count()
-	m.lines.note(entry, entry)
-	// insert puts instructions between what was copied and what follows, from next on.
-	insert := func(upTo, next int, instructions []byte) {
-		out = append(out, body[copied:upTo]...)
-		m.lines.note(len(out), upTo)
-		out = append(out, instructions...)
-		m.lines.note(len(out), next)
-		copied = next
+	section.items = make([]byte, 0, size+512)
+	counted := len(appendUnsigned(nil, uint64(section.count))) // places are counted from before the section's count
+	for _, each := range runs {
+		lines.join(each.writer.lines, counted+len(section.items))
+		section.items = append(section.items, each.writer.section...)
 	}
-	for r.more() {
-		at := r.pos
-		switch r.instruction() {
-		case opLoop:
-			insert(r.pos, r.pos, m.check)
-		case opGlobalGet, opGlobalSet:
-			// The module is validated with the added globals, but its own code must not use them.
-			if index := (&reader{data: body, pos: at + 1}).index(); index >= m.added {
-				return nil, fmt.Errorf("%w: global %d does not exist", ErrFormat, index)
-			}
-		case opCall, opCallIndirect, opReturnCall, opReturnCallIndirect:
-			calls = true
-		case opBulk:
-			operation := &reader{data: body, pos: at + 1}
-			switch operation.index() {
-			case bulkMemoryInit, bulkMemoryCopy, bulkMemoryFill, bulkTableInit, bulkTableCopy, bulkTableFill:
-				if m.metered {
-					insert(at, at, code(nil).with(opCall, m.pay()))
-				}
-			case bulkTableGrow:
-				index := operation.index()
-				if index >= uint32(len(m.tables)) {
-					return nil, fmt.Errorf("%w: table %d does not exist", ErrFormat, index)
-				}
-				insert(at, r.pos, code(nil).with(opCall, m.function+index))
-			}
-		}
-	}
-	if r.err != nil {
-		return nil, r.err
-	}
-	out = append(out, body[copied:]...)
-	// A loop that comes first (Go's compiler begins most functions so) checks for the entry too.
-	if m.metered && calls && body[entry] != opLoop {
-		out = slices.Insert(out, entry, m.check...)
-		m.lines.shift(marks, entry, len(m.check))
-	}
-	return out, nil
+	section.items = append(section.items, m.addedBodies()...)
+	m.sections[sectionCode] = section
+	return lines, nil
 }
 
 // RoomGlobal and GrownGlobal are exported globals of a rewritten module: by how many elements its tables, all of them
@@ -424,61 +316,23 @@ const ElementSize = 32
 //
 //	if n > room { return -1 }
 //	if table.grow succeeds { room = room - n; grown = grown + n }
-func Bound(module []byte) (Rewritten, error) { return rewrite(module, false) }
-
-// table is one table of a module.
-type table struct {
-	reference byte // the type of its elements
-	minimum   uint64
-}
+//
+// Errors: those of Decode, for the bodies of functions.
+func (m *Module) Bound() (Rewritten, error) { return m.rewrite(false) }
 
 // growType is which of the added types the function has that grows the table.
 func (t table) growType() uint32 {
-	if t.reference == typeExternref {
+	if t.reference == letterExternal {
 		return typeGrowExternref
 	}
 	return typeGrowFuncref
-}
-
-func parseTables(content []byte) ([]table, error) {
-	return parse("table", content, func(r *reader) table {
-		one := table{reference: r.byte()}
-		withInitial := one.reference == 0x40
-		if withInitial {
-			r.byte()
-			one.reference = r.byte()
-		}
-		if feature := missingType(one.reference); feature != nil && r.err == nil {
-			r.fail(unsupported(feature))
-		}
-		if one.reference != typeFuncref && one.reference != typeExternref && r.err == nil {
-			r.fail(fmt.Errorf("tables of type %#x are not known", one.reference))
-		}
-		one.minimum, _, _ = r.limits()
-		if withInitial {
-			r.expression()
-		}
-		return one
-	})
-}
-
-// expression skips a constant expression.
-func (r *reader) expression() {
-	for r.more() {
-		switch r.instruction() {
-		case opEnd:
-			return
-		case opI32Add, opI32Sub, opI32Mul, opI64Add, opI64Sub, opI64Mul:
-			r.uses |= extendedConst
-		}
-	}
 }
 
 func (m *rewriting) growBody(index uint32) code {
 	minusOne := []byte{opI32Const, 0x7f}
 	return code(nil).with(opLocalGet, 1).with(opGlobalGet, m.room()).op(opI32GtU, opIf, blockTypeEmpty).
 		op(minusOne...).op(opReturn, opEnd).
-		with(opLocalGet, 0).with(opLocalGet, 1).op(opBulk).with(bulkTableGrow, index).with(opLocalTee, 2).
+		with(opLocalGet, 0).with(opLocalGet, 1).op(prefixBulk).with(byte(opTableGrow&0xff), index).with(opLocalTee, 2).
 		op(minusOne...).op(opI32Ne, opIf, blockTypeEmpty).
 		with(opGlobalGet, m.room()).with(opLocalGet, 1).op(opI32Sub).with(opGlobalSet, m.room()).
 		with(opGlobalGet, m.grown()).with(opLocalGet, 1).op(opI32Add).with(opGlobalSet, m.grown()).

@@ -3,9 +3,10 @@ package wasm
 import (
 	"errors"
 	"fmt"
+	"unicode/utf8"
 )
 
-var errTruncated = errors.New("the module ends in the middle of something")
+var errTruncated = errors.New("it ends in the middle of something")
 
 // reader walks a WebAssembly binary.  The first error sticks, so that callers check once at the end
 // of a unit instead of after each field.
@@ -13,19 +14,22 @@ type reader struct {
 	data []byte
 	pos  int
 	err  error
-	at   int      // where the error is
-	uses Features // what the instructions that were read are of
+	at   int // where the error is
 }
 
-func (r *reader) fail(err error) {
+// fail notes an error at the place that is read next.
+func (r *reader) fail(err error) { r.failAt(r.pos, err) }
+
+// failAt notes an error of what begins at a place that was read before.
+func (r *reader) failAt(at int, err error) {
 	if r.err == nil {
-		r.err, r.at = err, r.pos
+		r.err, r.at = err, at
 	}
 	r.pos = len(r.data)
 }
 
-// failure is the error with its place.
-func (r *reader) failure() error { return fmt.Errorf("at byte %d: %w", r.at, r.err) }
+// failure is the error with its place in the file, as tools that print a module write it.
+func (r *reader) failure() error { return fmt.Errorf("at byte %#x: %w", r.at, r.err) }
 
 func (r *reader) more() bool { return r.err == nil && r.pos < len(r.data) }
 
@@ -51,6 +55,26 @@ func (r *reader) bytes(count uint64) []byte {
 
 func (r *reader) skip(count uint64) { r.bytes(count) }
 
+// sub is a reader of the next bytes, which are passed over.  It counts its places as r does.
+func (r *reader) sub(size uint32) *reader {
+	at := r.pos
+	r.bytes(uint64(size))
+	if r.err != nil {
+		return &reader{err: r.err, at: r.at}
+	}
+	return &reader{data: r.data[:r.pos], pos: at}
+}
+
+// join takes over the error of a reader that sub gave, and refuses what that one has not read.
+func (r *reader) join(sub *reader, what string) {
+	if sub.more() {
+		sub.fail(errors.New("it is longer than what it holds"))
+	}
+	if sub.err != nil {
+		r.failAt(sub.at, fmt.Errorf("%s: %w", what, sub.err))
+	}
+}
+
 // unsigned reads a LEB128 number of at most 64 bits.
 func (r *reader) unsigned() uint64 {
 	var value uint64
@@ -61,18 +85,57 @@ func (r *reader) unsigned() uint64 {
 			return value
 		}
 	}
-	r.fail(errors.New("a number is longer than 64 bits"))
+	r.fail(errNumber)
 	return 0
 }
 
-// index reads a LEB128 number that fits 32 bits.
+var errNumber = errors.New("a number is longer than its type")
+
+// index reads an unsigned LEB128 number of 32 bits, of at most 5 bytes (WebAssembly Core Specification 2.0, section 5.2.2).
 func (r *reader) index() uint32 {
-	value := r.unsigned()
-	if value > 1<<32-1 {
-		r.fail(fmt.Errorf("index %d is longer than 32 bits", value))
-		return 0
+	if r.pos < len(r.data) && r.data[r.pos] < 0x80 { // most are
+		r.pos++
+		return uint32(r.data[r.pos-1])
 	}
-	return uint32(value)
+	at := r.pos
+	var value uint32
+	for shift := 0; shift < 35; shift += 7 {
+		b := r.byte()
+		if shift == 28 && b > 0x0f {
+			break
+		}
+		value |= uint32(b&0x7f) << shift
+		if b < 0x80 {
+			return value
+		}
+	}
+	r.failAt(at, errNumber)
+	return 0
+}
+
+// integer reads a signed LEB128 number of so many bits: its bytes are at most as many as these need, and what is in the
+// last one beyond them is the sign (section 5.2.2).
+func (r *reader) integer(bits int) int64 {
+	at := r.pos
+	var value int64
+	for shift := 0; shift < bits; shift += 7 {
+		b := r.byte()
+		value |= int64(b&0x7f) << shift
+		if left := bits - shift; left < 7 {
+			sign := int8(b<<1) >> left // all its bits are the same
+			if b >= 0x80 || sign != 0 && sign != -1 {
+				break
+			}
+		}
+		if b < 0x80 {
+			if shift += 7; shift < 64 && b&0x40 != 0 {
+				value |= -1 << shift
+			}
+			return value
+		}
+	}
+	r.failAt(at, errNumber)
+	return 0
 }
 
 // leb skips a LEB128 number of either signedness.
@@ -82,10 +145,19 @@ func (r *reader) leb() {
 			return
 		}
 	}
-	r.fail(errors.New("a number is longer than 64 bits"))
+	r.fail(errNumber)
 }
 
-func (r *reader) name() string { return string(r.bytes(r.unsigned())) }
+// name reads a name, which has to be UTF-8 (section 5.2.4).
+func (r *reader) name() string {
+	at := r.pos
+	text := r.bytes(uint64(r.index()))
+	if !utf8.Valid(text) {
+		r.failAt(at, errors.New("a name is not UTF-8"))
+		return ""
+	}
+	return string(text)
+}
 
 // vector calls item as often as the count in front of the items says.
 func (r *reader) vector(item func()) uint32 {
@@ -96,24 +168,6 @@ func (r *reader) vector(item func()) uint32 {
 	return count
 }
 
-// limits reads those of a memory or table: its minimum, and its maximum when it has one.
-func (r *reader) limits() (minimum, maximum uint64, bounded bool) {
-	flags := r.byte()
-	switch {
-	case flags&^7 == 0 && flags&4 != 0:
-		r.fail(unsupported(memory64))
-		return 0, 0, false
-	case flags > 3:
-		r.fail(fmt.Errorf("limits of kind %#x are not known", flags))
-		return 0, 0, false
-	}
-	minimum = r.unsigned()
-	if bounded = flags&1 != 0; bounded {
-		maximum = r.unsigned()
-	}
-	return minimum, maximum, bounded
-}
-
 func appendUnsigned(out []byte, value uint64) []byte {
 	for value >= 0x80 {
 		out = append(out, byte(value)|0x80)
@@ -122,53 +176,17 @@ func appendUnsigned(out []byte, value uint64) []byte {
 	return append(out, byte(value))
 }
 
+func appendSigned(out []byte, value int64) []byte {
+	for {
+		b := byte(value & 0x7f)
+		value >>= 7
+		if value == 0 && b&0x40 == 0 || value == -1 && b&0x40 != 0 {
+			return append(out, b)
+		}
+		out = append(out, b|0x80)
+	}
+}
+
 func appendName(out []byte, name string) []byte {
 	return append(appendUnsigned(out, uint64(len(name))), name...)
 }
-
-// Opcodes the rewriting cares about (WebAssembly Core Specification 2.0, section 5.4).
-const (
-	opUnreachable        = 0x00
-	opLoop               = 0x03
-	opIf                 = 0x04
-	opEnd                = 0x0b
-	opCall               = 0x10
-	opCallIndirect       = 0x11
-	opReturnCall         = 0x12
-	opReturnCallIndirect = 0x13
-	opReturn             = 0x0f
-	opElse               = 0x05
-	opDrop               = 0x1a
-	opLocalGet           = 0x20
-	opLocalTee           = 0x22
-	opGlobalGet          = 0x23
-	opGlobalSet          = 0x24
-	opMemoryGrow         = 0x40
-	opI32Const           = 0x41
-	opI32Eqz             = 0x45
-	opI32Ne              = 0x47
-	opI32LtU             = 0x49
-	opI32GtU             = 0x4b
-	opI32Add             = 0x6a
-	opI32Sub             = 0x6b
-	opI32Mul             = 0x6c
-	opI32ShrU            = 0x76
-	opI64Add             = 0x7c
-	opI64Sub             = 0x7d
-	opI64Mul             = 0x7e
-	opBulk               = 0xfc // and a second number:
-	bulkMemoryInit       = 8
-	bulkMemoryCopy       = 10
-	bulkMemoryFill       = 11
-	bulkTableInit        = 12
-	bulkTableCopy        = 14
-	bulkTableGrow        = 15
-	bulkTableFill        = 17
-
-	blockTypeEmpty = 0x40
-	typeI32        = 0x7f
-	typeV128       = 0x7b
-	typeFuncref    = 0x70
-	typeExternref  = 0x6f
-	typeFunction   = 0x60
-)

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"rdmarun/host/output/outfile"
-	"rdmarun/host/ownfile"
 	"rdmarun/host/printable"
 	"rdmarun/host/record"
 )
@@ -154,7 +153,7 @@ func (w *Writer) of(host string) (*log, error) {
 		name = fmt.Sprintf("%s_%d", outfile.Harmless(host), n)
 	}
 	w.taken[name] = true
-	file, err := ownfile.Create(filepath.Join(w.folder, name+".log"), ownfile.Shared)
+	file, err := os.Create(filepath.Join(w.folder, name+".log"))
 	if err != nil {
 		return nil, fmt.Errorf("write logs of hosts: %w", err)
 	}
