@@ -22,21 +22,30 @@ func TestCompilerOfTheProgram(t *testing.T) {
 	if err := os.WriteFile(slow, bombs.Modules()["blocks"], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, arguments := range map[string][]string{
-		"guest run":     {"guest", "run", slow},
-		"guest compile": {"guest", "compile", slow},
+	scenario := filepath.Join(filepath.Dir(slow), "slow.yaml")
+	text := "rdmarun: v1\nroles:\n  one: {guest: {module: slow.wasm}}\nsteps:\n  - {role: one, guest: run}\n"
+	if err := os.WriteFile(scenario, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		arguments []string
+		code      exitCode
+	}{
+		"guest run":     {[]string{"guest", "run", slow}, exitNotCompiled},
+		"guest compile": {[]string{"guest", "compile", slow}, exitNotCompiled},
+		"run":           {[]string{"run", scenario}, exitFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var said bytes.Buffer
-			program := startCompiling(t, &said, arguments...)
+			program := startCompiling(t, &said, test.arguments...)
 			if err := syscall.Kill(compilerOf(t, program), syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
 			var exit *exec.ExitError
-			if err := program.Wait(); !errors.As(err, &exit) || exit.ExitCode() != int(exitNotCompiled) {
+			if err := program.Wait(); !errors.As(err, &exit) || exit.ExitCode() != int(test.code) {
 				t.Error(err)
 			}
-			if want := "rdmarun: slow: this module cannot be compiled: the compiler was killed"; !strings.HasPrefix(said.String(), want) {
+			if want := "slow: this module cannot be compiled: the compiler was killed"; !strings.Contains(said.String(), want) {
 				t.Errorf("said %q, want %q", &said, want)
 			}
 		})
@@ -62,7 +71,7 @@ func startCompiling(t *testing.T, said *bytes.Buffer, arguments ...string) *exec
 	t.Helper()
 	program := exec.Command(os.Args[0], arguments...)
 	program.Env = append(os.Environ(), runAsRdmarun+"=1", guest.CacheVariable+"="+t.TempDir())
-	program.Stderr = said
+	program.Stdout, program.Stderr = said, said
 	if err := program.Start(); err != nil {
 		t.Fatal(err)
 	}
