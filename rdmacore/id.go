@@ -61,7 +61,11 @@ func (c *EventChannel) CreateID(ps PortSpace) (*ID, error) {
 	defer c.mu.Unlock()
 	id := &ID{channel: c, portSpace: ps}
 	var native *C.struct_rdma_cm_id
-	if err := check(op, int(C.core_create_id(c.provider.c, c.c, C.int(ps), &native))); err != nil {
+	made := c.provider.ask(func() C.int { return C.core_create_id(c.provider.c, c.c, C.int(ps), &native) })
+	if made.refusal != "" {
+		return nil, &Error{Op: op, Errno: syscall.Errno(-made.result), Why: made.refusal}
+	}
+	if err := check(op, made.result); err != nil {
 		return nil, err
 	}
 	id.c = native

@@ -4,6 +4,7 @@ package rdmacore
 import "C"
 
 import (
+	"cmp"
 	"context"
 	"syscall"
 )
@@ -26,12 +27,12 @@ func (p *Provider) CreateID(ps PortSpace) (*ID, error) {
 		return nil, closed(op, "provider")
 	}
 	var native *C.struct_rdma_cm_id
-	if result := C.core_create_sync_id(p.c, C.int(ps), &native); result < 0 {
-		errno := syscall.Errno(-result)
+	if made := p.ask(func() C.int { return C.core_create_sync_id(p.c, C.int(ps), &native) }); made.result < 0 {
+		errno := syscall.Errno(-made.result)
 		if errno == syscall.ENOSYS {
 			return nil, fail(op, errno, "this provider has no synchronous ids (rdma_get_request)")
 		}
-		return nil, &Error{Op: op, Errno: errno, Why: deviceReason(op, errno)}
+		return nil, &Error{Op: op, Errno: errno, Why: cmp.Or(made.refusal, deviceReason(op, errno))}
 	}
 	return p.newSyncID(native, ps, nil), nil
 }

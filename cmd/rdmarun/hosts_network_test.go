@@ -144,7 +144,7 @@ func TestNoWay(t *testing.T) {
 	awaitLine(t, "/proc/"+strconv.Itoa(h.near)+"/net/udp", "010200C0:12B7")
 	client = startProgramBy(t, on(h.near), fabrics.name(), "rping", "-c", "-a", farHost, "-C", "1")
 	client.fail(t, "rdma_resolve_addr: Address already in use")
-	if want := "rdmarun exec: UDP port 4791 of the source address is another process's of this user ("; !strings.Contains(client.output.String(), want) {
+	if want := "rdmarun exec: UDP port 4791 of 192.0.2.1 is another process's of this user ("; !strings.Contains(client.output.String(), want) {
 		t.Errorf("it did not say %q:\n%s", want, client.output.String())
 	}
 }

@@ -11,7 +11,7 @@ FORWARD_RDMACM(OWNER(channel), rdma_get_cm_event,
 	       (channel, event))
 FORWARD_RDMACM(OWNER(event), rdma_ack_cm_event, (struct rdma_cm_event * event), (event))
 
-FORWARD_RDMACM(OWNER(channel), rdma_create_id,
+FORWARD_RDMACM_TELLING(OWNER(channel), rdma_create_id,
 	       (struct rdma_event_channel * channel, struct rdma_cm_id **id, void *context,
 		enum rdma_port_space ps),
 	       (channel, id, context, ps))

@@ -83,6 +83,7 @@ struct soft_id *soft_id_alloc(struct soft_cm *cm, struct soft_event_channel *cha
 			      enum rdma_port_space port_space)
 {
 	struct soft_id *id = calloc(1, sizeof(*id));
+	int error = ENOMEM;
 
 	soft_mutex_expect(&cm->lock);
 	if (!id)
@@ -96,7 +97,8 @@ struct soft_id *soft_id_alloc(struct soft_cm *cm, struct soft_event_channel *cha
 	id->qkey = RDMA_UDP_QKEY;
 	if (soft_timer_register(&cm->fabric->timers, &id->timer, cm->expire))
 		goto free_id;
-	if (soft_table_insert(&cm->ids, id, &id->local))
+	error = -soft_table_insert(&cm->ids, id, &id->local);
+	if (error)
 		goto unregister_timer;
 	soft_id_set_channel(id, channel);
 	return id;
@@ -105,7 +107,7 @@ unregister_timer:
 	soft_timer_unregister(&cm->fabric->timers, &id->timer);
 free_id:
 	free(id);
-	errno = ENOMEM;
+	errno = error;
 	return NULL;
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "soft/base/fabric.h"
+#include "soft/base/refusal.h"
 #include "soft/ipc/ipc.h"
 #include "soft/objects/device.h"
 #include "soft/wire/datagram.h"
@@ -134,8 +135,16 @@ static void listen_for_hosts(struct soft_id *id)
 	if (!management->open || !soft_address_is_ip(address))
 		return;
 	soft_address_to_gid(address, &gid);
-	if (soft_gid_is_this_host_only(&gid) ||
-	    management->open(management, soft_address_is_any(address) ? NULL : &gid) || !id->cm->ipc)
+	if (soft_gid_is_this_host_only(&gid))
+		return;
+	if (management->open(management, soft_address_is_any(address) ? NULL : &gid)) {
+		if (*soft_refusal())
+			soft_notice_text(&id->cm->fabric->notices, "the listener on port %u is not reachable from other hosts: %s",
+					 id->port, soft_refusal());
+		soft_refusal_clear();
+		return;
+	}
+	if (!id->cm->ipc)
 		return;
 	port = soft_ipc_port(id->rdma.ps, address, true);
 	id->yields_hosts = soft_claim_make(id->cm->ipc, &port, address, id->only_family, false, NULL, &id->claim_for_hosts);

@@ -40,7 +40,7 @@ static int claim_block(struct soft_udp *udp, uint32_t *block)
 		if (error != EADDRINUSE)
 			return error;
 	}
-	return EAGAIN;
+	return soft_udp_refuse_blocks();
 }
 
 /* A block whose numbers the claimer has not had: one that is ours already, or another. */

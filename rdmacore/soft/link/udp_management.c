@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "soft/base/fabric.h"
+#include "soft/base/refusal.h"
 #include "soft/link/udp_socket.h"
 #include "soft/wire/mad.h"
 #include "soft/wire/packet.h"
@@ -11,6 +13,14 @@
 static struct soft_udp *udp_of(struct soft_management *management)
 {
 	return soft_udp_of(soft_container_of(management, struct soft_device, management)->link);
+}
+
+/* A listener on any address is reached by the others, so its user is told, and no call fails. */
+static void tell_unreachable(struct soft_udp *udp, const union ibv_gid *address)
+{
+	(void)soft_udp_refuse_port(address);
+	soft_notice_text(&udp->fabric->notices, "a listener is not reachable from other hosts: %s", soft_refusal());
+	soft_refusal_clear();
 }
 
 /* Where it is another process's, nobody can answer; which the CM learns from its retries. */
@@ -24,9 +34,12 @@ static int open_address(struct soft_management *management, const union ibv_gid 
 		return soft_udp_check_identifications(udp, address);
 	if (address)
 		return error == EADDRINUSE ? soft_udp_refuse_port(address) : error;
-	for (uint32_t index = 0; index < count; index++)
-		if (!soft_gid_is_this_host_only(&udp->device->gid_table.gids[index]))
-			(void)soft_udp_open(udp, &udp->device->gid_table.gids[index], SOFT_WIRE_PORT, &error);
+	for (uint32_t index = 0; index < count; index++) {
+		const union ibv_gid *gid = &udp->device->gid_table.gids[index];
+
+		if (!soft_gid_is_this_host_only(gid) && !soft_udp_open(udp, gid, SOFT_WIRE_PORT, &error) && error == EADDRINUSE)
+			tell_unreachable(udp, gid);
+	}
 	return 0;
 }
 

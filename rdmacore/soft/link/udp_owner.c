@@ -1,6 +1,7 @@
-/* Who has the one port that other hosts send to and answer to, as far as any user may know (proc(5), /proc/net/udp). */
+/* Who has the ports that a device needs, as far as any user may know (proc(5), /proc/net/udp). */
 #include "soft/link/udp_socket.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,10 @@
 
 #define LINE 512
 #define ADDRESS (32 + 1) /* four words in hexadecimal */
+
+struct holder {
+	unsigned int user, ports;
+};
 
 /* As the kernel writes it there: in words of this host's byte order. */
 static void write_address(const union ibv_gid *address, char text[ADDRESS])
@@ -69,9 +74,53 @@ static void describe(const union ibv_gid *address, char *text, size_t size)
 
 int soft_udp_refuse_port(const union ibv_gid *address)
 {
-	char owner[96];
+	char owner[96], text[INET6_ADDRSTRLEN];
+	bool ipv4 = soft_gid_is_ipv4(address);
 
 	describe(address, owner, sizeof(owner));
-	return soft_refuse(EADDRINUSE, "UDP port %d of the source address is %s: other hosts, which send there, are reached from another address, or when it is free",
-			   SOFT_WIRE_PORT, owner);
+	inet_ntop(ipv4 ? AF_INET : AF_INET6, ipv4 ? &address->raw[12] : address->raw, text, sizeof(text));
+	return soft_refuse(EADDRINUSE, "UDP port %d of %s is %s, and other hosts send there: use another address, or end that program",
+			   SOFT_WIRE_PORT, text, owner);
+}
+
+#define USERS 8 /* that are told apart */
+
+/* How many ports of the blocks each user has; the rest is not told. */
+static size_t count_holders(struct holder holders[USERS])
+{
+	FILE *file = fopen("/proc/net/udp", "re");
+	size_t count = 0;
+	char line[LINE];
+
+	while (file && fgets(line, sizeof(line), file)) {
+		unsigned int port, user;
+		size_t index = 0;
+
+		if (sscanf(line, "%*s %*32[0-9A-F]:%4x %*s %*s %*s %*s %*s %u", &port, &user) != 2 || port < SOFT_UDP_PORTS ||
+		    port >= SOFT_UDP_PORTS + SOFT_UDP_BLOCKS)
+			continue;
+		while (index < count && holders[index].user != user)
+			index++;
+		if (index == USERS)
+			continue;
+		if (index == count)
+			holders[count++] = (struct holder){user, 0};
+		holders[index].ports++;
+	}
+	if (file)
+		fclose(file);
+	return count;
+}
+
+int soft_udp_refuse_blocks(void)
+{
+	struct holder holders[USERS];
+	size_t count = count_holders(holders), length = 0;
+	char text[96] = "";
+
+	for (size_t index = 0; index < count && length < sizeof(text); index++)
+		length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%u by user %u", index ? ", " : ": ",
+					   holders[index].ports, holders[index].user);
+	return soft_refuse(EADDRINUSE, "all UDP ports from %d to %d of 127.0.0.1, by which processes find queue pairs, are taken%s: end those programs, or use a network namespace of your own",
+			   SOFT_UDP_PORTS, SOFT_UDP_PORTS + SOFT_UDP_BLOCKS - 1, text);
 }

@@ -246,6 +246,8 @@ bool soft_udp_join_packets(struct soft_udp_socket *socket, bool join);
 
 /* SOFT_WIRE_PORT of the address is somebody else's: EADDRINUSE, with a sentence that says whose. */
 int soft_udp_refuse_port(const union ibv_gid *address);
+/* No port of the blocks is free: the same. */
+int soft_udp_refuse_blocks(void);
 
 /* --- udp_watch.c ---------------------------------------------------------------------------------- */
 

@@ -19,6 +19,7 @@ int soft_create_id(struct rdma_event_channel *rdma_channel, struct rdma_cm_id **
 	struct soft_event_channel *channel = (struct soft_event_channel *)rdma_channel;
 	struct soft_cm *cm = channel ? channel->cm : soft_cm_current();
 	struct soft_id *id;
+	int error;
 
 	soft_refusal_clear();
 	if (!out || !cm || !known_port_space(port_space)) {
@@ -34,13 +35,14 @@ int soft_create_id(struct rdma_event_channel *rdma_channel, struct rdma_cm_id **
 	}
 	soft_mutex_lock(&cm->lock);
 	id = soft_id_alloc(cm, channel, context, port_space);
+	error = errno;
 	if (id)
 		id->sync = !rdma_channel;
 	soft_mutex_unlock(&cm->lock);
 	if (!id) {
 		if (!rdma_channel)
 			soft_event_channel_free(channel);
-		errno = ENOMEM;
+		errno = error;
 		return -1;
 	}
 	*out = &id->rdma;
