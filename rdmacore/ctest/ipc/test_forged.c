@@ -1,4 +1,7 @@
-/* Anybody on the machine can connect to a listener's socket and send what he likes. */
+/*
+ * Anybody on the machine can connect to a listener's socket and send what he likes.  test_forged RECORDS SEED sends so many
+ * records that were changed somewhere, drawn from that seed.
+ */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -14,7 +17,7 @@
 #include "soft/ipc/ipc.h"
 
 #define PORT 7471
-#define FORGED 20000 /* records that were changed somewhere */
+#define FORGED 20000
 
 static struct process server, client;
 static struct rdma_cm_id *listener;
@@ -215,13 +218,13 @@ static void test_others_connections(void)
 }
 
 /* Any byte of any message may be another. */
-static void test_forged(void)
+static void test_forged(long records, uint64_t seed)
 {
-	struct soft_random random = {.state = 7};
+	struct soft_random random = {.state = seed};
 	uint8_t record[SOFT_RECORD_MAX];
 	int fd = stranger();
 
-	for (int count = 0; count < FORGED; count++) {
+	for (long count = 0; count < records; count++) {
 		struct soft_cm_message message = request((uint32_t)count, (uint32_t)count);
 		int changes = (int)(soft_random_next(&random) % 4);
 
@@ -291,7 +294,7 @@ static void test_no_descriptors(void)
 	expect_service();
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	server = process_start(1);
 	client = process_start(2);
@@ -299,7 +302,7 @@ int main(void)
 	test_no_records();
 	test_foreign_addresses();
 	test_others_connections();
-	test_forged();
+	test_forged(argc > 1 ? atol(argv[1]) : FORGED, argc > 2 ? strtoull(argv[2], NULL, 0) : 7);
 	test_too_many();
 	test_no_descriptors();
 	process_destroy(&server, listener);
