@@ -3,6 +3,7 @@
  * The other host is this test, which gives a process packets as its sockets do.
  */
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -332,9 +333,67 @@ static void test_strangers(struct side *sides)
 	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status));
 }
 
-int main(void)
+/* Another user, who takes the names of all blocks of this one when told to, and keeps them until told again. */
+struct squatter {
+	pid_t pid;
+	int to, from;
+};
+
+static void take_all_blocks(uid_t victim)
+{
+	char name[SOFT_LOCAL_NAME];
+
+	for (unsigned int block = 0; block < SOFT_UDP_BLOCKS; block++) {
+		snprintf(name, sizeof(name), "rdmarun//%u/block/%u", victim, block);
+		CHECK(soft_local_bind(name) >= 0);
+	}
+}
+
+/* To be called before anything has a thread. */
+static struct squatter squatter_start(void)
+{
+	struct rlimit descriptors = {2 * SOFT_UDP_BLOCKS, 2 * SOFT_UDP_BLOCKS};
+	uid_t victim = geteuid();
+	struct squatter squatter;
+	int to[2], from[2];
+	char byte = 1;
+
+	CHECK(!pipe(to) && !pipe(from));
+	squatter = (struct squatter){fork(), to[1], from[0]};
+	CHECK(squatter.pid >= 0);
+	if (squatter.pid)
+		return squatter;
+	CHECK(!setrlimit(RLIMIT_NOFILE, &descriptors) && !setresuid(NOBODY, NOBODY, NOBODY));
+	CHECK(read(to[0], &byte, 1) == 1);
+	take_all_blocks(victim);
+	CHECK(write(from[1], &byte, 1) == 1 && read(to[0], &byte, 1) == 1);
+	_exit(0);
+}
+
+/* Processes whose names another user has find each other all the same. */
+static void test_squatted(struct squatter *squatter)
 {
 	static struct side sides[3];
+	char byte = 1;
+	int status;
+
+	CHECK(write(squatter->to, &byte, 1) == 1 && read(squatter->from, &byte, 1) == 1);
+	for (int side = 0; side < 3; side++)
+		side_open(&sides[side], "squatted");
+	test_passed_on(sides);
+	for (int side = 0; side < 3; side++)
+		side_close(&sides[side]);
+	CHECK(write(squatter->to, &byte, 1) == 1);
+	CHECK(waitpid(squatter->pid, &status, 0) == squatter->pid && WIFEXITED(status) && !WEXITSTATUS(status));
+}
+
+int main(void)
+{
+	struct squatter squatter = {0};
+	static struct side sides[3];
+
+	if (!geteuid())
+		squatter = squatter_start();
 
 	side_open(&sides[0], "share");
 	side_open(&sides[1], "share");
@@ -348,5 +407,7 @@ int main(void)
 	test_strangers(sides);
 	for (int side = 0; side < 3; side++)
 		side_close(&sides[side]);
+	if (squatter.pid)
+		test_squatted(&squatter);
 	return 0;
 }
