@@ -28,40 +28,52 @@ static struct soft_udp *udp_of(int sharer)
 	return ((struct soft_host *)sharers[sharer].provider->host)->udp;
 }
 
-static int descriptor_of(int sharer)
+static union ibv_gid address_of(bool ipv6)
 {
-	struct soft_udp_socket *socket;
 	union ibv_gid gid;
 	uint8_t address[4];
 
-	CHECK(inet_pton(AF_INET, NETWORK_ADDRESS, address) == 1);
-	soft_gid_from_ipv4(&gid, address);
-	socket = soft_udp_find(udp_of(sharer), &gid, SOFT_WIRE_PORT);
+	if (ipv6) {
+		CHECK(inet_pton(AF_INET6, NETWORK_ADDRESS_6, gid.raw) == 1);
+	} else {
+		CHECK(inet_pton(AF_INET, NETWORK_ADDRESS, address) == 1);
+		soft_gid_from_ipv4(&gid, address);
+	}
+	return gid;
+}
+
+static int descriptor_of(int sharer, bool ipv6)
+{
+	union ibv_gid gid = address_of(ipv6);
+	int error = 0;
+	struct soft_udp_socket *socket = soft_udp_open(udp_of(sharer), &gid, SOFT_WIRE_PORT, &error);
+
 	CHECK(socket);
 	return socket->source.fd;
 }
 
 /* From another port each: a byte that is no packet. */
-static void send_from_all(void)
+static void send_from_all(bool ipv6)
 {
-	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(SOFT_WIRE_PORT)};
+	union ibv_gid gid = address_of(ipv6);
+	union soft_udp_address to;
 
-	CHECK(inet_pton(AF_INET, NETWORK_ADDRESS, &to.sin_addr) == 1);
+	soft_gid_to_sockaddr(&gid, SOFT_WIRE_PORT, &to.any);
 	for (int port = 0; port < PORTS; port++) {
-		int fd = socket(AF_INET, SOCK_DGRAM, 0);
+		int fd = socket(to.any.sa_family, SOCK_DGRAM, 0);
 
-		CHECK(fd >= 0 && sendto(fd, "", 1, 0, (struct sockaddr *)&to, sizeof(to)) == 1 && !close(fd));
+		CHECK(fd >= 0 && sendto(fd, "", 1, 0, &to.any, soft_udp_length(&to)) == 1 && !close(fd));
 	}
 }
 
-static bool gets_nothing(int fd)
+static bool gets_nothing(int fd, bool ipv6)
 {
 	uint8_t bytes[2048];
 	int waiting = 0;
 
 	while (recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) >= 0)
 		;
-	send_from_all();
+	send_from_all(ipv6);
 	CHECK(!ioctl(fd, FIONREAD, &waiting));
 	return !waiting;
 }
@@ -71,13 +83,13 @@ static uint64_t dropped_by(int sharer)
 	return atomic_load(&udp_of(sharer)->counters.dropped);
 }
 
-static void test_stopped(int sharer)
+static void test_stopped(int sharer, bool ipv6)
 {
-	int fd = descriptor_of(sharer), attempt = 0;
+	int fd = descriptor_of(sharer, ipv6), attempt = 0;
 	uint64_t before;
 
 	bare_hold(&udp_of(sharer)->receiving);
-	while (!gets_nothing(fd)) {
+	while (!gets_nothing(fd, ipv6)) {
 		CHECK(++attempt < ATTEMPTS);
 		usleep(1000);
 	}
@@ -85,7 +97,7 @@ static void test_stopped(int sharer)
 	before = dropped_by(sharer);
 	for (attempt = 0; dropped_by(sharer) == before; usleep(1000)) {
 		CHECK(++attempt < ATTEMPTS);
-		send_from_all();
+		send_from_all(ipv6);
 	}
 }
 
@@ -122,8 +134,12 @@ int main(void)
 		listeners[sharer] = process_listen(&sharers[sharer], (uint16_t)(PORT + sharer));
 	}
 	test_no_probes();
-	for (int sharer = 0; sharer < SHARERS; sharer++)
-		test_stopped(sharer);
+	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
+		for (int sharer = 0; sharer < SHARERS; sharer++)
+			(void)descriptor_of(sharer, ipv6); /* each has a socket before one is stopped */
+		for (int sharer = 0; sharer < SHARERS; sharer++)
+			test_stopped(sharer, ipv6);
+	}
 	for (int sharer = 0; sharer < SHARERS; sharer++) {
 		process_destroy(&sharers[sharer], listeners[sharer]);
 		process_end(&sharers[sharer]);
