@@ -104,7 +104,7 @@ func (i *Instance) getAddrInfo(queryAt, at Pointer, timeout Nanoseconds) int32 {
 	}
 	var found []rdmacore.AddrInfo
 	if failed := i.wait(timeout, func(ctx context.Context) (err error) {
-		found, err = i.provider.GetAddrInfo(ctx, node, service, hints)
+		found, err = i.resolver.GetAddrInfo(ctx, node, service, hints)
 		return err
 	}); failed != 0 {
 		return failed

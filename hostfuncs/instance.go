@@ -36,6 +36,7 @@ type Config struct {
 // used by the goroutine that runs the guest; only RequestStop and End may be called from another.
 type Instance struct {
 	provider *rdmacore.Provider
+	resolver *rdmacore.Resolver
 	device   *rdmacore.Device // nil is the provider's default
 	log      func(level slog.Level, text string) error
 	barrier  func(ctx context.Context, name string) error
@@ -90,6 +91,7 @@ func NewInstance(config Config) *Instance {
 	}
 	i := &Instance{
 		provider: config.Provider,
+		resolver: config.Provider.NewResolver(),
 		device:   config.Device,
 		log:      config.Log,
 		barrier:  config.Barrier,

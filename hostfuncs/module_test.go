@@ -99,6 +99,15 @@ func TestWaits(t *testing.T) {
 	expect(t, i, syscall.ETIMEDOUT, "barrier", 64, 1, millisecond)
 }
 
+func TestBarrierNamesAreBounded(t *testing.T) {
+	came := ""
+	i := newInstance(t, 4096, Config{Barrier: func(_ context.Context, name string) error { came = name; return nil }})
+	expect(t, i, syscall.EINVAL, "barrier", 64, 256, 0)
+	if must(t, i, "barrier", 64, 255, 0); len(came) != 255 {
+		t.Errorf("the barrier's name is %q", came)
+	}
+}
+
 func TestWaitsEndTheGuestWithItsContext(t *testing.T) {
 	never := func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }
 	i := newInstance(t, 4096, Config{Barrier: never})

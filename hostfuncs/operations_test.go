@@ -39,8 +39,8 @@ func operations() map[string]string {
 		"PD.AllocMW": "alloc_mw", "PD.CreateAH": "create_ah", "PD.CreateAHFromWC": "create_ah_from_wc", "PD.CreateSRQ": "create_srq",
 		"PD.Dealloc": "dealloc_pd", "PD.RegMRAt": "reg_mr",
 		"Provider.CreateEventChannel": "create_event_channel", "Provider.CreateID": "create_id", "Provider.DefaultDevice": "device_address",
-		"Provider.GetAddrInfo": "getaddrinfo",
-		"QP.AttachMulticast":   "attach_mcast", "QP.BindMW": "bind_mw", "QP.DetachMulticast": "detach_mcast", "QP.Modify": "modify_qp",
+		"Provider.GetAddrInfo": "getaddrinfo", "Provider.NewResolver": "getaddrinfo", "Resolver.GetAddrInfo": "getaddrinfo",
+		"QP.AttachMulticast": "attach_mcast", "QP.BindMW": "bind_mw", "QP.DetachMulticast": "detach_mcast", "QP.Modify": "modify_qp",
 		"QP.Num": "query_qp", "QP.PostRecvAt": "post_recv", "QP.PostSendAt": "post_send", "QP.Query": "query_qp",
 		"EventChannel.Source": "poll_set", "CQ.Source": "poll_set", "CQ.EventSource": "poll_set", "Device.AsyncSource": "poll_set", "func.NewSource": "poll_set",
 		"Provider.NewPoller": "poll_set", "Poller.Look": "poll_set", "Poller.Wait": "poll_set", "Poller.Close": "poll_set",
@@ -70,7 +70,7 @@ func withoutFunction() map[string]string {
 		goOnly: "AddrInfo.EP DeviceAttr.Can AsyncEvent.OfObject CQ.Destroyed CQ.Entries ID.Destroyed Device.Provider Event.Err Event.Held Event.OfGroup EventChannel.Provider ID.Channel ID.SRQ Live.Total MR.Length PD.Device " +
 			"QP.InitAttr Provider.Name func.Providers func.RejectReason func.StatusString",
 		host: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.OnWall Clock.Outside Clock.Sleep Clock.Virtual Clock.WithTimeout " +
-			"Device.GetAsyncEvent Device.PendingAsyncEvents EventChannel.Pending ID.Await Provider.NewWork Work.Free Provider.CanFault Provider.Clock Provider.Close Provider.CreateEP Provider.Live Provider.Link Provider.SendsPackets func.Links func.WithLink func.WithFabric func.CheckFabric func.NewNotices Notices.Close func.WithNotices func.Open " +
+			"Device.GetAsyncEvent Device.PendingAsyncEvents EventChannel.Pending ID.Await Provider.NewWork Work.Free Provider.CanFault Provider.Clock Provider.Close Provider.CreateEP Provider.Live Provider.Link Provider.SendsPackets func.Links func.WithLink func.WithFabric func.WithSharedFabric func.CheckFabric func.NewNotices Notices.Close func.WithNotices func.Open " +
 			"func.WithSeed func.WithVirtualClock func.NewMemory func.NewMemoryOn func.HugePages Memory.Base Memory.Bytes Memory.Release Memory.Retain Memory.Size",
 		given: "CompChannel.Device CQ.Fields Device.Index Device.IWARP ID.Device ID.Listening ID.PD ID.Pending ID.PortSpace ID.Synchronous",
 		wrapped: "ID.RegMsgs ID.RegRead ID.RegWrite ID.PostRecv ID.PostRecvv ID.PostSend ID.PostSendv ID.PostRead ID.PostReadv " +

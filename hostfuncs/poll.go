@@ -33,6 +33,10 @@ const (
 // maxPollEntries bounds what one poll_set looks at again and again: at 0.1 us each it is back within milliseconds.
 const maxPollEntries = 1 << 14
 
+// pollEntrySize is the host's memory for an entry while it is looked at, in bytes: its copy, three sources at most with what
+// they are called by, and what is found of each.
+const pollEntrySize = 512
+
 func pollFunctions() []Function {
 	return []Function{{
 		Name: "poll_set", Since: v1_5, Capability: CapabilityBase, Blocking: true,
@@ -49,7 +53,7 @@ func pollFunctions() []Function {
 		},
 		Result: "the number of entries whose revents is not 0; 0 when the time is over",
 		Errors: "EINVAL: too many entries, or events that there are not. ECANCELED: the guest was asked to stop. EMFILE: no " +
-			"descriptor is left to wait with. A handle that names nothing, or nothing that can be waited for, is no " +
+			"descriptor is left to wait with. ENOMEM: the budget has no 512 bytes for each entry. A handle that names nothing, or nothing that can be waited for, is no " +
 			"error: its revents is NVAL.",
 		binding: bind3((*Instance).pollSet),
 	}}
@@ -69,6 +73,11 @@ func (i *Instance) pollSet(at Pointer, count uint32, timeout Nanoseconds) int32 
 	if wrong != 0 {
 		return i.badPointer("entries", wrong)
 	}
+	cost := Cost{Memory: int64(count) * pollEntrySize}
+	if err := i.budget.Charge(cost); err != nil {
+		return i.fail(err)
+	}
+	defer i.budget.Credit(cost)
 	entries := slices.Clone(given) // a peer may write there
 	sources, of, failed := i.pollSources(entries)
 	if failed != 0 {
@@ -92,7 +101,7 @@ func (i *Instance) pollSet(at Pointer, count uint32, timeout Nanoseconds) int32 
 		return ready
 	}
 	invalid := slices.ContainsFunc(entries, func(e PollEntry) bool { return e.Revents != 0 })
-	if i.poller.Look(sources, found) > 0 || invalid || timeout == 0 {
+	if i.poller.Look(i.ctx, sources, found) > 0 || invalid || timeout == 0 {
 		i.exitIfOver()
 		return answer()
 	}

@@ -287,3 +287,17 @@ func TestPollSetWakesUp(t *testing.T) {
 		<-ended
 	}
 }
+
+// What the host needs to look at many entries is the guest's.
+func TestPollSetIsCharged(t *testing.T) {
+	budget := NewBudget(Limits{Memory: 100 * pollEntrySize})
+	i := newInstance(t, 1<<20, Config{Budget: budget})
+	for count, want := range map[uint64]syscall.Errno{100: 0, 101: syscall.ENOMEM, 16384: syscall.ENOMEM} {
+		if got := call(t, i, "poll_set", pollAt, count, 0); got < 0 != (want != 0) || want != 0 && got != -int32(want) {
+			t.Errorf("%d entries: %d", count, got)
+		}
+	}
+	if used := budget.Used(); used != (Cost{}) {
+		t.Errorf("%+v stays charged", used)
+	}
+}

@@ -1,6 +1,9 @@
 package hostfuncs
 
-import "context"
+import (
+	"context"
+	"syscall"
+)
 
 func syncFunctions() []Function {
 	return []Function{
@@ -10,10 +13,10 @@ func syncFunctions() []Function {
 				"its parties, the scenario says; a guest that runs alone is the only party and goes on.",
 			Params: []Param{
 				{"name", In, "text", "the barrier's name"},
-				{"length", U32, "", "of name, in bytes"},
+				{"length", U32, "", "of name, in bytes, 255 at most"},
 				{"timeout_ns", I64, "", "how long to wait; -1 without limit"},
 			},
-			Errors:  "ETIMEDOUT: a party did not come in time. ECANCELED: the guest was asked to stop.",
+			Errors:  "EINVAL: the name is longer. ETIMEDOUT: a party did not come in time; the guest has to come again. ECANCELED: the guest was asked to stop.",
 			binding: bind3((*Instance).waitBarrier),
 		},
 		{
@@ -26,10 +29,16 @@ func syncFunctions() []Function {
 	}
 }
 
+// maxBarrierName bounds what the host keeps of a name, in bytes.
+const maxBarrierName = 255
+
 func (i *Instance) waitBarrier(name Pointer, length uint32, timeout Nanoseconds) int32 {
 	barrier, wrong := i.text(name, length)
 	if wrong != 0 {
 		return i.badPointer("name", wrong)
+	}
+	if len(barrier) > maxBarrierName {
+		return i.refuse(syscall.EINVAL, "the name of a barrier has 255 bytes at most")
 	}
 	if i.barrier == nil {
 		return 0

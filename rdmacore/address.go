@@ -106,15 +106,71 @@ func (p *Provider) GetAddrInfo(ctx context.Context, node, service string, hints 
 	if p == nil || p.c == nil {
 		return nil, closed(op, "provider")
 	}
+	return p.resolver.getAddrInfo(ctx, op, node, service, hints)
+}
+
+// Resolver finds addresses with a bounded number of threads, one for each question: the C library waits for name servers, and
+// nothing ends that.
+type Resolver struct {
+	provider *Provider
+	free     chan struct{} // a token for each question that may be asked now
+}
+
+// How many questions may be under way: of a provider in all, and of whoever has a resolver of its own.
+const (
+	mostLookups  = 64
+	lookupsOfOne = 2
+)
+
+func newResolver(p *Provider, most int) *Resolver {
+	r := &Resolver{p, make(chan struct{}, most)}
+	for range most {
+		r.free <- struct{}{}
+	}
+	return r
+}
+
+// NewResolver makes a resolver that has two questions under way at most, so that who asks without waiting for answers
+// keeps only himself from asking.
+func (p *Provider) NewResolver() *Resolver { return newResolver(p, lookupsOfOne) }
+
+// GetAddrInfo is Provider.GetAddrInfo, which waits while too many questions are under way.
+func (r *Resolver) GetAddrInfo(ctx context.Context, node, service string, hints *AddrInfo) ([]AddrInfo, error) {
+	const op = "rdma_getaddrinfo"
+	if r.provider == nil || r.provider.c == nil {
+		return nil, closed(op, "provider")
+	}
+	return r.getAddrInfo(ctx, op, node, service, hints)
+}
+
+func (r *Resolver) getAddrInfo(ctx context.Context, op, node, service string, hints *AddrInfo) ([]AddrInfo, error) {
 	type answer struct {
 		found []AddrInfo
 		err   error
+	}
+	p := r.provider
+	resolvers := []*Resolver{r, p.resolver}
+	if r == p.resolver {
+		resolvers = resolvers[:1]
+	}
+	for at, each := range resolvers {
+		select {
+		case <-each.free:
+		case <-ctx.Done():
+			if at > 0 {
+				r.free <- struct{}{}
+			}
+			return nil, cancelled(ctx, op, "a free resolver for "+node)
+		}
 	}
 	came := make(chan answer, 1)
 	p.lookups.Add(1) // Close waits for them: they use the provider's table
 	go func() {
 		defer p.lookups.Done()
 		found, err := p.getAddrInfo(op, node, service, hints)
+		for _, each := range resolvers {
+			each.free <- struct{}{}
+		}
 		came <- answer{found, err}
 	}()
 	select {

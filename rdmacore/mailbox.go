@@ -109,8 +109,9 @@ func (m *mailbox[T]) nextVirtually(ctx context.Context, wants func(T) bool) (ite
 // poll takes the first item that wants accepts of what has come by now; errNothing when there is none.  The caller holds
 // mu.
 func (m *mailbox[T]) poll(wants func(T) bool) (item T, came bool, err error) {
+	seek := m.seek(wants)
 	err = m.drain(func() bool {
-		item, came = m.dequeue(wants)
+		item, came = seek()
 		return came
 	})
 	return item, came, err
@@ -125,10 +126,11 @@ func (m *mailbox[T]) lead(ctx context.Context, w *waiting[T]) error {
 	waiter.wait(ctx, func() bool {
 		m.mu.Lock()
 		defer m.mu.Unlock()
+		seek := m.seek(w.wants)
 		failure = m.drain(func() bool {
 			// Another who does not wait (pending) may have read what w wants between w's promotion and now.
 			if len(w.got) == 0 {
-				if item, ok := m.dequeue(w.wants); ok {
+				if item, ok := seek(); ok {
 					w.got <- handed[T]{item: item}
 				}
 			}
@@ -174,13 +176,24 @@ func (m *mailbox[T]) handOver() {
 
 // dequeue takes the first queued item that wants accepts.
 func (m *mailbox[T]) dequeue(wants func(T) bool) (item T, ok bool) {
-	at := slices.IndexFunc(m.queue, wants)
-	if at < 0 {
-		return item, false
+	return m.seek(wants)()
+}
+
+// seek is dequeue for several calls, with mu held from the first to the last: each item that is kept is looked at once, as
+// who reads many things for others would otherwise look at all of them after each.
+func (m *mailbox[T]) seek(wants func(T) bool) func() (item T, ok bool) {
+	looked := 0
+	return func() (item T, ok bool) {
+		at := slices.IndexFunc(m.queue[looked:], wants)
+		if at < 0 {
+			looked = len(m.queue)
+			return item, false
+		}
+		at += looked
+		item = m.queue[at]
+		m.queue = slices.Delete(m.queue, at, at+1)
+		return item, true
 	}
-	item = m.queue[at]
-	m.queue = slices.Delete(m.queue, at, at+1)
-	return item, true
 }
 
 // drain reads and hands out until enough says so; errNothing when there is nothing more.  The caller holds mu.
@@ -214,7 +227,13 @@ func (m *mailbox[T]) deliver(item T) {
 // ready tells whether poll would take something that wants accepts.  It takes nothing, but reads: what it does not want is
 // kept for others.  The caller holds mu.
 func (m *mailbox[T]) ready(wants func(T) bool) (bool, error) {
-	found := func() bool { return slices.ContainsFunc(m.queue, wants) }
+	looked, is := 0, false
+	found := func() bool {
+		if !is {
+			is, looked = slices.ContainsFunc(m.queue[looked:], wants), len(m.queue)
+		}
+		return is
+	}
 	if err := m.drain(found); err != nil && err != errNothing {
 		return found(), err
 	}

@@ -101,3 +101,29 @@ func TestKeptAsyncEventsAreBounded(t *testing.T) {
 		t.Errorf("%d events are kept", len(events))
 	}
 }
+
+// Who reads much for others looks at each thing once.
+func TestReadingForOthersIsLinear(t *testing.T) {
+	const most = 10_000
+	for name, look := range map[string]func(m *mailbox[int], wants func(int) bool){
+		"poll":    func(m *mailbox[int], wants func(int) bool) { m.poll(wants) },
+		"ready":   func(m *mailbox[int], wants func(int) bool) { m.ready(wants) },
+		"pending": func(m *mailbox[int], wants func(int) bool) { m.pending(wants, func() bool { return false }) },
+	} {
+		read, asked := 0, 0
+		m := &mailbox[int]{
+			read: func() (int, bool, error) {
+				if read == most {
+					return 0, false, errNothing
+				}
+				read++
+				return read, true, nil
+			},
+			full: func([]int, int) bool { return false },
+		}
+		look(m, func(int) bool { asked++; return false })
+		if len(m.queue) != most || asked > 2*most {
+			t.Errorf("%s: %d are kept, of %d, and looked at %d times", name, len(m.queue), most, asked)
+		}
+	}
+}

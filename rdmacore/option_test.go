@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -145,4 +146,41 @@ func TestUnreachableAddress(t *testing.T) {
 		t.Fatal("resolved an address that nobody has")
 	}
 	refused(t, id.ResolveRoute(time.Second), syscall.EINVAL)
+}
+
+// Whoever gives up waiting for answers has two questions under way at most, and asks again when they are answered.
+func TestLookupsAreBounded(t *testing.T) {
+	p := opened(t)
+	r := p.NewResolver()
+	over, cancel := context.WithCancel(bounded(t))
+	cancel()
+	before := runtime.NumGoroutine()
+	for range 1000 {
+		if _, err := r.GetAddrInfo(over, "no-such-host.invalid", "1", nil); err == nil {
+			t.Fatal("it was found")
+		}
+	}
+	if now := runtime.NumGoroutine(); now > before+lookupsOfOne+8 {
+		t.Errorf("%d goroutines, and there were %d", now, before)
+	}
+	for range lookupsOfOne {
+		<-r.free // with which two are under way
+	}
+	brief, end := context.WithTimeout(bounded(t), 10*time.Millisecond)
+	defer end()
+	if _, err := r.GetAddrInfo(brief, "127.0.0.1", "1", nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("beside two others: %v", err)
+	}
+	if got := len(p.resolver.free); got != mostLookups {
+		t.Errorf("of the provider's %d, %d are free", mostLookups, got)
+	}
+	if _, err := p.GetAddrInfo(bounded(t), "127.0.0.1", "1", nil); err != nil {
+		t.Errorf("who asks by himself: %v", err)
+	}
+	r.free <- struct{}{}
+	for range 3 {
+		if _, err := r.GetAddrInfo(bounded(t), "127.0.0.1", "1", nil); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -56,9 +56,14 @@ func (p *Poller) Close() {
 	}
 }
 
-// Look tells what of each source there is now, and how many are ready or broken.
-func (*Poller) Look(sources []Source, found []Readiness) (count int) {
+// Look tells what of each source there is now, and how many are ready or broken.  What is not looked at when ctx ends is
+// NotReady: to look at one may take as long as to read all that has come on its channel.
+func (*Poller) Look(ctx context.Context, sources []Source, found []Readiness) (count int) {
 	for at := range sources {
+		if ctx.Err() != nil {
+			clear(found[at:])
+			return count
+		}
 		ready, err := sources[at].ready()
 		switch {
 		case ready:
@@ -81,7 +86,7 @@ const mergedLook = time.Millisecond
 // what the sources are of.
 func (p *Poller) Wait(ctx context.Context, sources []Source, found []Readiness) (count int, err error) {
 	look := func() bool {
-		count = p.Look(sources, found)
+		count = p.Look(ctx, sources, found)
 		return count > 0
 	}
 	if p.clock.Virtual() {

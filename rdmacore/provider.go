@@ -34,6 +34,7 @@ type Provider struct {
 	held      heldEvents
 	cqUsers   sync.Mutex     // guards, for all CQs, how many QPs use them
 	migrating sync.Mutex     // one id at a time changes its channel
+	resolver  *Resolver      // all questions are of it
 	lookups   sync.WaitGroup // name lookups that nobody waits for any more among them
 
 	// devices is filled by the first Devices that finds any, and lasts until Close: librdmacm keeps
@@ -149,6 +150,7 @@ func Open(name string, options ...Option) (*Provider, error) {
 		return nil, &Error{Op: op, Errno: errno, Why: reason}
 	}
 	p := &Provider{c: c, name: name, captures: chosen.capture != nil}
+	p.resolver = newResolver(p, mostLookups)
 	if p.CanFault() {
 		p.link = Links()[chosen.link]
 	}

@@ -1,6 +1,7 @@
 package rdmacore
 
 import (
+	"context"
 	"errors"
 	"io"
 	"runtime"
@@ -86,7 +87,7 @@ func TestPostThenPollIsOneCall(t *testing.T) {
 			_, _, err = a.send(uint64(id), 8, client.id.SendCQ(), 1, 1<<16)
 			must(t, err)
 		}
-		for found := [1]Readiness{}; (*Poller)(nil).Look([]Source{source}, found[:]) == 0; {
+		for found := [1]Readiness{}; (*Poller)(nil).Look(context.Background(), []Source{source}, found[:]) == 0; {
 			runtime.Gosched()
 		}
 		for got := uint64(0); got < 2; {

@@ -240,6 +240,9 @@ func (g *Guest) wait(ctx context.Context, barrier string) error {
 	opened := g.config.Barrier(barrier)
 	for {
 		if err := g.config.Provider.Clock().Await(ctx, opened, g.asked.any()); err != nil {
+			if g.config.LeaveBarrier != nil {
+				g.config.LeaveBarrier(barrier)
+			}
 			return ctx.Err()
 		}
 		select {

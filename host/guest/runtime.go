@@ -276,6 +276,8 @@ type Config struct {
 	// Barrier is called by the guest's goroutine when the guest comes to the barrier of that name; what it returns is closed when
 	// everyone has.  nil: the guest does not wait.
 	Barrier func(name string) (opened <-chan struct{})
+	// LeaveBarrier is called by the guest's goroutine when it ceases to wait at a barrier that has not opened; may be nil.
+	LeaveBarrier func(name string)
 	// Party is the role by which other guests find this one's streams; nil is one that nobody else finds.
 	Party *stream.Party
 	// Listening is called by the guest's goroutine with where the guest listens; may be nil.

@@ -2404,8 +2404,9 @@ export declare function log(level: u32, text: usize, length: u32): i32;
 
 /**
  * Waits until every party of the barrier of that name has come to it. Which roles are its parties,
- * the scenario says; a guest that runs alone is the only party and goes on. ETIMEDOUT: a party did
- * not come in time. ECANCELED: the guest was asked to stop.
+ * the scenario says; a guest that runs alone is the only party and goes on. EINVAL: the name is
+ * longer. ETIMEDOUT: a party did not come in time; the guest has to come again. ECANCELED: the
+ * guest was asked to stop.
  */
 @external("rdma", "barrier")
 export declare function barrier(name: usize, length: u32, timeout_ns: i64): i32;
@@ -3143,8 +3144,9 @@ export declare function query_port(ep: Handle, port: u32, attr: usize): i32;
  * until it is taken. A guest that has to wait for something of its own as well, or whose threads
  * end each other's waits, adds an eventfd. Returns the number of entries whose revents is not 0; 0
  * when the time is over. EINVAL: too many entries, or events that there are not. ECANCELED: the
- * guest was asked to stop. EMFILE: no descriptor is left to wait with. A handle that names nothing,
- * or nothing that can be waited for, is no error: its revents is NVAL.
+ * guest was asked to stop. EMFILE: no descriptor is left to wait with. ENOMEM: the budget has no
+ * 512 bytes for each entry. A handle that names nothing, or nothing that can be waited for, is no
+ * error: its revents is NVAL.
  */
 @external("rdma", "poll_set")
 export declare function poll_set(entries: usize, count: u32, timeout_ns: i64): i32;

@@ -1325,8 +1325,9 @@ int32_t rdmarun_log(uint32_t level, const char *text, uint32_t length);
 
 /*
  * Waits until every party of the barrier of that name has come to it. Which roles are its parties,
- * the scenario says; a guest that runs alone is the only party and goes on. ETIMEDOUT: a party did
- * not come in time. ECANCELED: the guest was asked to stop.
+ * the scenario says; a guest that runs alone is the only party and goes on. EINVAL: the name is
+ * longer. ETIMEDOUT: a party did not come in time; the guest has to come again. ECANCELED: the
+ * guest was asked to stop.
  */
 RDMARUN_IMPORT(barrier)
 int32_t rdmarun_barrier(const char *name, uint32_t length, int64_t timeout_ns);
@@ -2064,8 +2065,9 @@ int32_t rdmarun_query_port(rdmarun_handle ep, uint32_t port, struct rdmarun_port
  * until it is taken. A guest that has to wait for something of its own as well, or whose threads
  * end each other's waits, adds an eventfd. Returns the number of entries whose revents is not 0; 0
  * when the time is over. EINVAL: too many entries, or events that there are not. ECANCELED: the
- * guest was asked to stop. EMFILE: no descriptor is left to wait with. A handle that names nothing,
- * or nothing that can be waited for, is no error: its revents is NVAL.
+ * guest was asked to stop. EMFILE: no descriptor is left to wait with. ENOMEM: the budget has no
+ * 512 bytes for each entry. A handle that names nothing, or nothing that can be waited for, is no
+ * error: its revents is NVAL.
  */
 RDMARUN_IMPORT(poll_set)
 int32_t rdmarun_poll_set(struct rdmarun_poll_entry *entries, uint32_t count, int64_t timeout_ns);

@@ -1656,8 +1656,9 @@ extern "C" {
     pub fn log(level: u32, text: *const u8, length: u32) -> i32;
 
     /// Waits until every party of the barrier of that name has come to it. Which roles are its
-    /// parties, the scenario says; a guest that runs alone is the only party and goes on.
-    /// ETIMEDOUT: a party did not come in time. ECANCELED: the guest was asked to stop.
+    /// parties, the scenario says; a guest that runs alone is the only party and goes on. EINVAL:
+    /// the name is longer. ETIMEDOUT: a party did not come in time; the guest has to come again.
+    /// ECANCELED: the guest was asked to stop.
     pub fn barrier(name: *const u8, length: u32, timeout_ns: i64) -> i32;
 
     /// Tells whether the run has asked this guest to end. The wait in progress at that moment, or
@@ -2132,8 +2133,8 @@ extern "C" {
     /// as well, or whose threads end each other's waits, adds an eventfd. Returns the number of
     /// entries whose revents is not 0; 0 when the time is over. EINVAL: too many entries, or events
     /// that there are not. ECANCELED: the guest was asked to stop. EMFILE: no descriptor is left to
-    /// wait with. A handle that names nothing, or nothing that can be waited for, is no error: its
-    /// revents is NVAL.
+    /// wait with. ENOMEM: the budget has no 512 bytes for each entry. A handle that names nothing,
+    /// or nothing that can be waited for, is no error: its revents is NVAL.
     pub fn poll_set(entries: *mut PollEntry, count: u32, timeout_ns: i64) -> i32;
 
     /// Makes a counter that poll_set looks at (eventfd(2)): how one thread of a guest that has

@@ -53,6 +53,7 @@ type barriers struct {
 type barrier struct {
 	guests   []string     // roles of guests that have arrived
 	branches map[int]bool // that have arrived
+	steps    int          // that wait here, also those of no branch
 	arrival  signal
 	opened   chan struct{} // closed when everyone may go on
 }
@@ -75,6 +76,29 @@ func (b *barriers) arrive(name, role string) (opened <-chan struct{}) {
 	here.guests = append(here.guests, role)
 	here.arrival.broadcast()
 	return here.opened
+}
+
+// leave is a guest that waits no more at a barrier: it has to come again, and what nobody waits at is forgotten.
+func (b *barriers) leave(name, role string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	here := b.byName[name]
+	if here == nil {
+		return // it has opened
+	}
+	if at := slices.Index(here.guests, role); at >= 0 {
+		here.guests = slices.Delete(here.guests, at, at+1)
+	}
+	if len(here.guests)+len(here.branches) == 0 && here.steps == 0 {
+		delete(b.byName, name)
+	}
+}
+
+// leaveStep is a step that waits no more, as the barrier has opened or its time is over.  Its branches have arrived for good.
+func (b *barriers) leaveStep(here *barrier) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	here.steps--
 }
 
 // waitingAt is the name of a barrier at which the guest of a role waits, "" when it waits at none.
@@ -112,6 +136,7 @@ func (g Gathering) String() string { return g.Name }
 // has arrived, and lets them go on, once meet has met those who are elsewhere; nil where all are here.
 func (t *Testbed) Barrier(ctx context.Context, gathering Gathering, meet func(ctx context.Context) error) error {
 	here := t.barriers.arriveBranches(gathering)
+	defer t.barriers.leaveStep(here)
 	for {
 		guests, branches, changed, err := t.missing(here, gathering)
 		if err != nil || changed == nil {
@@ -156,6 +181,7 @@ func (b *barriers) arriveBranches(gathering Gathering) *barrier {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	here := b.named(gathering.Name)
+	here.steps++
 	for _, id := range gathering.Own {
 		here.branches[id] = true
 	}

@@ -124,9 +124,10 @@ func (g *Guest) Start(ctx context.Context, args []string, input GuestInput) erro
 		Env: input.Env, Stdin: strings.NewReader(input.Stdin), Files: input.Files,
 		Deny: input.Deny, Rules: input.Rules,
 		Limits: g.config.Limits, CPUs: g.role.cpus,
-		Barrier:   func(barrier string) <-chan struct{} { return t.barriers.arrive(barrier, name) },
-		Party:     t.streams.Party(name),
-		Listening: func(news guest.Listening) { t.listeners.update(name, news) },
+		Barrier:      func(barrier string) <-chan struct{} { return t.barriers.arrive(barrier, name) },
+		LeaveBarrier: func(barrier string) { t.barriers.leave(barrier, name) },
+		Party:        t.streams.Party(name),
+		Listening:    func(news guest.Listening) { t.listeners.update(name, news) },
 	}
 	if g.config.Deterministic {
 		seed := t.seed
