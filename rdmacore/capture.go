@@ -44,8 +44,15 @@ func CreateCapture(path string, options CaptureOptions) (*Capture, error) {
 		patience: C.CORE_CAPTURE_PATIENCE}
 	if result := C.core_capture_open(&chosen, &c.c); result < 0 {
 		errno := syscall.Errno(-result)
-		if errno == syscall.ENXIO {
+		switch errno {
+		case syscall.ENXIO:
 			return nil, fail(op, errno, "nobody reads the pipe %s; start its reader first", path)
+		case syscall.ELOOP:
+			return nil, fail(op, errno, "%s is a symbolic link of another user, or of too many; remove it, or name another path", path)
+		case syscall.EPERM:
+			return nil, fail(op, errno, "%s belongs to another user; remove it, or name another path", path)
+		case syscall.EMLINK:
+			return nil, fail(op, errno, "%s has a second name (a hard link); remove it, or name another path", path)
 		}
 		return nil, fail(op, errno, "%s", path)
 	}

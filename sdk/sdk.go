@@ -79,16 +79,21 @@ func Write(language, directory string) error {
 	if err := os.MkdirAll(directory, 0o755); err != nil {
 		return err
 	}
+	root, err := os.OpenRoot(directory) // no link in it leads out
+	if err != nil {
+		return err
+	}
+	defer root.Close()
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		file := filepath.Join(directory, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		file := filepath.FromSlash(name)
+		if err := root.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return err
 		}
 		mode := fs.FileMode(0o644)
 		if strings.HasPrefix(files[name], "#!") {
 			mode = 0o755
 		}
-		if err := os.WriteFile(file, []byte(files[name]), mode); err != nil {
+		if err := root.WriteFile(file, []byte(files[name]), mode); err != nil {
 			return err
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"rdmarun/host/output/github"
 	"rdmarun/host/output/jsonl"
 	show "rdmarun/host/output/terminal"
+	"rdmarun/host/ownfile"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/exec"
@@ -270,7 +271,7 @@ func (a *app) consumersAfterCrash(plan *crashPlan, stdout *heldWriter, human io.
 	if plan.Log != nil {
 		out := a.stderr
 		if plan.Log.File != "" && plan.Log.File != "-" {
-			file, err := os.OpenFile(plan.Log.File, os.O_WRONLY|os.O_APPEND, 0)
+			file, err := ownfile.Open(plan.Log.File, os.O_WRONLY|os.O_APPEND, ownfile.Shared)
 			if err != nil {
 				return nil, nil, nil, err
 			}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rdmarun/host/ownfile"
 	"rdmarun/host/pack"
 	"rdmarun/host/scenario"
 )
@@ -56,11 +58,20 @@ func (a *app) pack(ctx context.Context, args []string, output string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(output, archive.Bytes(), 0o644); err != nil {
+	if err := writePack(output, archive.Bytes()); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(a.stdout, "%s: %s, %s, %d bytes\n", output, count(len(manifest.Scenarios), "scenario"), count(len(manifest.Files), "file"), archive.Len())
 	return err
+}
+
+func writePack(path string, archive []byte) error {
+	file, err := ownfile.Create(path, ownfile.Private)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(archive)
+	return errors.Join(err, file.Close())
 }
 
 // unpackAll unpacks the packs among paths, SUITE.rdmarun or a path in it, SUITE.rdmarun/scenarios/rping.yaml, and

@@ -177,12 +177,12 @@ func (f *outFlags) open(a *app) (*runOutputs, error) {
 	}
 	opened := &runOutputs{human: a.stdout, link: func() error { return nil }}
 	if f.directory != "" {
-		folder := filepath.Join(f.directory, time.Now().Format("20060102-150405.000"))
+		folder, err := makeRunFolder(f.directory)
+		if err != nil {
+			return nil, withExit(exitEnvironment, fmt.Errorf("--out-dir: %w", err))
+		}
 		for _, each := range []output.Target{{Format: "jsonl", Path: "records.jsonl"}, {Format: "junit", Path: "junit.xml"}, {Format: "html", Path: "report.html"}} {
 			targets = append(targets, output.Target{Format: each.Format, Path: filepath.Join(folder, each.Path)})
-		}
-		if err := os.MkdirAll(folder, 0o777); err != nil {
-			return nil, withExit(exitEnvironment, fmt.Errorf("--out-dir: %w", err))
 		}
 		opened.link = func() error { return linkLatest(folder) }
 		opened.plan.Folder = folder
@@ -242,6 +242,22 @@ func (o *runOutputs) finish(totals record.Totals, failure error) error {
 		return withExit(exitBug, err)
 	}
 	return withHint(withExit(exitEnvironment, err), "the reports are not complete")
+}
+
+// makeRunFolder makes the folder of one run, which was not there before: neither another run's, nor one that another user
+// has put there.
+func makeRunFolder(directory string) (folder string, err error) {
+	if err := os.MkdirAll(directory, 0o777); err != nil {
+		return "", err
+	}
+	for range 100 {
+		folder = filepath.Join(directory, time.Now().Format("20060102-150405.000"))
+		if err = os.Mkdir(folder, 0o777); !errors.Is(err, fs.ErrExist) {
+			break
+		}
+		time.Sleep(time.Millisecond) // until the next name
+	}
+	return folder, err
 }
 
 // linkLatest makes "latest" beside a folder a link to it.

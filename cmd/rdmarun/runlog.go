@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rdmarun/host/ownfile"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
 )
@@ -46,7 +47,7 @@ func (f *logFlags) open(a *app, steps bool, config *scenario.RunConfig) (closing
 	case !f.asked():
 		return closing, nil
 	case f.file != "" && f.file != "-":
-		file, err := os.OpenFile(f.file, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+		file, err := ownfile.Open(f.file, os.O_WRONLY|os.O_APPEND|os.O_CREATE, ownfile.Shared)
 		if err != nil {
 			return nil, withExit(exitEnvironment, fmt.Errorf("--log-file: %w", err))
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,6 +11,7 @@ import (
 	"rdmarun/host/guest/trace"
 	"rdmarun/host/lab"
 	"rdmarun/host/lab/capture"
+	"rdmarun/host/ownfile"
 	"rdmarun/host/printable"
 	"rdmarun/host/scenario"
 	"rdmarun/hostfuncs"
@@ -59,7 +59,7 @@ func (f *traceFlags) open(a *app, into **trace.Tracer) (closing func() error, er
 	var out io.Writer = printable.NewWriter(a.stderr)
 	closeFile := func() error { return nil }
 	if f.path != "" {
-		file, err := os.Create(f.path)
+		file, err := ownfile.Create(f.path, ownfile.Private)
 		if err != nil {
 			return nil, withExit(exitEnvironment, err)
 		}

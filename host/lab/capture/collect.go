@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"rdmarun/host/lab"
+	"rdmarun/host/ownfile"
 	"rdmarun/host/record"
 )
 
@@ -53,7 +54,7 @@ func Collect(path string, snapLength uint32, hosts []string) (*Collector, error)
 	}
 	var err error
 	for end := time.Now().Add(openTime); ; time.Sleep(10 * time.Millisecond) {
-		c.file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, 0o644)
+		c.file, err = ownfile.Open(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, ownfile.Private)
 		if !errors.Is(err, syscall.ENXIO) {
 			break
 		}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"rdmarun/host/output/outfile"
+	"rdmarun/host/ownfile"
 	"rdmarun/host/printable"
 	"rdmarun/host/record"
 )
@@ -153,7 +154,7 @@ func (w *Writer) of(host string) (*log, error) {
 		name = fmt.Sprintf("%s_%d", outfile.Harmless(host), n)
 	}
 	w.taken[name] = true
-	file, err := os.Create(filepath.Join(w.folder, name+".log"))
+	file, err := ownfile.Create(filepath.Join(w.folder, name+".log"), ownfile.Shared)
 	if err != nil {
 		return nil, fmt.Errorf("write logs of hosts: %w", err)
 	}

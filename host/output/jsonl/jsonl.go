@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 
+	"rdmarun/host/ownfile"
 	"rdmarun/host/record"
 )
 
@@ -28,7 +29,7 @@ type Writer struct {
 // Create begins a file of records.  What is there goes with the first record, not before: a run that cannot begin
 // leaves the records of the last one.
 func Create(name string) (*Writer, error) {
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	file, err := ownfile.Open(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, ownfile.Shared)
 	if err != nil {
 		return nil, fmt.Errorf("write the records: %w", err)
 	}
@@ -39,7 +40,7 @@ func Create(name string) (*Writer, error) {
 
 // Append goes on with the records that another process has left, behind its last whole line.
 func Append(name string) (*Writer, error) {
-	file, err := os.OpenFile(name, os.O_RDWR|os.O_APPEND, 0)
+	file, err := ownfile.Open(name, os.O_RDWR|os.O_APPEND, ownfile.Shared)
 	if err != nil {
 		return nil, fmt.Errorf("write the records: %w", err)
 	}

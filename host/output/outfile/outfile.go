@@ -3,6 +3,7 @@ package outfile
 
 import (
 	"bufio"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rdmarun/host/ownfile"
 	"rdmarun/host/printable"
 )
 
@@ -37,7 +39,7 @@ func newFile(f File, buffer *bufio.Writer) *File {
 // directly.  The folder must exist: nobody would look in a misspelled one.  The caller ends with Commit or Discard.
 func Create(name string) (*File, error) {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		handle, err := os.OpenFile(name, os.O_WRONLY, 0)
+		handle, err := ownfile.Open(name, os.O_WRONLY, ownfile.Shared)
 		if err != nil {
 			return nil, fmt.Errorf("write the report: %w", err)
 		}
@@ -72,9 +74,6 @@ func (f *File) Commit() error {
 	err := f.buffer.Flush()
 	if f.handle == nil {
 		return f.wrap(err)
-	}
-	if f.rename && err == nil {
-		err = f.handle.Chmod(0o644)
 	}
 	beside := f.handle.Name()
 	if f.nameless && err == nil {
@@ -114,19 +113,23 @@ func (f *File) wrap(err error) error {
 // (O_TMPFILE, open(2)), so that a killed process leaves nothing behind; else one beside it.
 func temporary(name string) (file *os.File, linked bool, err error) {
 	directory := filepath.Dir(name)
-	descriptor, err := unix.Open(directory, unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o644)
+	descriptor, err := unix.Open(directory, unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, ownfile.Shared)
 	if err == nil {
 		return os.NewFile(uintptr(descriptor), directory), false, nil
 	}
-	file, err = os.CreateTemp(directory, "."+filepath.Base(name)+".*")
+	file, err = os.OpenFile(besideOf(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, ownfile.Shared)
 	return file, true, err
+}
+
+// besideOf is a name in the folder of name that nobody else foresees.
+func besideOf(name string) string {
+	return filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+"."+rand.Text())
 }
 
 // link gives a nameless file a name beside its place.  linkat(2) does not replace what is there; the rename
 // that follows does.
 func (f *File) link() (beside string, err error) {
-	beside = filepath.Join(filepath.Dir(f.name), fmt.Sprintf(".%s.%d", filepath.Base(f.name), os.Getpid()))
-	_ = os.Remove(beside) // of a process of that number, long ago
+	beside = besideOf(f.name)
 	from := fmt.Sprintf("/proc/self/fd/%d", f.handle.Fd())
 	if err := unix.Linkat(unix.AT_FDCWD, from, unix.AT_FDCWD, beside, unix.AT_SYMLINK_FOLLOW); err != nil {
 		return f.handle.Name(), fmt.Errorf("link %s: %w", beside, err)

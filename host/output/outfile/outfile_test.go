@@ -2,12 +2,15 @@ package outfile
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestCommitReplacesTheWhole(t *testing.T) {
@@ -90,6 +93,42 @@ func TestSpool(t *testing.T) {
 	}
 	empty := Spool{}
 	if err := empty.Copy(io.Discard, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPlacesOfOthers wants of a link that it is replaced and never followed, whoever has put it there, and of another's pipe
+// that it gets nothing.
+func TestPlacesOfOthers(t *testing.T) {
+	folder := t.TempDir()
+	path, target := filepath.Join(folder, "report"), filepath.Join(folder, "target")
+	if err := errors.Join(os.WriteFile(target, []byte("theirs"), 0o600), os.Symlink(target, path)); err != nil {
+		t.Fatal(err)
+	}
+	file, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.Write([]byte("mine")); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(target); err != nil || string(got) != "theirs" {
+		t.Errorf("the target: %q, %v", got, err)
+	}
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o133 != 0 {
+		t.Errorf("the report: %v, %v", info, err)
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives a pipe to another user")
+	}
+	pipe := filepath.Join(folder, "pipe")
+	if err := errors.Join(unix.Mkfifo(pipe, 0o666), os.Chown(pipe, 65533, 65533)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Create(pipe); err == nil || !strings.Contains(err.Error(), "belongs to user 65533") {
 		t.Error(err)
 	}
 }

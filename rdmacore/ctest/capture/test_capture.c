@@ -3,6 +3,7 @@
  * would have on a wire, on either link; and what becomes of a file that cannot be written, or that nobody takes.
  */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/stat.h>
@@ -380,11 +381,73 @@ static void test_no_management(void)
 	core_capture_close(capture, &result);
 }
 
+/* Who has files here is another user. */
+#define STRANGER 65533
+
+/* The mode of what a capture was written to; 0 if it was refused with that error. */
+static mode_t capture_to(const char *file, const char *target, int error)
+{
+	struct core_capture_options options = {.path = file, .application = "test"};
+	struct core_capture_result result;
+	struct soft_capture_file *capture = NULL;
+	struct stat status = {0};
+	int got = core_capture_open(&options, &capture);
+
+	CHECK(got == -error);
+	if (got)
+		return 0;
+	core_capture_close(capture, &result);
+	CHECK(!stat(target, &status) && S_ISREG(status.st_mode) && status.st_size > 28);
+	return status.st_mode & 0777;
+}
+
+/* What stands at the path of a capture decides nothing, unless this user or root has put it there. */
+static void test_places(void)
+{
+	char folder[] = "/tmp/test_capture.XXXXXX", file[64], target[64];
+	struct stat status;
+
+	CHECK(mkdtemp(folder));
+	snprintf(file, sizeof(file), "%s/file", folder);
+	snprintf(target, sizeof(target), "%s/target", folder);
+	CHECK(capture_to(file, file, 0) == 0600); /* a new file is for this user alone */
+	CHECK(capture_to(file, file, 0) == 0600); /* and is written anew */
+	CHECK(!link(file, target));
+	capture_to(file, file, EMLINK);
+	CHECK(!unlink(file));
+	CHECK(!symlink("target", file));
+	CHECK(capture_to(file, target, 0) == 0600);
+	CHECK(!unlink(target));
+	CHECK(capture_to(file, target, 0) == 0600); /* to nothing */
+	if (!geteuid()) {
+		CHECK(!truncate(target, 1) && !lchown(file, STRANGER, STRANGER));
+		capture_to(file, target, ELOOP);
+		CHECK(!stat(target, &status) && status.st_size == 1);
+		CHECK(!unlink(target));
+		capture_to(file, target, ELOOP);
+		CHECK(stat(target, &status) && errno == ENOENT);
+		CHECK(!unlink(file) && !mkfifo(file, 0666) && !chown(file, STRANGER, STRANGER));
+		capture_to(file, file, EPERM);
+		CHECK(!unlink(file) && !close(open(file, O_CREAT | O_WRONLY, 0666)) && !chown(file, STRANGER, STRANGER));
+		capture_to(file, file, EPERM);
+		CHECK(!stat(file, &status) && !status.st_size);
+	}
+	unlink(file);
+	CHECK(!symlink(file, file));
+	capture_to(file, file, ELOOP);
+	capture_to(folder, folder, EISDIR);
+	CHECK(!unlink(file));
+	unlink(target);
+	CHECK(!rmdir(folder));
+	capture_to(file, file, ENOENT);
+}
+
 int main(void)
 {
 	int file = mkstemp(path);
 
 	CHECK(file >= 0 && !close(file));
+	test_places();
 	test_packets(CORE_LINK_LOCAL);
 	test_packets(CORE_LINK_PACKETS);
 	test_comments();

@@ -8,6 +8,7 @@
 //   - message: packets of what has no bytes
 //   - capture: the functions of a host: its interfaces, steps and packets
 //   - file: the file, its memory, and the thread that writes it
+//   - own_file: the opening of a file where other users may write, too
 //   - pcapng: the blocks of the file
 package capture
 

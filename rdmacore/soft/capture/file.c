@@ -12,6 +12,7 @@
 
 #include "soft/base/clock.h"
 #include "soft/base/mutex.h"
+#include "soft/capture/own_file.h"
 #include "soft/capture/pcapng.h"
 
 #define BUFFER (UINT32_C(4) << 20)
@@ -254,10 +255,10 @@ static int open_path(const char *path, uint64_t patience)
 
 	for (;;) {
 		/* A pipe without a reader is refused (fifo(7)). */
-		int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+		int descriptor = soft_own_file_open(path, O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
-		if (descriptor >= 0 || (errno != ENXIO && errno != EINTR) || now() >= until)
-			return descriptor >= 0 ? descriptor : -errno;
+		if ((descriptor != -ENXIO && descriptor != -EINTR) || now() >= until)
+			return descriptor;
 		nanosleep(&rest, NULL);
 	}
 }
