@@ -86,8 +86,32 @@ func whatIsLeft() string {
 	network, _ := os.ReadFile("/proc/self/net/dev")
 	said = append(said, fmt.Sprintf("interfaces %d", strings.Count(string(network), "\n")-2), fmt.Sprintf("env %d", len(os.Environ())), fmt.Sprintf("no_new_privs %d", privileges),
 		fmt.Sprintf("signal %d", signal), "folder "+folder, fmt.Sprintf("session %t", session == os.Getpid()))
+	for name, err := range forbidden() {
+		if !errors.Is(err, syscall.EPERM) {
+			said = append(said, fmt.Sprintf("%s: %v", name, err))
+		}
+	}
 	slices.Sort(said)
 	return strings.Join(said, ", ")
+}
+
+// forbidden tries what machine code that left the compiler's bounds would do, and returns the error of each attempt.  Without
+// the filter, none of them fails with EPERM.
+func forbidden() map[string]error {
+	result := map[string]error{}
+	for name, number := range map[string]uintptr{"execve": unix.SYS_EXECVE, "ptrace": unix.SYS_PTRACE,
+		"process_vm_readv": unix.SYS_PROCESS_VM_READV, "mkdirat": unix.SYS_MKDIRAT, "io_uring_setup": unix.SYS_IO_URING_SETUP} {
+		_, _, errno := unix.Syscall6(number, ^uintptr(0), 0, 0, 0, 0, 0)
+		result[name] = errno
+	}
+	for name, family := range map[string]int{"AF_UNIX": unix.AF_UNIX, "AF_INET": unix.AF_INET, "AF_NETLINK": unix.AF_NETLINK} {
+		_, result["socket "+name] = unix.Socket(family, unix.SOCK_DGRAM, 0)
+	}
+	result["signal of the parent"] = unix.Tgkill(os.Getppid(), os.Getppid(), 0)
+	result["limits of the parent"] = unix.Prlimit(os.Getppid(), unix.RLIMIT_NOFILE, nil, &unix.Rlimit{})
+	_, result["open to write"] = unix.Open("/dev/null", unix.O_WRONLY, 0)
+	_, result["writable code"] = unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_ANON|unix.MAP_PRIVATE)
+	return result
 }
 
 // unshared gives a command a network of its own.

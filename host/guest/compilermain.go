@@ -91,7 +91,7 @@ func limitCompiler() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("prctl PR_SET_DUMPABLE: %w", err)
 	}
-	return nil
+	return filterCompiler()
 }
 
 // closeInherited closes what this process has from its parent, which inherited it itself without FD_CLOEXEC: all but the

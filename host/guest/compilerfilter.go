@@ -1,0 +1,76 @@
+package guest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+
+	seccomp "github.com/elastic/go-seccomp-bpf"
+	"github.com/elastic/go-seccomp-bpf/arch"
+	"golang.org/x/sys/unix"
+)
+
+// compilerCalls are the system calls of Go's runtime, of its C library and of a sanitizer, and those that read.  A name that
+// the processor's table does not have is left out.
+var compilerCalls = []string{
+	"read", "write", "readv", "writev", "pread64", "lseek", "close", "fcntl", "fstat", "newfstatat", "statx", "readlink", "readlinkat",
+	"getdents64", "getcwd", "epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_wait", "eventfd2", "pipe2", "poll", "ppoll",
+	"munmap", "mremap", "madvise", "mincore", "brk", "membarrier",
+	"clone", "clone3", "exit", "exit_group", "futex", "set_robust_list", "set_tid_address", "rseq", "arch_prctl", "prctl",
+	"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "restart_syscall",
+	"sched_yield", "sched_getaffinity", "nanosleep", "clock_nanosleep", "clock_gettime", "gettimeofday", "timer_create",
+	"timer_settime", "timer_delete", "setitimer",
+	"getpid", "gettid", "getppid", "getsid", "getuid", "geteuid", "getgid", "getegid", "uname", "sysinfo", "getrlimit", "getrusage", "getrandom",
+}
+
+// filterCompiler leaves this process only compilerCalls, files that it reads, and memory that is not both writable and
+// executable; other calls fail with EPERM.  A kernel that has no filters leaves it as it is.
+func filterCompiler() error {
+	info, err := arch.GetInfo("")
+	if err != nil {
+		return nil // the library has no table of this processor
+	}
+	allowed := seccomp.SyscallGroup{Action: seccomp.ActionAllow}
+	for _, name := range compilerCalls {
+		if _, ok := info.SyscallNames[name]; ok {
+			allowed.Names = append(allowed.Names, name)
+		}
+	}
+	// Conditions of one name are alternatives: memory is either not writable or not executable.
+	for _, each := range []struct {
+		name      string
+		argument  uint32
+		operation seccomp.Operation
+		value     uint64
+	}{
+		{"mmap", 2, seccomp.BitsNotSet, unix.PROT_WRITE},
+		{"mmap", 2, seccomp.BitsNotSet, unix.PROT_EXEC},
+		{"mprotect", 2, seccomp.BitsNotSet, unix.PROT_WRITE},
+		{"mprotect", 2, seccomp.BitsNotSet, unix.PROT_EXEC},
+		{"openat", 2, seccomp.BitsNotSet, unix.O_WRONLY | unix.O_RDWR | unix.O_CREAT | unix.O_TRUNC},
+		// Other processes of the user are out of reach.
+		{"tgkill", 0, seccomp.Equal, uint64(os.Getpid())},
+		{"prlimit64", 0, seccomp.Equal, 0},
+	} {
+		allowed.NamesWithCondtions = append(allowed.NamesWithCondtions, seccomp.NameWithConditions{
+			Name:       each.name,
+			Conditions: seccomp.ArgumentConditions{{Argument: each.argument, Operation: each.operation, Value: each.value}},
+		})
+	}
+	// no_new_privs is of a thread until TSYNC gives it, with the filter, to all of them.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err = seccomp.LoadFilter(seccomp.Filter{
+		NoNewPrivs: true,
+		Flag:       seccomp.FilterFlagTSync,
+		// The library applies the default to system calls of another architecture (int 0x80), too: it must not be Allow.
+		Policy: seccomp.Policy{DefaultAction: seccomp.ActionErrno, Syscalls: []seccomp.SyscallGroup{allowed}},
+	})
+	switch {
+	case err == nil, errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.EINVAL):
+		return nil
+	}
+	return fmt.Errorf("filter the system calls of the compiler: %w", err)
+}
