@@ -134,7 +134,8 @@ func openAnswer(key, answer []byte) (kind byte, content []byte, whole bool) {
 
 // shortages are how Go's runtime, its C library and its race detector say that there is no more memory.
 var shortages = []string{"fatal error: runtime: out of memory", "fatal error: out of memory", "cannot allocate memory",
-	"pthread_create failed", "failed to create new OS thread", "ThreadSanitizer failed to allocate"}
+	"pthread_create failed", "failed to create new OS thread", "ThreadSanitizer failed to allocate",
+	"too many address space collisions for -race mode"}
 
 // whyEnded says why a compiler process ended without an answer.
 func whyEnded(process *exec.Cmd, err error, said string) error {
