@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,6 +55,7 @@ var failingCompilers = map[string]func() int{
 		return deeper(0)
 	},
 	"compiler-confined": func() int {
+		runtime.LockOSThread() // PR_GET_PDEATHSIG is of a thread, and exec set it for the first
 		if err := guest.LimitCompiler(); err != nil {
 			return 1
 		}
