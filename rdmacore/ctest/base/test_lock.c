@@ -1,6 +1,7 @@
 /* The lock of the data path under threads that want it at once, and who comes next when somebody has a turn. */
 #include <pthread.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "ctest/support/check.h"
 #include "soft/base/lock.h"
@@ -159,6 +160,40 @@ static void test_crowd(void)
 	CHECK(shared.count == CROWD);
 }
 
+/* --- a thread is cancelled while it waits: it gets its turn, passes it on, and ends then ----------------- */
+
+static void *wait_and_end(void *argument)
+{
+	(void)argument;
+	soft_lock_take_turn(&shared.lock);
+	shared.count++;
+	soft_lock_release(&shared.lock);
+	for (;;)
+		pause();
+	return NULL;
+}
+
+static void test_cancellation(void)
+{
+	pthread_t thread;
+	uint8_t drawn;
+
+	shared.count = 0;
+	soft_lock_take(&shared.lock);
+	drawn = (uint8_t)(atomic_load(&shared.lock.turns) >> 8);
+	CHECK(!pthread_create(&thread, NULL, wait_and_end, NULL));
+	while ((uint8_t)(atomic_load(&shared.lock.turns) >> 8) == drawn)
+		nap();
+	nap(); /* it naps by now, too */
+	CHECK(!pthread_cancel(thread));
+	nap();
+	soft_lock_release(&shared.lock);
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(shared.count == 1);
+	soft_lock_take(&shared.lock);
+	soft_lock_release(&shared.lock);
+}
+
 int main(void)
 {
 	soft_lock_init(&shared.lock, SOFT_ORDER_CQ);
@@ -167,5 +202,6 @@ int main(void)
 	soft_lock_init(&shared.lock, SOFT_ORDER_CQ);
 	test_order();
 	test_crowd();
+	test_cancellation();
 	return 0;
 }

@@ -169,6 +169,67 @@ static void test_passive(struct core_provider *provider, struct rdma_event_chann
 	CHECK(!provider->rdma_destroy_id(child));
 }
 
+/*
+ * A stranger who has seen all of a connection says so, and knows none of it as its peer would: he sends a REJ for timeout and one
+ * with both ids, asks for a connection with the peer's GUID, queue pair and id, and answers as who has no id.  The peer cannot
+ * end it without the id that it has.
+ */
+static void test_third_host(struct core_provider *provider, struct rdma_event_channel *channel)
+{
+	struct soft_cm_message req = request(PEER_ID + 9, PORT), again, rep, rej, dreq, message;
+	struct rdma_conn_param param = {.qp_num = 0x33, .responder_resources = 1, .initiator_depth = 1};
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *child, *other;
+
+	arrive_from(provider, peer_ip, &req);
+	event = expect_event(provider, channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	child = event->id;
+	CHECK(!provider->rdma_ack_cm_event(event));
+	CHECK(!provider->rdma_accept(child, &param));
+	rep = next();
+	message = answer(SOFT_CM_RTU, &rep);
+	message.local = req.local;
+	arrive_from(provider, peer_ip, &message);
+	event = expect_event(provider, channel, RDMA_CM_EVENT_ESTABLISHED);
+	CHECK(!provider->rdma_ack_cm_event(event));
+
+	rej = answer(SOFT_CM_REJ, &rep);
+	rej.local = req.local;
+	rej.guid = GUID;
+	rej.reason = SOFT_REJ_TIMEOUT;
+	arrive_from(provider, stranger_ip, &rej);
+	rej.reason = SOFT_REJ_CONSUMER_DEFINED;
+	arrive_from(provider, stranger_ip, &rej);
+	rej.local = 0;
+	arrive_from(provider, peer_ip, &rej);
+	dreq = answer(SOFT_CM_DREQ, &rep);
+	dreq.qp_num = 0x33;
+	dreq.local = 0;
+	arrive_from(provider, peer_ip, &dreq);
+	CHECK(next().attribute == SOFT_CM_DREP); /* of a connection that there is not */
+
+	/* The stranger's own connection, which is none of the peer's. */
+	again = req;
+	again.source = address_of(stranger_ip, 1000);
+	arrive_from(provider, stranger_ip, &again);
+	event = expect_event(provider, channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	other = event->id;
+	CHECK(other != child);
+	CHECK(!provider->rdma_ack_cm_event(event));
+	CHECK(!provider->rdma_reject(other, NULL, 0));
+	CHECK(next().attribute == SOFT_CM_REJ); /* and no DREQ before it */
+	CHECK(!provider->rdma_destroy_id(other));
+
+	dreq.local = req.local;
+	arrive_from(provider, peer_ip, &dreq);
+	event = expect_event(provider, channel, RDMA_CM_EVENT_DISCONNECTED);
+	CHECK(event->id == child);
+	CHECK(!provider->rdma_ack_cm_event(event));
+	CHECK(!provider->rdma_disconnect(child));
+	CHECK(next().attribute == SOFT_CM_DREP);
+	CHECK(!provider->rdma_destroy_id(child));
+}
+
 static void test_refused(struct core_provider *provider)
 {
 	struct soft_cm_message req = request(PEER_ID + 1, PORT + 1), rej;
@@ -243,6 +304,7 @@ int main(void)
 	struct rdma_cm_id *listener = listener_on(provider, channel);
 
 	test_passive(provider, channel);
+	test_third_host(provider, channel);
 	test_refused(provider);
 	test_forged(provider);
 	test_flood(provider, channel);

@@ -70,6 +70,11 @@ static const struct {
 	int status; /* enum ibv_wc_status, or NOTHING */
 } answers[] = {
 	{IBV_WR_RDMA_WRITE, SOFT_ACKNOWLEDGE, SOFT_ACK, 0, 0, IBV_WC_SUCCESS},
+	/* With credits, as adapters send them that use them (IBTA 9.7.7.2), and of a kind that is reserved. */
+	{IBV_WR_RDMA_WRITE, SOFT_ACKNOWLEDGE, 0x00, 0, 0, IBV_WC_SUCCESS},
+	{IBV_WR_RDMA_WRITE, SOFT_ACKNOWLEDGE, 0x0f, 0, 0, IBV_WC_SUCCESS},
+	{IBV_WR_RDMA_WRITE, SOFT_ACKNOWLEDGE, 0x1e, 0, 0, IBV_WC_SUCCESS},
+	{IBV_WR_RDMA_WRITE, SOFT_ACKNOWLEDGE, 0x40, 0, 0, IBV_WC_BAD_RESP_ERR},
 	/* Before and after it: of an older request, and of none. */
 	{IBV_WR_RDMA_WRITE, SOFT_ACKNOWLEDGE, SOFT_ACK, -1, 0, NOTHING},
 	{IBV_WR_RDMA_WRITE, SOFT_ACKNOWLEDGE, SOFT_ACK, 1, 0, NOTHING},

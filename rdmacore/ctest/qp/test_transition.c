@@ -6,6 +6,7 @@
  */
 #include "ctest/support/check.h"
 #include "ctest/support/sim_net.h"
+#include "soft/base/capability.h"
 #include "soft/objects/context.h"
 #include "soft/objects/cq.h"
 #include "soft/objects/device.h"
@@ -279,9 +280,49 @@ static void test_create(void)
 	sim_net_close(&net);
 }
 
+/* The calling thread's capabilities without CAP_NET_RAW, or with all that it may have. */
+static void set_raw(bool allowed)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+	struct __user_cap_data_struct *of = &data[CAP_TO_INDEX(CAP_NET_RAW)];
+
+	CHECK(!syscall(SYS_capget, &header, data));
+	of->effective = allowed ? of->effective | (of->permitted & CAP_TO_MASK(CAP_NET_RAW)) :
+				  of->effective & ~CAP_TO_MASK(CAP_NET_RAW);
+	CHECK(!syscall(SYS_capset, &header, data));
+}
+
+/* Keys of the system's own queue pairs, QP 1 among them, are for who may send anything anyhow. */
+static void test_controlled_key(void)
+{
+	struct soft_packets_options options = {.seed = 3, .datagrams = 1};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 0x80010000};
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_UD};
+	int mask = IBV_QP_STATE | PKEY | PORT | QKEY;
+	struct sim_net net;
+	struct ibv_qp *qp;
+
+	sim_net_open(&net, 1, &options);
+	init.send_cq = init.recv_cq = sim_cq(&net.hosts[0], 8);
+	qp = soft_create_qp(net.hosts[0].pd, &init);
+	CHECK(qp);
+	set_raw(false);
+	CHECK(soft_modify_qp(qp, &attr, mask) == EPERM);
+	CHECK(soft_qp_state(soft_qp(qp)) == IBV_QPS_RESET);
+	attr.qkey = 0x7fffffff;
+	CHECK(!soft_modify_qp(qp, &attr, mask));
+	set_raw(true);
+	attr.qkey = 0x80010000;
+	CHECK(soft_modify_qp(qp, &attr, mask) == (soft_has_capability(CAP_NET_RAW) ? 0 : EPERM));
+	CHECK(!soft_destroy_qp(qp) && !soft_destroy_cq(init.send_cq));
+	sim_net_close(&net);
+}
+
 int main(void)
 {
 	test_create();
+	test_controlled_key();
 	test_masks();
 	test_values();
 	test_query();

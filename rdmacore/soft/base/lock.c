@@ -2,7 +2,9 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "provider/provider.h"
 #include "soft/base/mutex.h"
@@ -19,7 +21,8 @@ static void nap(unsigned int others)
 {
 	const struct timespec time = {.tv_nsec = 50000 * (others < 20 ? others + 1 : 20)};
 
-	nanosleep(&time, NULL);
+	/* Not nanosleep(3), where a thread can be cancelled: it would take its turn with it, and nobody would get the lock again. */
+	syscall(SYS_nanosleep, &time, NULL);
 }
 
 /* What to do before looking again. */

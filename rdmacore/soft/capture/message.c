@@ -165,7 +165,7 @@ void soft_capture_answer(struct soft_capture *capture, const struct soft_capture
 	whole.solicited = whole.acknowledge = false;
 	whole.psn = (packet->psn + sent.extra) & SOFT_PSN_MASK;
 	/* The number of what is acknowledged is that of its last packet; of what is refused or not ready, of its first. */
-	if (packet->opcode == SOFT_ACKNOWLEDGE && packet->syndrome == SOFT_ACK)
+	if (packet->opcode == SOFT_ACKNOWLEDGE && soft_syndrome_is_ack(packet->syndrome))
 		whole.psn = (whole.psn + sent.packets - 1) & SOFT_PSN_MASK;
 	send_parts(capture, path, &whole, fate);
 }

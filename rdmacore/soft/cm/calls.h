@@ -229,6 +229,16 @@ struct soft_id *soft_port_find_listener(struct soft_cm *cm, int port_space, cons
 /* Whether anything listens on the port, if only for other addresses. */
 bool soft_port_has_listener(struct soft_cm *cm, int port_space, uint16_t port);
 
+/* --- peers.c: connections by the id and the queue pair of their remote end ------------------------ */
+
+/* The connection that has id's remote communication id already; NULL, and id has it now. */
+struct soft_id *soft_peers_claim_id(struct soft_id *id);
+/* The same by the remote queue pair. */
+struct soft_id *soft_peers_claim_qp(struct soft_id *id);
+/* The one that a message is from, by its GUID, its local id, and the process or host that sent it. */
+struct soft_id *soft_peers_find_id(struct soft_cm *cm, const struct soft_cm_message *message);
+void soft_peers_forget(struct soft_id *id);
+
 /* --- address.c: addresses of ids; the first group needs no lock ----------------------------------- */
 
 /* AF_INET, AF_INET6 or AF_IB; false for NULL. */
@@ -288,15 +298,6 @@ int soft_id_query(struct soft_id *id);
 void soft_id_unbind_device(struct soft_id *id);
 /* The XRC domain of ids of its device whose user gives none (librdmacm's ucma_get_xrcd); NULL and errno. */
 struct ibv_xrcd *soft_id_default_xrcd(struct soft_id *id);
-
-/* --- peers.c: connections by the id and the queue pair of their remote end ------------------------ */
-
-/* The connection that has id's remote communication id already; NULL, and id has it now. */
-struct soft_id *soft_peers_claim_id(struct soft_id *id);
-/* The same by the remote queue pair. */
-struct soft_id *soft_peers_claim_qp(struct soft_id *id);
-struct soft_id *soft_peers_find_id(struct soft_cm *cm, const struct soft_ipc_peer *via, uint64_t guid, uint32_t remote);
-void soft_peers_forget(struct soft_id *id);
 
 /* --- channel.c: event channels; needs no lock ----------------------------------------------------- */
 

@@ -19,7 +19,8 @@
 //   - locate: the process of an id's peer
 //   - delivery, path, ports: messages on their way, paths, and port spaces
 //   - neighbour: whether the next host on the way answers
-//   - address, addrinfo, device, peers: addresses, names, the device, and connections by their remote end
+//   - peers: connections by their remote end
+//   - address, addrinfo, device: addresses, names, and the device
 //   - channel: event channels
 //   - calls: all of these declared, in this order
 //   - id: ids begin

@@ -2,8 +2,8 @@
  * Connections by the communication id and by the queue pair number of their remote end, each with its device.  The first
  * tells a repeated REQ from a new one, the second finds a stale connection (IBTA 12.4.1, 12.9.8.3.1).
  *
- * The process counts as well: of two with one seed, the devices have the same GUID and draw the same numbers; and nobody may
- * pass for another process.
+ * The process or the host counts as well: of two with one seed, the devices have the same GUID and draw the same numbers; and
+ * nobody may pass for another one, whose GUID and numbers he has seen.  Linux compares neither.
  */
 #include "soft/cm/calls.h"
 
@@ -16,20 +16,33 @@ static unsigned int bucket_of(uint64_t guid, uint32_t number)
 	return (unsigned int)(mixed >> 32) % SOFT_PEER_BUCKETS;
 }
 
-struct soft_id *soft_peers_find_id(struct soft_cm *cm, const struct soft_ipc_peer *via, uint64_t guid, uint32_t remote)
+static bool is_with(const struct soft_id *id, const struct soft_ipc_peer *via, bool between_hosts, const struct sockaddr *address)
+{
+	return id->between_hosts == between_hosts && soft_ipc_is_same(id->via, via) &&
+	       (!between_hosts || soft_address_is_same(&id->addr.dst_addr, address));
+}
+
+static struct soft_id *find_id(struct soft_cm *cm, uint64_t guid, uint32_t remote, const struct soft_ipc_peer *via,
+			       bool between_hosts, const struct sockaddr *address)
 {
 	struct soft_id *id = cm->remote_ids[bucket_of(guid, remote)];
 
 	soft_mutex_expect(&cm->lock);
-	while (id && (id->remote != remote || id->remote_guid != guid || !soft_ipc_is_same(id->via, via)))
+	while (id && (id->remote != remote || id->remote_guid != guid || !is_with(id, via, between_hosts, address)))
 		id = id->remote_id_next;
 	return id;
+}
+
+struct soft_id *soft_peers_find_id(struct soft_cm *cm, const struct soft_cm_message *message)
+{
+	return find_id(cm, message->guid, message->local, message->via, message->between_hosts,
+		       (const struct sockaddr *)&message->source);
 }
 
 struct soft_id *soft_peers_claim_id(struct soft_id *id)
 {
 	struct soft_id **bucket = &id->cm->remote_ids[bucket_of(id->remote_guid, id->remote)];
-	struct soft_id *other = soft_peers_find_id(id->cm, id->via, id->remote_guid, id->remote);
+	struct soft_id *other = find_id(id->cm, id->remote_guid, id->remote, id->via, id->between_hosts, &id->addr.dst_addr);
 
 	soft_mutex_expect(&id->cm->lock);
 	if (other)
@@ -46,8 +59,8 @@ struct soft_id *soft_peers_claim_qp(struct soft_id *id)
 
 	soft_mutex_expect(&id->cm->lock);
 	for (struct soft_id *other = *bucket; other; other = other->remote_qp_next)
-		if (other->remote_qp_num == id->remote_qp_num &&
-		    other->remote_guid == id->remote_guid && soft_ipc_is_same(other->via, id->via))
+		if (other->remote_qp_num == id->remote_qp_num && other->remote_guid == id->remote_guid &&
+		    is_with(other, id->via, id->between_hosts, &id->addr.dst_addr))
 			return other;
 	id->remote_qp_next = *bucket;
 	*bucket = id;

@@ -2,11 +2,9 @@
 #include "soft/cm/calls.h"
 
 #include <errno.h>
-#include <linux/capability.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include "soft/base/capability.h"
 #include "soft/base/fabric.h"
 #include "soft/base/refusal.h"
 #include "soft/ipc/ipc.h"
@@ -17,17 +15,6 @@
 #define FIRST_EPHEMERAL 32768
 #define LAST_EPHEMERAL 60999
 #define FIRST_UNPRIVILEGED 1024
-
-/* Whether the process may bind to ports below 1024 (capabilities(7): effective set). */
-static bool is_privileged(void)
-{
-	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
-
-	if (syscall(SYS_capget, &header, data))
-		return false;
-	return data[CAP_TO_INDEX(CAP_NET_BIND_SERVICE)].effective & CAP_TO_MASK(CAP_NET_BIND_SERVICE);
-}
 
 static struct soft_id **bucket_of(struct soft_cm *cm, int port_space, uint16_t port)
 {
@@ -99,7 +86,7 @@ int soft_port_bind(struct soft_id *id, const struct sockaddr *address)
 	int error;
 
 	soft_mutex_expect(&id->cm->lock);
-	if (port && port < FIRST_UNPRIVILEGED && !is_privileged())
+	if (port && port < FIRST_UNPRIVILEGED && !soft_has_capability(CAP_NET_BIND_SERVICE))
 		return EACCES;
 	/* An IPv4 id is restricted to its family, an IPv6 id only by option (net.ipv6.bindv6only is 0). */
 	if (!id->only_family_set)

@@ -5,7 +5,7 @@
 /* IBTA 12.6.6.1: service timeout in 4.096 us * 2^code; Linux offers 24. */
 #define MRA_SERVICE_TIMEOUT 24
 
-/* Send a REJ where there is no id. */
+/* Send a REJ of a REQ, or of a REP, whose sender knows the id that it is for. */
 static void refuse(struct soft_cm *cm, const struct soft_cm_message *refused, uint32_t reason)
 {
 	struct soft_cm_message rej = {
@@ -13,7 +13,9 @@ static void refuse(struct soft_cm *cm, const struct soft_cm_message *refused, ui
 		.via = refused->via,
 		.between_hosts = refused->between_hosts,
 		.transaction = refused->transaction,
+		.local = refused->remote,
 		.remote = refused->local,
+		.answered = refused->attribute == SOFT_CM_REP ? SOFT_ANSWERED_REP : SOFT_ANSWERED_REQ,
 		.reason = reason,
 		.source = refused->destination,
 		.destination = refused->source,
@@ -44,7 +46,7 @@ static void end_stale(struct soft_cm *cm, const struct soft_cm_message *message,
 
 static void receive_req(struct soft_cm *cm, const struct soft_cm_message *req)
 {
-	struct soft_id *child = soft_peers_find_id(cm, req->via, req->guid, req->local);
+	struct soft_id *child = soft_peers_find_id(cm, req);
 	struct soft_id *listener, *stale;
 
 	if (child) { /* a copy */
@@ -211,13 +213,12 @@ static struct soft_id *find_receiver(struct soft_cm *cm, const struct soft_cm_me
 	struct soft_id *id;
 
 	if (message->attribute == SOFT_CM_REJ && message->reason == SOFT_REJ_TIMEOUT)
-		return soft_peers_find_id(cm, message->via, message->guid, message->local);
+		return soft_peers_find_id(cm, message);
 	id = soft_table_find(&cm->ids, message->remote, NULL);
 	if (id && !may_speak(id, message))
 		return NULL;
 	/* From the REP on the remote id is known, and a message from another one is dropped (cm_acquire_id of Linux). */
-	if (id && id->state != SOFT_ID_REQ_SENT && id->remote && message->local &&
-	    id->remote != message->local)
+	if (id && id->state != SOFT_ID_REQ_SENT && id->remote && id->remote != message->local)
 		return NULL;
 	return id;
 }

@@ -23,7 +23,7 @@ void soft_sidr_receive_request(struct soft_cm *cm, const struct soft_cm_message 
 	struct soft_id *listener, *child;
 
 	soft_mutex_expect(&cm->lock);
-	if (soft_peers_find_id(cm, request->via, request->guid, request->local))
+	if (soft_peers_find_id(cm, request))
 		return; /* a repeat of one that is not answered yet */
 	child = soft_cm_request_child(cm, request, &listener);
 	if (!listener)

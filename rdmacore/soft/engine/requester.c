@@ -451,7 +451,7 @@ FOR_BOTH_LINKS void receive(struct soft_qp *qp, struct soft_segmentation *segmen
 			    const struct soft_packet *packet)
 {
 	struct soft_requester *requester = &qp->requester;
-	bool positive = packet->opcode == SOFT_ACKNOWLEDGE && packet->syndrome == SOFT_ACK;
+	bool positive = packet->opcode == SOFT_ACKNOWLEDGE && soft_syndrome_is_ack(packet->syndrome);
 
 	if (segmentation && soft_segment_is_stray(qp, packet))
 		return;

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "soft/base/bounds.h"
+#include "soft/base/capability.h"
 #include "soft/engine/calls.h"
 #include "soft/engine/segment.h"
 #include "soft/link/calls.h"
@@ -12,6 +13,7 @@
 #include "soft/objects/qp.h"
 
 #define TIMEOUT_MAX 31 /* IBTA 9.9.2.1.1 */
+#define CONTROLLED_QUEUE_KEY 0x80000000u /* IBTA 10.2.5 */
 
 static bool valid(const struct ibv_qp_attr *attr, int mask)
 {
@@ -142,6 +144,10 @@ static int modify(struct soft_qp *qp, struct ibv_qp_attr *attr, int mask)
 	to = mask & IBV_QP_STATE ? attr->qp_state : from;
 	if ((mask & IBV_QP_CUR_STATE && attr->cur_qp_state != from) ||
 	    !soft_qp_transition_allowed(qp->ibv.qp_type, from, to, mask) || !valid(attr, mask))
+		goto unlock;
+	/* The keys of the system's own queue pairs (IBTA 10.2.5; ib_uverbs_modify_qp of Linux). */
+	result = EPERM;
+	if (mask & IBV_QP_QKEY && attr->qkey & CONTROLLED_QUEUE_KEY && !soft_has_capability(CAP_NET_RAW))
 		goto unlock;
 	result = mask & IBV_QP_AV ? soft_ah_check(qp->device, &attr->ah_attr) : 0;
 	if (!result && qp->segmentation && (to == IBV_QPS_RTR || mask & IBV_QP_AV))

@@ -102,6 +102,12 @@ enum soft_syndrome {
 	SOFT_NAK_REMOTE_OPERATIONAL = 0x63,
 };
 
+/* Whether it acknowledges: the lower bits are credits (IBTA 9.7.5.1.2), of which none are used here. */
+static inline bool soft_syndrome_is_ack(uint8_t syndrome)
+{
+	return !(syndrome & 0xe0);
+}
+
 #define SOFT_RNR_TIMER_MASK 0x1f
 #define SOFT_SYNDROME_KIND 0x60
 #define SOFT_PSN_MASK 0xffffffu
