@@ -89,7 +89,11 @@ func (i *Instance) addrQuery(at Pointer) (node, service string, hints *rdmacore.
 	if errno != 0 {
 		return "", "", nil, i.refuse(errno, "an address family is 2 (IPv4), 10 (IPv6) or 0")
 	}
-	return upToZero(query.Node[:]), upToZero(query.Service[:]), hints, 0
+	node, service = upToZero(query.Node[:]), upToZero(query.Service[:])
+	if err := i.mayLookUp(node); err != nil {
+		return "", "", nil, i.fail(err)
+	}
+	return node, service, hints, 0
 }
 
 func upToZero(text []byte) string {

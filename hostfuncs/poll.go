@@ -239,6 +239,9 @@ func (i *Instance) asyncSource(of func() *rdmacore.Device) func(uint32) (rdmacor
 		if device == nil {
 			return source, syscall.ENODEV
 		}
+		if err := i.mayOpen(device); err != nil {
+			return source, err
+		}
 		return device.AsyncSource(i.concerned)
 	}
 }

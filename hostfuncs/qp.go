@@ -134,8 +134,13 @@ func (i *Instance) makeQP(epHandle, pdHandle Handle, attrAt Pointer, make func(*
 	return int32(ep.qp)
 }
 
-// giveQP makes the QP of an endpoint within the guest's budget.
+// giveQP makes the QP of an endpoint within the guest's budget, on a device that the guest may use.
 func (i *Instance) giveQP(ep *endpoint, attr *rdmacore.QPInitAttr, make func() error) int32 {
+	if device := ep.id.Device(); device != nil {
+		if err := i.mayOpen(device); err != nil {
+			return i.fail(err)
+		}
+	}
 	cost := qpCost(attr)
 	if err := i.budget.Charge(cost); err != nil {
 		return i.fail(err)

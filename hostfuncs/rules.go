@@ -130,6 +130,18 @@ func (i *Instance) mayConnect(to netip.AddrPort) error {
 	return refusedBy("connect to "+written(to), "connect", written(to))
 }
 
+// mayLookUp tells why the guest may not have a name looked up: who may connect to nobody may not ask name servers, which
+// would carry what it says to others.
+func (i *Instance) mayLookUp(node string) error {
+	if i.rules.Connect == nil || len(i.rules.Connect) > 0 || node == "" {
+		return nil
+	}
+	if _, err := netip.ParseAddr(node); err == nil {
+		return nil
+	}
+	return refusedBy(fmt.Sprintf("look up the name %.100q", node), "connect", "*:*")
+}
+
 // maySend tells why the guest may not send to an address, or a group of them: what has no port.
 func (i *Instance) maySend(to netip.Addr) error {
 	if i.rules.Connect == nil || to.IsValid() && slices.ContainsFunc(i.rules.Connect, func(r AddressRule) bool { return r.has(to) }) {

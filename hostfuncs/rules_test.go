@@ -5,6 +5,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
 
 	"rdmarun/rdmacore"
 )
@@ -92,4 +93,44 @@ func TestRules(t *testing.T) {
 	channel = uint64(call(t, open, "create_event_channel"))
 	put(open, 256, addressOf(netip.MustParseAddrPort("127.0.0.1:7490")))
 	expect(t, open, 0, "bind_addr", uint64(call(t, open, "create_id", channel, 0)), 256)
+}
+
+// A guest that may use nothing has no name looked up, and no other way to a device than those that open it.
+func TestRulesThatAllowNothing(t *testing.T) {
+	i := newInstance(t, 1<<16, Config{Rules: Rules{Bind: []AddressRule{}, Connect: []AddressRule{}, Devices: []string{}}})
+	query := AddrQuery{StructSize: uint32(unsafe.Sizeof(AddrQuery{}))}
+	for node, want := range map[string]syscall.Errno{"name.invalid": syscall.EPERM, "127.0.0.1": 0, "::1": 0} {
+		query.Node = [len(query.Node)]byte{}
+		copy(query.Node[:], node)
+		put(i, queryAt, query)
+		put(i, resultAt, AddrResult{StructSize: uint32(unsafe.Sizeof(AddrResult{}))})
+		expect(t, i, want, "getaddrinfo", queryAt, resultAt, timeout)
+		if want != 0 && !strings.Contains(i.lastError.Error(), node) {
+			t.Error(i.lastError)
+		}
+	}
+	for _, call := range []struct {
+		name string
+		args []uint64
+	}{
+		{"alloc_pd", []uint64{0}}, {"open_device", []uint64{0}}, {"create_cq", []uint64{0, 4}}, {"create_comp_channel", []uint64{0}},
+		{"query_device", []uint64{0, 0x3000}}, {"query_port", []uint64{0, 1, 0x3000}}, {"query_gid_ex", []uint64{0, 1, 0, 0x3000}},
+		{"query_pkey", []uint64{0, 1, 0, 0x3000}}, {"wait_async", []uint64{0, 0x3000, 0}},
+	} {
+		expect(t, i, syscall.EPERM, call.name, call.args...)
+	}
+	found(t, "the default device's events", polled(t, i, 0, pri(0)), pollErr)
+	endpoint := must(t, i, "create_id", 0, 0)
+	ep, _ := i.endpoints.get(Handle(endpoint))
+	device, err := i.provider.DefaultDevice()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ep.id.BindAddr(netip.MustParseAddrPort("127.0.0.1:0")); err != nil || ep.id.Device() != device {
+		t.Fatal(err, ep.id.Device())
+	}
+	if got := i.giveQP(ep, &rdmacore.QPInitAttr{}, func() error { t.Error("a QP is made"); return nil }); got != -int32(syscall.EPERM) {
+		t.Errorf("a QP of the endpoint: %d", got)
+	}
+	must(t, i, "destroy_id", endpoint)
 }

@@ -127,9 +127,10 @@ func (i inspection) print(w io.Writer) {
 	if i.ABI != "" {
 		fmt.Fprintf(w, "needs ABI %s of this host's %s, capabilities %s\n", i.ABI, hostfuncs.Current, strings.Join(i.Capabilities, ", "))
 	}
+	// The names are the module's, and each is a part of one line.
 	list := func(title string, items []string) {
 		if len(items) > 0 {
-			fmt.Fprintf(w, "%s: %s\n", title, strings.Join(items, ", "))
+			fmt.Fprintf(w, "%s: %s\n", title, printable.Line(strings.Join(items, ", ")))
 		}
 	}
 	list("features", i.Features)
@@ -141,13 +142,13 @@ func (i inspection) print(w io.Writer) {
 	list("custom sections", sections)
 	fmt.Fprintln(w, "imports:")
 	for _, s := range i.Imports {
-		fmt.Fprintf(w, "  %s.%s %s%s\n", s.Module, s.Name, s.Signature, s.note())
+		fmt.Fprintf(w, "  %s.%s %s%s\n", printable.Line(s.Module), printable.Line(s.Name), s.Signature, s.note())
 	}
 	names := make([]string, len(i.Exports))
 	for at, s := range i.Exports {
 		names[at] = s.Name
 	}
-	fmt.Fprintf(w, "exports: %s\n", strings.Join(names, " "))
+	fmt.Fprintf(w, "exports: %s\n", printable.Line(strings.Join(names, " ")))
 	if i.Runnable {
 		fmt.Fprintln(w, "this host can run it")
 		return

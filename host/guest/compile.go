@@ -17,6 +17,7 @@ import (
 
 	"rdmarun/host/bounded"
 	"rdmarun/host/guest/wasm"
+	"rdmarun/host/printable"
 	"rdmarun/hostfuncs"
 )
 
@@ -353,20 +354,23 @@ type ABIError struct {
 }
 
 func (e *ABIError) Error() string {
-	const shown = 8
+	const most = 8
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s imports what this host (ABI %d.%d) does not have:", e.Module,
 		hostfuncs.Current.Major, hostfuncs.Current.Minor)
 	for at, missing := range e.Missing {
-		if at == shown {
-			fmt.Fprintf(&text, "\n  and %d more", len(e.Missing)-shown)
+		if at == most {
+			fmt.Fprintf(&text, "\n  and %d more", len(e.Missing)-most)
 			break
 		}
-		fmt.Fprintf(&text, "\n  %s.%s: %s", missing.Module, missing.Name, missing.Why)
+		fmt.Fprintf(&text, "\n  %s.%s: %s", shown(missing.Module), shown(missing.Name), missing.Why)
 	}
 	text.WriteString("\n" + e.remedy())
 	return text.String()
 }
+
+// shown is a name of the module's own in a message: of one line, and not of a page.
+func shown(name string) string { return printable.Line(clipped(name)) }
 
 func (e *ABIError) remedy() string {
 	for _, missing := range e.Missing {

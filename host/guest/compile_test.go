@@ -106,3 +106,29 @@ func TestModulesCannotReachWhatMeteringAdds(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Names are the module's own, and begin no line of what is said about it.
+func TestNamesInMessages(t *testing.T) {
+	const name = "a\n::error::\x1b[31m"
+	text := func(s string) string { return string([]byte{byte(len(s))}) + s }
+	// module has a function that traps, by its number among the imported ones, and whatever else.
+	module := func(function string, sections ...string) []byte {
+		all := append([]string{"\x01" + text("\x01\x60\x00\x00")}, sections...)
+		all = append(all, "\x03"+text("\x01\x00"), "\x07"+text("\x01\x06_start\x00"+function), "\x0a"+text("\x01\x03\x00\x00\x0b"),
+			"\x00"+text("\x04name\x01"+text("\x01"+function+text(name))))
+		return []byte("\x00asm\x01\x00\x00\x00" + strings.Join(all, ""))
+	}
+	r := newRuntime(t, guest.InterruptMetered)
+	_, err := r.CompileBytes(testContext(t), "guest", module("\x01", "\x02"+text("\x01"+text("rdma")+text(name)+"\x00\x00")))
+	if err == nil || !strings.Contains(err.Error(), "\n  rdma.a␊::error::␛[31m: no such function") {
+		t.Errorf("%v", err)
+	}
+	m, err := r.CompileBytes(testContext(t), "guest", module("\x00"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := r.Run(testContext(t), m, guest.Config{Provider: newProvider(t)})
+	if result.Outcome != guest.Trapped || !strings.Contains(result.Err.Error(), "\n  in a␊::error::␛[31m()") {
+		t.Errorf("%+v", result)
+	}
+}

@@ -74,7 +74,7 @@ func (m *Module) nameFrames(stack []string) {
 	for i, name := range m.names.Find(numbers) {
 		if name != "" {
 			frame := &stack[frames[i]]
-			*frame = printable.Line(clipped(rustNames(name))) + (*frame)[strings.IndexByte(*frame, '('):]
+			*frame = shown(rustNames(name)) + (*frame)[strings.IndexByte(*frame, '('):]
 		}
 	}
 }
