@@ -10,10 +10,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"rdmarun/host/bounded"
 	"rdmarun/host/bus/tunnel"
 	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/rdmacore"
 )
@@ -48,7 +50,12 @@ type Host struct {
 	Devices        []string
 	Address        netip.Addr
 	Labels         map[string]string
+	// Silence is how long its agent may answer nothing before the run does without it.
+	Silence time.Duration
 }
+
+// DefaultSilence is that of a host whose file says nothing of it.
+const DefaultSilence = 15 * time.Second
 
 // SSH are the arguments of ssh.
 type SSH struct {
@@ -187,7 +194,7 @@ func (r *reader) texts(node *syntax.Node, what string) map[string]string {
 }
 
 var (
-	hostKeys = []string{"ssh", "command", "join", "local", "rdmarun", "push", "provider", "link", "device", "devices", "address", "labels"}
+	hostKeys = []string{"ssh", "command", "join", "local", "rdmarun", "push", "provider", "link", "device", "devices", "address", "labels", "silence"}
 	sshKeys  = []string{"host", "user", "port", "options"}
 )
 
@@ -234,6 +241,15 @@ func (r *reader) host(node *syntax.Node, h *Host, defaults bool) {
 				r.errors.Report(diag.WrongType, value.Span(), "%q is no IP address", value.Value)
 			}
 			h.Address = address.Unmap()
+		case "silence":
+			silence, problem := quantity.ParseTime(value.Value)
+			if problem == nil && (value.Kind != syntax.Scalar || silence < time.Second || silence > time.Hour) {
+				problem = diag.Wrong(diag.WrongType, "silence is a time from 1s to 1h", "")
+			}
+			if problem != nil {
+				r.errors.Report(problem.Code, value.Span(), "%s", problem.Message)
+			}
+			h.Silence = silence
 		case "labels":
 			if h.Labels = maps.Clone(h.Labels); h.Labels == nil {
 				h.Labels = make(map[string]string)

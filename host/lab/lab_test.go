@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"rdmarun/host/bus"
 	"rdmarun/host/printable"
@@ -30,7 +31,7 @@ hosts:
   c: {command: [ip, netns, exec, lab-c], provider: soft, link: udp, address: "2001:db8::1"}
   n: {ssh: "node[08-10].example", devices: [mlx5_0, mlx5_1], address: "192.0.2.[8-10]", rdmarun: /opt/rdmarun}
   "d[1-2]": {command: [docker, exec, -i, "box[1-2]"]}
-  here:
+  here: {silence: 90s}
 `)
 	options := []string{"StrictHostKeyChecking=no"}
 	site := map[string]string{"site": "x"}
@@ -51,7 +52,7 @@ hosts:
 	for _, number := range []string{"1", "2"} {
 		want = append(want, Host{Name: "d" + number, Command: []string{"docker", "exec", "-i", "box" + number}, Provider: "verbs", Labels: site})
 	}
-	want = append(want, Host{Name: "here", Provider: "verbs", Labels: site})
+	want = append(want, Host{Name: "here", Provider: "verbs", Labels: site, Silence: 90 * time.Second})
 	if len(lab.Hosts) != len(want) {
 		t.Fatalf("%d hosts: %+v", len(lab.Hosts), lab.Hosts)
 	}
@@ -93,6 +94,9 @@ func TestWrongLabs(t *testing.T) {
 		"hosts: {a: {provider: rdma}}":                                  `there is no provider "rdma"`,
 		"hosts: {a: {link: wire}}":                                      `there is no link "wire"`,
 		"hosts: {a: {address: here}}":                                   `"here" is no IP address`,
+		"hosts: {a: {silence: 0s}}":                                     "silence is a time from 1s to 1h",
+		"hosts: {a: {silence: 2h}}":                                     "silence is a time from 1s to 1h",
+		"hosts: {a: {silence: long}}":                                   "error[E0104]",
 		"hosts: {a: {push: maybe}}":                                     "push is true or false",
 		"hosts: {a: {local: false}}":                                    "a host that is not local has ssh or command",
 		"hosts: {a: {labels: x}}":                                       "labels must be a mapping",

@@ -3,6 +3,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -199,16 +200,14 @@ func (c *Controller) Examine(ctx context.Context, look func(lab.Host) lab.Look) 
 	for _, agent := range c.agents {
 		asking.Go(func() {
 			there := lab.Examined{}
-			asking, cancel := context.WithCancel(ctx)
-			defer cancel()
-			stop := agent.WhenEnded(cancel)
-			defer stop()
 			what, err := json.Marshal(look(agent.Host))
 			var answer []byte
 			if err == nil {
-				answer, err = c.conn.Await(asking, bus.To(agent.Who.Name, lab.SayExamine), what)
+				answer, err = c.question(ctx, agent, lab.SayExamine, what)
 			}
-			if err != nil {
+			if silent := (*silentError)(nil); errors.As(err, &silent) {
+				there.Error = silent.Error() + "; " + silent.Hint()
+			} else if err != nil {
 				there.Error = "it does not answer: " + orNothing(agent.LastWords())
 			} else if there, err = lab.ParseExamined(answer); err != nil {
 				there.Error = err.Error()
@@ -316,14 +315,13 @@ func (c *Controller) ask(ctx context.Context, agent *launch.Agent, order lab.Ord
 	if err != nil {
 		return err
 	}
-	asking, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop := agent.WhenEnded(cancel)
-	defer stop()
-	answer, err := c.conn.Await(asking, bus.To(agent.Who.Name, lab.SayOrder), raw)
+	answer, err := c.question(ctx, agent, lab.SayOrder, raw)
+	silent := (*silentError)(nil)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case errors.As(err, &silent):
+		return silent
 	case err != nil:
 		return fmt.Errorf("its agent has ended: %s", orNothing(agent.LastWords()))
 	}
@@ -335,6 +333,58 @@ func (c *Controller) ask(ctx context.Context, agent *launch.Agent, order lab.Ord
 		return &refusedError{done.Error, done.Hint}
 	}
 	return nil
+}
+
+// silentError is an agent that is there and says nothing.
+type silentError struct{ silence time.Duration }
+
+func (e *silentError) Error() string {
+	return fmt.Sprintf("its agent has answered nothing for %v", e.silence)
+}
+
+// Hint is what to do about it.
+func (e *silentError) Hint() string {
+	return "if the host is slow, its lab file may say so: `silence: 60s`"
+}
+
+// question asks an agent, which may take its time as long as it tells its clock meanwhile.  The error wraps a *silentError when it
+// does not.
+func (c *Controller) question(ctx context.Context, agent *launch.Agent, what string, data []byte) ([]byte, error) {
+	asking, cancel := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel(nil)
+	stop := agent.WhenEnded(func() { cancel(nil) })
+	defer stop()
+	watching.Go(func() { c.watch(asking, agent, cancel) })
+	answer, err := c.conn.Await(asking, bus.To(agent.Who.Name, what), data)
+	if err != nil {
+		err = errors.Join(err, context.Cause(asking))
+	}
+	return answer, err
+}
+
+// watchEvery is how often an agent is asked for its clock that is asked for something else.
+const watchEvery = time.Second
+
+func (c *Controller) watch(asking context.Context, agent *launch.Agent, cancel context.CancelCauseFunc) {
+	silence := cmp.Or(agent.Host.Silence, lab.DefaultSilence)
+	heard := time.Now()
+	for {
+		once, end := context.WithDeadline(asking, heard.Add(silence))
+		_, err := c.conn.Await(once, bus.To(agent.Who.Name, lab.SayClock), nil)
+		end()
+		if err == nil {
+			heard = time.Now()
+		} else if asking.Err() == nil && time.Since(heard) >= silence {
+			cancel(&silentError{silence})
+		}
+		select {
+		case <-asking.Done():
+			return
+		case <-time.After(min(watchEvery, silence/4)):
+		}
+	}
 }
 
 func orNothing(words string) string {

@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// answerTime bounds how long a host may take to answer.
+	// answerTime bounds how long a host may take to answer, unless its silence may be longer.
 	answerTime = 10 * time.Second
 	// connectTime is what ssh gets for its connection, in seconds.
 	connectTime = 5
@@ -201,7 +201,8 @@ func (a *Agent) Greet(ctx context.Context, version string) error {
 }
 
 func (a *Agent) greet(ctx context.Context, version string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, answerTime, fmt.Errorf("it does not answer within %s", answerTime))
+	patience := max(answerTime, a.Host.Silence)
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it does not answer within %s", patience))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = a.stream.output.SetReadDeadline(time.Now()) })
 	defer stop()
