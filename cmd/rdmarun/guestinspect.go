@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rdmarun/host/guest"
+	"rdmarun/host/guest/wasm"
 	"rdmarun/host/printable"
 	"rdmarun/host/scenario/quantity"
 	"rdmarun/hostfuncs"
@@ -18,7 +19,21 @@ import (
 const guestInspectLong = `Show what a guest imports and exports, which version of the ABI and which
 capabilities that takes, its memory, the features of WebAssembly that it uses, its
 custom sections and what made it, and whether this host can run it.  Nothing is run.
-Exits 126 when it cannot be run.`
+Exits 126 when it cannot be run.
+
+A guest is a module of WebAssembly 2.0 with atomic instructions, tail calls and extended
+constant expressions.  What is not valid is refused with its place in the file; so is more than
+
+`
+
+// guestLimits are the lines of the limits of modules.
+func guestLimits() string {
+	var text strings.Builder
+	for _, limit := range wasm.Limits() {
+		fmt.Fprintf(&text, "  %7d  %s\n", limit.Most, limit.What)
+	}
+	return strings.TrimRight(text.String(), "\n")
+}
 
 // inspection is guest inspect's result, and its JSON form.
 type inspection struct {
@@ -56,7 +71,7 @@ func newGuestInspectCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "inspect FILE.wasm",
 		Short: "Show what a guest needs and whether it can run here",
-		Long:  guestInspectLong,
+		Long:  guestInspectLong + guestLimits(),
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			facts, err := guest.Inspect(args[0])

@@ -23,3 +23,25 @@ const (
 	segmentSize  = 32
 	elementSize  = 8 // as long as no table has grown
 )
+
+// Limit is how many of something a module may have.
+type Limit struct {
+	What string
+	Most int
+}
+
+// Limits are those of modules, for people.
+func Limits() []Limit {
+	return []Limit{
+		{"types, imports, functions, globals, exports, segments, of each", maxItems},
+		{"tables", maxTables},
+		{"elements that segments have for tables", maxElements},
+		{"parameters or results of a function", maxValues},
+		{"local variables of a function", maxLocals},
+		{"local variables of all functions", allLocals},
+		{"bytes of a function", maxBody},
+		{"blocks in blocks", maxNesting},
+		{"values on the stack of a function", maxOperands},
+		{"targets of a br_table", maxLabels},
+	}
+}
