@@ -7,7 +7,7 @@ PRELOAD_CFLAGS  := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -O2 -g -fPIC -ft
 	-pthread -Irdmacore -MMD -MP
 
 # By what the provider has descriptors (preload_descriptors.c).
-PRELOAD_OWN     := socket accept4 epoll_create1 eventfd open close
+PRELOAD_OWN     := socket accept4 epoll_create1 eventfd open openat close
 
 build/preload/%.o: rdmacore/%.c | setup
 	@mkdir -p $(@D)

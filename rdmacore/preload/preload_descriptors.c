@@ -73,11 +73,13 @@ int __real_socket(int domain, int type, int protocol);
 int __real_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
 int __real_epoll_create1(int flags);
 int __real_eventfd(unsigned int value, int flags);
+int __real_openat(int folder, const char *path, int flags, ...);
 int __wrap_socket(int domain, int type, int protocol);
 int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
 int __wrap_epoll_create1(int flags);
 int __wrap_eventfd(unsigned int value, int flags);
 int __wrap_open(const char *path, int flags, ...);
+int __wrap_openat(int folder, const char *path, int flags, ...);
 int __wrap_close(int fd);
 
 int __wrap_socket(int domain, int type, int protocol)
@@ -112,7 +114,19 @@ int __wrap_open(const char *path, int flags, ...)
 	if (flags & O_CREAT)
 		mode = va_arg(rest, mode_t);
 	va_end(rest);
-	return note(openat(AT_FDCWD, path, flags, mode));
+	return note(__real_openat(AT_FDCWD, path, flags, mode));
+}
+
+int __wrap_openat(int folder, const char *path, int flags, ...)
+{
+	va_list rest;
+	mode_t mode = 0;
+
+	va_start(rest, flags);
+	if (flags & O_CREAT)
+		mode = va_arg(rest, mode_t);
+	va_end(rest);
+	return note(__real_openat(folder, path, flags, mode));
 }
 
 int __wrap_close(int fd)
