@@ -149,7 +149,7 @@ func TestMeasurementsOfARun(t *testing.T) {
 	for attempt := range 2 {
 		for _, size := range []int64{64, 4096} {
 			put(record.Record{Kind: record.Measured, Case: "c", Attempt: attempt, Measure: &record.Measure{
-				What: record.What{Name: "bw"}, Role: "client", How: record.How{Size: size}, BitsPerSecond: float64(size * int64(attempt+1)),
+				What: record.What{Name: "bw", Type: "bandwidth"}, Role: "client", How: record.How{Size: size}, Took: 1, BitsPerSecond: float64(size * int64(attempt+1)),
 			}})
 		}
 		put(record.Record{Kind: record.CaseEnd, Case: "c", Attempt: attempt, Result: &record.Result{Status: record.Passed}})

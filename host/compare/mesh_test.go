@@ -19,7 +19,7 @@ func meshOf(t *testing.T, rates map[string]float64, outliers ...string) *Run {
 	for _, to := range []string{"a", "b", "c"} {
 		pair := record.MeshPair{From: "node", To: to, Outlier: slices.Contains(outliers, to)}
 		if rate := rates[to]; rate > 0 {
-			pair.First = &record.MeshFigures{Messages: 10, BitsPerSecond: rate}
+			pair.First = &record.MeshFigures{Messages: 10, Took: 1, BitsPerSecond: rate}
 		} else {
 			pair.Lost = "no way"
 		}
@@ -73,7 +73,7 @@ func TestPairsOfHosts(t *testing.T) {
 		for i, host := range hosts {
 			found.Nodes = append(found.Nodes, record.MeshNode{Role: string(rune('x' + i)), Host: host, Device: "mlx5_0"})
 		}
-		found.Pairs = []record.MeshPair{{From: "x", To: "y", First: &record.MeshFigures{BitsPerSecond: 1}}}
+		found.Pairs = []record.MeshPair{{From: "x", To: "y", First: &record.MeshFigures{Took: 1, BitsPerSecond: 1}}}
 		s := &samples{values: make(map[metric][]float64), pairs: make(map[string]pairState)}
 		s.mesh(found)
 		return s

@@ -192,9 +192,9 @@ func nameOf(m *record.Measure, vary map[string]bool) string {
 }
 
 func (s *samples) figures(m *record.Measure, name string, pair bool) {
-	if m.BitsPerSecond > 0 {
+	if m.HasBandwidth() {
 		s.add(metric{name: name + " bandwidth", unit: "bit/s", more: true, pair: pair}, m.BitsPerSecond)
-	} else if m.MessagesPerSecond > 0 && len(m.Latency) == 0 {
+	} else if m.HasRate() && m.Type != "latency" && len(m.Latency) == 0 {
 		s.add(metric{name: name + " messages", unit: "/s", more: true, pair: pair}, m.MessagesPerSecond)
 	}
 	for _, d := range m.Latency {

@@ -71,11 +71,15 @@ func feed(t *testing.T, out record.Consumer, ended bool) {
 		record.Packet{At: 700 * time.Millisecond, From: "client", To: "server", Name: "REQ", QueuePair: 1, Length: 256},
 		record.Packet{At: 700*time.Millisecond + 1, From: "server", To: "<b>::1", Name: "SEND_ONLY", QueuePair: 17, PSN: 4711, Fate: "lost by fault 1 (<lab>:7)"})
 	put(record.Record{Kind: record.Output, Case: "passes", Line: &record.Line{Role: "client", Text: "hello <b>\x1b[31m & ]]> = world"}})
-	for _, size := range []int64{64, 4096, 65536} {
-		put(record.Record{Kind: record.Measured, Case: "passes", Measure: measured(t, size)})
-		bandwidth := measured(t, size)
+	for _, size := range []int64{64, 4096, 16384, 65536} {
+		latency := measured(t, size)
+		if size == 16384 { // without a message
+			latency.Latency, latency.Messages, latency.Bytes, latency.BitsPerSecond, latency.MessagesPerSecond = nil, 0, 0, 0, 0
+		}
+		put(record.Record{Kind: record.Measured, Case: "passes", Measure: latency})
+		bandwidth := *latency
 		bandwidth.Name, bandwidth.Type, bandwidth.Latency = "write bandwidth", "bandwidth", nil
-		put(record.Record{Kind: record.Measured, Case: "passes", Measure: bandwidth})
+		put(record.Record{Kind: record.Measured, Case: "passes", Measure: &bandwidth})
 	}
 	put(record.Record{Kind: record.Meshed, Case: "passes", Mesh: meshOfFour()})
 	put(record.Record{Kind: record.Checked, Case: "passes", Threshold: &record.Threshold{Text: "p99 < 10us", Value: "9.2 us", OK: true, Line: 9, Column: 3}})

@@ -53,6 +53,12 @@ type Measure struct {
 	Intervals []Interval `json:"intervals,omitempty"`
 }
 
+// HasBandwidth tells whether BitsPerSecond is a result, which may be 0.  Messages without payload have no bandwidth.
+func (m *Measure) HasBandwidth() bool { return m.Type == "bandwidth" && m.Size > 0 && m.Took > 0 }
+
+// HasRate tells whether MessagesPerSecond is a result, which may be 0.
+func (m *Measure) HasRate() bool { return m.Took > 0 }
+
 // Distribution is a histogram of times, in nanoseconds.
 type Distribution struct {
 	Of     string  `json:"of"`

@@ -253,6 +253,21 @@ func TestMeasureLate(t *testing.T) {
 	}
 }
 
+// TestMeasureScant: a size with fewer messages than min_messages fails the step, after the other sizes were measured.
+func TestMeasureScant(t *testing.T) {
+	t.Parallel()
+	seen, totals := runMeasured(t, t.Context(), scenario.RunConfig{}, "testdata/run/measure_scant.yaml")
+	if totals.Passed != 2 || totals.Failed != 2 || len(seen.found) != 5 {
+		t.Fatalf("%+v, %d measurements", totals, len(seen.found))
+	}
+	for i, what := range map[int]string{0: "client completed 10 messages of 64 B", 3: "node[0] completed 10 messages of 64 B"} {
+		failure := seen.results[i].Failures[0]
+		if !strings.Contains(failure.What, what) || failure.Expected != "at least 11" || failure.Got != "10" {
+			t.Errorf("%+v", failure)
+		}
+	}
+}
+
 // partsSeen asks how far the case is whenever a size was measured.
 type partsSeen struct {
 	advance func() string

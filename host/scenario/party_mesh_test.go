@@ -110,7 +110,7 @@ func TestPartyMeshBaseline(t *testing.T) {
 	}
 	for has, hosts := range []string{"c a b", "b c a"} {
 		got := run(hosts, has, earlier).checked[limit]
-		if len(earlier.Pairs) != 3 || got.OK || got.Reason != "" || !strings.Contains(got.Value, "64 bytes, a and c)") {
+		if len(earlier.Pairs) != 3 || got.OK || got.Reason != "" || !strings.Contains(got.Value, "64 B, a and c)") {
 			t.Errorf("%s: %d pairs, %+v", hosts, len(earlier.Pairs), got)
 		}
 	}

@@ -162,7 +162,12 @@ func measureRows(m *record.Measure) []row {
 		"direction": map[bool]string{true: "both", false: "one"}[m.Both], "size": strconv.FormatInt(m.Size, 10),
 		"depth": positive(m.Depth), "qps": positive(m.QPs), "tags": tagText(m.Tags),
 		"iterations": strconv.FormatUint(m.Messages, 10), "took_us": micro(float64(m.Took)),
-		"bw_average_gbps": rate(m.BitsPerSecond / 1e9), "msg_rate_mpps": rate(m.MessagesPerSecond / 1e6),
+	}
+	if m.HasBandwidth() {
+		base["bw_average_gbps"] = rate(m.BitsPerSecond / 1e9)
+	}
+	if m.HasRate() {
+		base["msg_rate_mpps"] = rate(m.MessagesPerSecond / 1e6)
 	}
 	if len(m.Latency) == 0 {
 		return []row{base}
@@ -204,9 +209,6 @@ func micro(nanoseconds float64) string {
 }
 
 func rate(value float64) string {
-	if value == 0 {
-		return ""
-	}
 	return strconv.FormatFloat(value, 'f', 6, 64)
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 
 	"rdmarun/host/output/html/plot"
 )
@@ -126,8 +127,9 @@ func legendOf(curves []plot.Curve) []legend {
 	var list []legend
 	before := false
 	for _, each := range curves {
-		if before = before || each.Dashed; !each.Dashed {
-			list = append(list, legend{Hue: each.Hue, Name: each.Name})
+		named := legend{Hue: each.Hue, Name: each.Name}
+		if before = before || each.Dashed; !each.Dashed && !slices.Contains(list, named) { // a curve with a gap is two
+			list = append(list, named)
 		}
 	}
 	if before {

@@ -23,7 +23,7 @@ type sized struct {
 	details []record.Fact
 	before  bool // of the baseline
 	size    int64
-	value   float64
+	value   float64 // NaN: nothing was measured of that size, which no line may cross
 }
 
 func (s *sizes) add(c *cases.Case) {
@@ -45,9 +45,13 @@ func (s *sizes) measure(c *cases.Case, m *record.Measure, before bool) {
 	}
 	each.details = append([]record.Fact{{Name: "case", Value: c.Result.Name}}, m.Knobs()...)
 	each.details = append(each.details, record.Fact{Name: "name", Value: m.Name}, record.Fact{Name: "id", Value: c.ID})
-	if m.BitsPerSecond > 0 && m.Type != "latency" { // the bandwidth of a latency test says nothing
+	if m.HasBandwidth() {
 		each.value = m.BitsPerSecond / 1e9
 		s.bandwidth = append(s.bandwidth, each)
+	}
+	if m.Type == "latency" && m.Messages == 0 {
+		each.value = math.NaN()
+		s.latency = append(s.latency, each)
 	}
 	for _, d := range m.Latency {
 		if d.Count > 0 && (d.Of == "" || d.Of == "total") {
@@ -181,9 +185,14 @@ func (s *sizes) charts() []chart {
 			if len(curve.now) < 2 {
 				continue
 			}
-			a.add(plot.Curve{Name: curve.name, Points: bySize(curve.now, measured), Dots: true})
-			if len(curve.before) > 1 {
-				a.add(plot.Curve{Name: curve.name, Points: bySize(curve.before, measured), Dashed: true})
+			for _, points := range bySize(curve.now, measured) {
+				a.add(plot.Curve{Name: curve.name, Points: points, Dots: true})
+			}
+			if len(curve.before) < 2 {
+				continue
+			}
+			for _, points := range bySize(curve.before, measured) {
+				a.add(plot.Curve{Name: curve.name, Points: points, Dashed: true})
 			}
 		}
 		charts = append(charts, a.render(each.title, chartHeight, func(b bounds) (x, y plot.Axis) { return sizeAxis(b, measured), each.up(b.high) })...)
@@ -191,14 +200,20 @@ func (s *sizes) charts() []chart {
 	return charts
 }
 
-// bySize are the points of a curve; measured has its sizes then.
-func bySize(values map[int64]float64, measured map[int64]bool) []plot.Point {
-	var points []plot.Point
+// bySize are the points of a curve, in parts between sizes of which nothing was measured; measured has its sizes then.
+func bySize(values map[int64]float64, measured map[int64]bool) [][]plot.Point {
+	parts := make([][]plot.Point, 1)
 	for _, n := range slices.Sorted(maps.Keys(values)) {
-		points = append(points, plot.Point{X: float64(n), Y: values[n]})
-		measured[n] = true
+		last := &parts[len(parts)-1]
+		switch {
+		case !math.IsNaN(values[n]):
+			*last = append(*last, plot.Point{X: float64(n), Y: values[n]})
+			measured[n] = true
+		case len(*last) > 0:
+			parts = append(parts, nil)
+		}
 	}
-	return points
+	return parts
 }
 
 // sizeAxis has ticks at the sizes that were measured, or at powers of two if those are too many.

@@ -129,10 +129,10 @@ func rowsOf(m *record.Measure) []measureRow {
 	if m.Size > 0 {
 		row.Size = size(m.Size)
 	}
-	if m.BitsPerSecond > 0 {
+	if m.HasBandwidth() {
 		row.Rate = narrow(terminal.BitRate(m.BitsPerSecond))
 	}
-	if m.MessagesPerSecond > 0 {
+	if m.HasRate() {
 		row.Messages = narrow(terminal.PerSecond(m.MessagesPerSecond)) + "/s"
 	}
 	if len(m.Latency) == 0 {

@@ -115,10 +115,10 @@ func (w *Writer) add(c *cases.Case) {
 			c.File, c.ID, m.Name, m.Operation, map[bool]string{true: "both", false: "one"}[m.Both],
 			strconv.FormatInt(m.Size, 10), positive(m.Depth), positive(m.QPs), m.Role,
 		}
-		if m.BitsPerSecond > 0 {
+		if m.HasBandwidth() {
 			w.measured(bandwidth, m.BitsPerSecond, labels, m.Tags)
 		}
-		if m.MessagesPerSecond > 0 {
+		if m.HasRate() {
 			w.measured(messageRate, m.MessagesPerSecond, labels, m.Tags)
 		}
 		for _, d := range m.Latency {

@@ -161,9 +161,9 @@ func rateOf(m *record.Measure) string {
 	switch {
 	case m.Type == "latency" && len(m.Latency) > 0:
 		return "median " + Duration(time.Duration(m.Latency[0].P50))
-	case m.BitsPerSecond > 0:
+	case m.HasBandwidth():
 		return BitRate(m.BitsPerSecond)
-	case m.MessagesPerSecond > 0:
+	case m.HasRate():
 		return PerSecond(m.MessagesPerSecond) + "/s"
 	}
 	return ""

@@ -57,7 +57,7 @@ func TestProgressOnATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	out.Reset()
-	feedProgress(t, p, record.Record{Kind: record.Measured, Case: begins.Case, Measure: &record.Measure{What: record.What{Type: "bandwidth"}, BitsPerSecond: 94.1e9}})
+	feedProgress(t, p, record.Record{Kind: record.Measured, Case: begins.Case, Measure: &record.Measure{What: record.What{Type: "bandwidth"}, How: record.How{Size: 64}, Took: 1, BitsPerSecond: 94.1e9}})
 	turn(800 * time.Millisecond)
 	const second = "[1/4] 1 failed  scenarios/sweep.yaml::write bandwidth  0.8 s  94.1 Gbit/s  about 12.0 s left"
 	if out.String() != second {

@@ -13,6 +13,7 @@ import (
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
 )
@@ -161,7 +162,7 @@ func (r *caseRun) limit(threshold *compile.Threshold, limit *compile.Limit, samp
 	for _, each := range samples {
 		value, has := each.fields[limit.Field]
 		if !has {
-			checked.OK, checked.Reason = false, "no samples: there are no intervals without sample_every"
+			checked.OK, checked.Reason = false, each.missing()
 			continue
 		}
 		excess, err := limit.Excess(value, each.env)
@@ -213,6 +214,14 @@ type sample struct {
 	env    expression.Env
 }
 
+// missing tells why a sample does not have a field of its metric.
+func (s *sample) missing() string {
+	if s.fields == nil {
+		return "no samples of " + s.what
+	}
+	return "no samples: there are no intervals without sample_every"
+}
+
 // samples lists what a threshold speaks of.
 func (r *caseRun) samples(threshold *compile.Threshold, took time.Duration) []sample {
 	var list []sample
@@ -243,7 +252,7 @@ func (r *caseRun) samples(threshold *compile.Threshold, took time.Duration) []sa
 // broken tells whether a running measurement has broken a limit already.
 func (r *caseRun) broken(threshold *compile.Threshold, found measured) bool {
 	sample, has := r.sampleOf(threshold, found)
-	if !has || found[0].Took < threshold.After {
+	if !has || found[0].Messages == 0 || found[0].Took < threshold.After {
 		return false
 	}
 	for i := range threshold.Limits {
@@ -271,9 +280,6 @@ func (r *caseRun) sampleOf(threshold *compile.Threshold, found measured) (s samp
 		return s, false
 	}
 	now, of := fieldsOf(threshold, chosen)
-	if now == nil {
-		return s, false
-	}
 	then, _ := fieldsOf(threshold, r.earlier(chosen))
 	return sample{what: describe(chosen[0], of), fields: now, env: r.limitEnv(then)}, true
 }
@@ -303,9 +309,9 @@ func labelsOf(m *record.Measure, of string) map[string]string {
 }
 
 // fieldsOf are the fields of a threshold's metric, of both ends together where there are two; nil when the
-// metric has no samples there.
+// metric has no samples there.  A bandwidth and a rate of 0 are samples; a latency needs a message.
 func fieldsOf(threshold *compile.Threshold, found measured) (fields map[string]float64, of string) {
-	if len(found) == 0 || found[0].Messages == 0 {
+	if len(found) == 0 {
 		return nil, ""
 	}
 	switch threshold.Metric {
@@ -325,7 +331,7 @@ func fieldsOf(threshold *compile.Threshold, found measured) (fields map[string]f
 			}, of
 		}
 	}
-	return nil, ""
+	return nil, of
 }
 
 // stepOf is the step of a connection that a threshold speaks of, or "total".
@@ -356,7 +362,7 @@ func bandwidthFields(found measured) map[string]float64 {
 func describe(m *record.Measure, of string) string {
 	text := m.Name
 	if m.Size > 0 {
-		text += fmt.Sprintf(", %d bytes", m.Size)
+		text += ", " + quantity.Bytes(m.Size)
 	}
 	if m.Ends[0] != "" {
 		text += fmt.Sprintf(", %s and %s", m.Ends[0], m.Ends[1])

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"strings"
@@ -47,8 +48,13 @@ steps:
 // measuredRun is a run of that file; the step and its call come with it.
 func measuredRun(t testing.TB) (*caseRun, *checked, *compile.Step, *compile.Call) {
 	t.Helper()
+	return measuredRunOf(t, measuredFile)
+}
+
+func measuredRunOf(t testing.TB, text string) (*caseRun, *checked, *compile.Step, *compile.Call) {
+	t.Helper()
 	wrong, seen := &diag.List{}, &checked{}
-	file := ast.Read(syntax.Parse(diag.NewSource("case.yaml", []byte(measuredFile)), wrong), verb.NewTable(), wrong)
+	file := ast.Read(syntax.Parse(diag.NewSource("case.yaml", []byte(text)), wrong), verb.NewTable(), wrong)
 	program := compile.Compile(file, compile.Options{}, wrong)
 	if wrong.Len() > 0 {
 		t.Fatal(wrong.Sorted()[0])
@@ -150,6 +156,34 @@ func FuzzVerdicts(f *testing.F) {
 			t.Errorf("%d are broken: %+v", broken, r.result)
 		}
 	})
+}
+
+// TestSizeWithoutMessages: a threshold fails when one of the sizes that it chooses has no message, whatever the others have.
+func TestSizeWithoutMessages(t *testing.T) {
+	for name, test := range map[string]struct{ metric, limit, told, want string }{
+		"bandwidth": {"bandwidth", "avg > 1 kbit/s", `"bits_per_second":1e9`, "0bit/s (bandwidth of one, 64MiB)"},
+		"latency":   {"latency", "p99 < 1s", `"latency":[{"of":"total","count":3,"p99_ns":5}]`, "no samples of latency of one, 64MiB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, seen, _, _ := measuredRunOf(t, `rdmarun: v1
+roles: {client: {}, server: {}}
+thresholds: [{metric: `+test.metric+`, pass: [`+test.limit+`]}]
+steps: [{measure: {kind: `+test.metric+`, op: SEND, from: client, to: server, sizes: [64, 64MiB], duration: 1ms}}]
+`)
+			what := `"type":"` + test.metric + `","name":"` + test.metric + ` of one","role":"client"`
+			for _, each := range []string{what + `,"size":64,"messages":3,"took_ns":7,` + test.told, what + `,"size":67108864,"took_ns":7`} {
+				var found measured
+				if err := json.Unmarshal([]byte(`[{`+each+`}]`), &found); err != nil {
+					t.Fatal(err)
+				}
+				r.found = append(r.found, found)
+			}
+			r.heed(r.judged(0))
+			if len(seen.limits) != 1 || seen.limits[0].OK || cmp.Or(seen.limits[0].Reason, seen.limits[0].Value) != test.want || r.result.Status != record.Failed {
+				t.Errorf("%+v, %v", seen.limits, r.result.Status)
+			}
+		})
+	}
 }
 
 // TestMeasuredTold: of what another process has measured that is taken which can be true, of the roles of the step.

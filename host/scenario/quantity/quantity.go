@@ -103,6 +103,14 @@ func Size(n int64) string {
 	return text
 }
 
+// Bytes is Size with a unit in any case, for readers.
+func Bytes(n int64) string {
+	if text := Size(n); HasUnit(text) {
+		return text
+	}
+	return strconv.FormatInt(n, 10) + " B"
+}
+
 var withRate = regexp.MustCompile(`^(-?[0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*/s)$`)
 
 // ParseRate reads a number of bits a second with its unit.

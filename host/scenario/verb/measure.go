@@ -71,6 +71,7 @@ type measureKnobs struct {
 	InFlight         int                                  `arg:"in_flight" min:"1" max:"4096" doc:"connect: connections under way at once; default 1"`
 	Lockstep         bool                                 `arg:"lockstep" doc:"connect: those under way take each step together, all of them one before any the next; the results then have each step's rate"`
 	ErrorsMax        int                                  `arg:"errors_max" max:"0x40000000" doc:"connect: connections that may fail before the measurement does; default 0"`
+	MinMessages      Optional[int]                        `arg:"min_messages" max:"0x400000000000" doc:"messages, round trips or connections of each size that each end must complete in the timed part, or the step fails; default 1; 0 allows a size without any"`
 	Timeout          time.Duration                        `arg:"resolve" min:"1ns" max:"1m" doc:"connect: time for the address and for the route each; default 2s"`
 }
 

@@ -7,9 +7,11 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
+	"rdmarun/host/record"
 	"rdmarun/host/scenario/explain"
 	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/testbed"
@@ -26,6 +28,7 @@ type measuring struct {
 	specs    []rdmacore.MeasureSpec // of each size
 	pairs    []measuredPair         // of each queue pair; none for connections
 	sums     measured
+	scant    error // the first size with fewer messages than min_messages
 }
 
 // measuredPair is a queue pair of each role, or of the one that is here.
@@ -108,7 +111,7 @@ func (m *measuring) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	return nil
+	return m.scant // the sizes after it were measured, too
 }
 
 // partText is what is measured, "SEND 64 B".
@@ -116,11 +119,7 @@ func (m *measuring) partText(spec rdmacore.MeasureSpec) string {
 	if spec.Kind == rdmacore.MeasureConnect {
 		return "connections"
 	}
-	size := quantity.Size(int64(spec.Size))
-	if !quantity.HasUnit(size) {
-		size += " B"
-	}
-	return spec.Operation.String() + " " + size
+	return spec.Operation.String() + " " + quantity.Bytes(int64(spec.Size))
 }
 
 func (m *measuring) connect(ctx context.Context) error {
@@ -329,6 +328,9 @@ func (m *measuring) report(results []*rdmacore.MeasureResult, there *figures) {
 		m.sums.Bytes += int(found.Bytes)
 		m.sums.Errors += int(found.Errors)
 		found.Cut = m.sums.Cut
+		if m.scant == nil && !m.sums.Cut {
+			m.scant = m.enough(found)
+		}
 	}
 	m.call.Measured(list)
 	if there != nil {
@@ -338,6 +340,24 @@ func (m *measuring) report(results []*rdmacore.MeasureResult, there *figures) {
 		for _, end := range result.Ends {
 			m.sums.Verified += int(end.Verified)
 		}
+	}
+}
+
+// enough tells when an end has completed fewer messages of a size than min_messages, by default one: without a message there is
+// no result, and whoever compares results must not take that for a good one.
+func (m *measuring) enough(found *record.Measure) error {
+	least := m.args.MinMessages.Or(1)
+	if found.Messages >= uint64(least) {
+		return nil
+	}
+	what := "connections"
+	if m.args.Kind.Value != rdmacore.MeasureConnect {
+		what = "messages of " + quantity.Bytes(found.Size)
+	}
+	return &testbed.Failure{
+		What:     fmt.Sprintf("%s completed %d %s in %v", found.Role, found.Messages, what, found.Took.Round(time.Microsecond)),
+		Expected: fmt.Sprintf("at least %d", least), Got: strconv.FormatUint(found.Messages, 10),
+		Hint: "measure longer or with a smaller depth; min_messages: 0 allows a size without messages",
 	}
 }
 
