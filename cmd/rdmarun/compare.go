@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,17 +18,18 @@ const compareLong = `Compare two runs: baselines that "rdmarun run --save-baseli
 records made by "rdmarun run --out jsonl=FILE".  A name means the baseline; a file of
 that name is ./NAME.
 
-Shown are the cases that appeared and vanished, those that end otherwise, and what
-became faster or slower.  Whether a difference is more than chance is said where each
+The comparison shows cases and metrics that only one run has, cases whose result
+changed, parameters that differ, and what became faster or slower.  Whether a difference is more than chance is said where each
 run has at least 4 samples of it: run with --repeat 10.  The test is that of Mann and
 Whitney; of the differences that it finds, fewer than one in twenty are chance (Benjamini
 and Hochberg), however many metrics there are.
 
-Exit code 6 when a case that passed does not any more, or something became slower.`
+Exit code 6 when a case that passed does not any more, or something became slower; with
+--strict also when the runs do not have the same cases, metrics and parameters.`
 
 func newCompareCommand(a *app) *cobra.Command {
 	format := newFormatFlag("text", "json")
-	var all bool
+	var all, strict bool
 	command := &cobra.Command{
 		Use:     "compare BEFORE AFTER",
 		Short:   "Compare two runs",
@@ -35,18 +37,19 @@ func newCompareCommand(a *app) *cobra.Command {
 		Example: "  rdmarun run --repeat 10 --out jsonl=after.jsonl\n  rdmarun compare before.jsonl after.jsonl\n  rdmarun compare main after.jsonl",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.compare(args[0], args[1], format.value, all)
+			return a.compare(args[0], args[1], format.value, all, strict)
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return baselineNames(), cobra.ShellCompDirectiveDefault
 		},
 	}
 	command.Flags().BoolVarP(&all, "all", "a", false, "show metrics that did not change, too")
+	command.Flags().BoolVar(&strict, "strict", false, "fail unless both runs have the same cases, metrics and parameters (exit code 6)")
 	format.register(command)
 	return command
 }
 
-func (a *app) compare(before, after, format string, all bool) error {
+func (a *app) compare(before, after, format string, all, strict bool) error {
 	var runs [2]*compare.Run
 	for i, name := range []string{before, after} {
 		var err error
@@ -62,7 +65,7 @@ func (a *app) compare(before, after, format string, all bool) error {
 	if err := show(); err != nil {
 		return fmt.Errorf("write the comparison: %w", err)
 	}
-	if result.Worse() {
+	if result.Worse() || strict && !result.Comparable() {
 		return reported(exitThreshold)
 	}
 	return nil
@@ -72,7 +75,7 @@ func (a *app) compare(before, after, format string, all bool) error {
 func (a *app) warnDifferent(result *compare.Result) {
 	var names []string
 	for _, fact := range result.Different {
-		if fact.Matters {
+		if fact.Matters && !slices.Contains(names, fact.Name) {
 			names = append(names, fact.Name)
 		}
 	}
@@ -84,7 +87,11 @@ func (a *app) warnDifferent(result *compare.Result) {
 func (a *app) showComparison(out io.Writer, result *compare.Result, all bool) error {
 	table := newTable(out)
 	for _, fact := range result.Different {
-		fmt.Fprintf(table, "differs\t%s\t%s\t->\t%s\n", fact.Name, orNone(fact.Before), orNone(fact.After))
+		name := fact.Name
+		if fact.Case != "" {
+			name = fact.Case + ": " + name
+		}
+		fmt.Fprintf(table, "differs\t%s\t%s\t->\t%s\n", name, orNone(fact.Before), orNone(fact.After))
 	}
 	for _, id := range result.Vanished {
 		fmt.Fprintf(table, "vanished\t%s\n", id)
@@ -111,15 +118,22 @@ func (a *app) showComparison(out io.Writer, result *compare.Result, all bool) er
 	for i := range result.Rows {
 		row := &result.Rows[i]
 		counts[row.Verdict]++
-		if (row.Verdict == "same" || row.OfPair && row.Verdict == "unknown") && !all {
+		if (row.Verdict == "same" || row.OfPair && row.Verdict != "better" && row.Verdict != "worse") && !all {
 			continue // a mesh has thousands of pairs; those that became bad are above
 		}
-		verdict := row.Verdict
-		if verdict == "unknown" {
+		verdict, was, is := row.Verdict, amount(row.Before, row.Unit), amount(row.After, row.Unit)
+		switch verdict {
+		case "unknown":
 			verdict = "?"
+		case "vanished":
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t->\tno samples\n", verdict, row.Case, row.Metric, was)
+			continue
+		case "new":
+			fmt.Fprintf(table, "%s\t%s\t%s\tno samples\t->\t%s\n", verdict, row.Case, row.Metric, is)
+			continue
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t->\t%s\t%+.1f%%\tp=%.3f n=%d+%d\n", verdict, row.Case, row.Metric,
-			amount(row.Before, row.Unit), amount(row.After, row.Unit), 100*row.Change(), row.P, row.Samples[0], row.Samples[1])
+			was, is, 100*row.Change(), row.P, row.Samples[0], row.Samples[1])
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -127,8 +141,14 @@ func (a *app) showComparison(out io.Writer, result *compare.Result, all bool) er
 	if counts["unknown"] > 0 {
 		fmt.Fprintf(a.stderr, "  hint: what became faster or slower can be told from %d runs of each on: --repeat 10\n", compare.Fewest)
 	}
-	_, err := fmt.Fprintf(out, "%d better, %d worse, %d same, %d with too few samples to tell\n",
+	text := fmt.Sprintf("%d better, %d worse, %d same, %d with too few samples to tell",
 		counts["better"], counts["worse"], counts["same"], counts["unknown"])
+	for _, verdict := range []string{"vanished", "new"} {
+		if counts[verdict] > 0 {
+			text += fmt.Sprintf(", %d %s", counts[verdict], verdict)
+		}
+	}
+	_, err := fmt.Fprintln(out, text)
 	return err
 }
 

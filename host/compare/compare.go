@@ -19,7 +19,7 @@ type Result struct {
 	// Pairs are the pairs of meshes that became bad, or good.
 	Pairs []PairChange `json:"pairs,omitempty"`
 	Rows  []Row        `json:"rows"`
-	// Different are facts of the surroundings that the runs do not share.
+	// Different are facts that the runs do not share: of their surroundings, and the parameters of cases.
 	Different []Fact `json:"different"`
 }
 
@@ -45,8 +45,10 @@ type PairChange struct {
 	Unit    string     `json:"unit"`
 }
 
-// Fact is something that differs between the surroundings of two runs.
+// Fact is something that two runs do not have in common.
 type Fact struct {
+	// Case is the case whose parameter it is; empty for the surroundings of the runs.
+	Case   string `json:"case,omitempty"`
 	Name   string `json:"name"`
 	Before string `json:"before"`
 	After  string `json:"after"`
@@ -63,18 +65,18 @@ func matters(name string) bool {
 	})
 }
 
-// Row is a metric of a case in both runs.
+// Row is a metric of a case that passed in both runs.
 type Row struct {
 	Case   string  `json:"case"`
 	Metric string  `json:"metric"`
 	Unit   string  `json:"unit"`
-	Before float64 `json:"before"` // medians
+	Before float64 `json:"before"` // medians; 0 for no sample
 	After  float64 `json:"after"`
 	// Samples are the sizes of the two samples.
 	Samples [2]int `json:"samples"`
 	// P is the probability that such samples differ by chance; 1 when there are too few to tell.
 	P float64 `json:"p"`
-	// Verdict is better, worse, same or unknown (too few samples).
+	// Verdict is better, worse, same, unknown (too few samples), or vanished or new: only one run has samples.
 	Verdict string `json:"verdict"`
 	// OfPair tells that it is of a pair of a mesh.
 	OfPair bool `json:"of_pair,omitempty"`
@@ -112,6 +114,7 @@ func Compare(before, after *Run) *Result {
 		}
 		result.Rows = append(result.Rows, rows(id, a, b)...)
 		result.Pairs = append(result.Pairs, pairs(id, a, b)...)
+		result.Different = append(result.Different, different(id, a.parameters, b.parameters)...)
 	}
 	for _, id := range after.order {
 		if before.cases[id] == nil {
@@ -119,7 +122,7 @@ func Compare(before, after *Run) *Result {
 		}
 	}
 	decide(result.Rows)
-	result.Different = different(before.Environment, after.Environment)
+	result.Different = append(different("", before.Environment, after.Environment), result.Different...)
 	return result
 }
 
@@ -143,18 +146,25 @@ func pairs(id string, before, after *samples) []PairChange {
 }
 
 func rows(id string, before, after *samples) []Row {
-	metrics := slices.SortedFunc(maps.Keys(before.values), func(a, b metric) int { return strings.Compare(a.name, b.name) })
+	passed := len(before.values[duration]) > 0 && len(after.values[duration]) > 0 // otherwise it is a Change
+	all := maps.Clone(before.values)
+	maps.Copy(all, after.values)
+	metrics := slices.SortedFunc(maps.Keys(all), func(a, b metric) int { return strings.Compare(a.name, b.name) })
 	var list []Row
 	for _, m := range metrics {
 		a, b := before.values[m], after.values[m]
-		if len(b) == 0 {
-			continue
-		}
 		row := Row{
 			Case: id, Metric: m.name, Unit: m.unit, Before: median(a), After: median(b),
 			Samples: [2]int{len(a), len(b)}, P: 1, Verdict: "unknown", OfPair: m.pair, more: m.more,
 		}
-		if len(a) >= Fewest && len(b) >= Fewest {
+		switch {
+		case !passed && (len(a) == 0 || len(b) == 0):
+			continue
+		case len(b) == 0:
+			row.Verdict = "vanished"
+		case len(a) == 0:
+			row.Verdict = "new"
+		case len(a) >= Fewest && len(b) >= Fewest:
 			row.P, row.Verdict = mannWhitney(a, b), "same"
 		}
 		list = append(list, row)
@@ -168,7 +178,7 @@ func rows(id string, before, after *samples) []Row {
 func decide(rows []Row) {
 	var known []*Row
 	for i := range rows {
-		if rows[i].Verdict != "unknown" {
+		if rows[i].Verdict == "same" {
 			known = append(known, &rows[i])
 		}
 	}
@@ -186,7 +196,8 @@ func decide(rows []Row) {
 	}
 }
 
-func different(before, after map[string]string) []Fact {
+// different lists the facts of a case, or with an empty id of the surroundings, that are not the same.
+func different(id string, before, after map[string]string) []Fact {
 	names := make(map[string]bool)
 	for name := range before {
 		names[name] = true
@@ -197,7 +208,7 @@ func different(before, after map[string]string) []Fact {
 	var facts []Fact
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if before[name] != after[name] {
-			facts = append(facts, Fact{name, before[name], after[name], matters(name)})
+			facts = append(facts, Fact{id, name, before[name], after[name], id != "" || matters(name)})
 		}
 	}
 	return facts
@@ -208,4 +219,11 @@ func (r *Result) Worse() bool {
 	return slices.ContainsFunc(r.Changed, func(c Change) bool { return c.Worse }) ||
 		slices.ContainsFunc(r.Pairs, func(c PairChange) bool { return c.Worse }) ||
 		slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Verdict == "worse" })
+}
+
+// Comparable tells whether both runs have the same cases, with the same metrics and parameters.
+func (r *Result) Comparable() bool {
+	return len(r.Vanished) == 0 && len(r.Appeared) == 0 &&
+		!slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Verdict == "vanished" || row.Verdict == "new" }) &&
+		!slices.ContainsFunc(r.Different, func(fact Fact) bool { return fact.Case != "" })
 }

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"bytes"
+	"maps"
 	"math"
 	"testing"
 	"time"
@@ -84,7 +85,7 @@ func TestCompare(t *testing.T) {
 	if len(result.Changed) != 1 || result.Changed[0] != (Change{"breaks", "passed", "failed", true}) {
 		t.Errorf("changed %v", result.Changed)
 	}
-	if len(result.Different) != 1 || result.Different[0] != (Fact{"provider", "soft", "verbs", true}) {
+	if len(result.Different) != 1 || result.Different[0] != (Fact{"", "provider", "soft", "verbs", true}) {
 		t.Errorf("different %v", result.Different)
 	}
 	want := map[string]string{"slower": "worse", "faster": "better", "same": "same"}
@@ -96,6 +97,55 @@ func TestCompare(t *testing.T) {
 	}
 	if len(want) > 0 || !result.Worse() {
 		t.Errorf("no rows of %v, worse %v", want, result.Worse())
+	}
+}
+
+// TestUnlikeRuns: what only one of two runs has, and other parameters, are told, and make the runs not comparable.
+func TestUnlikeRuns(t *testing.T) {
+	run := func(depth string, sizes ...int64) *Run {
+		run := NewRun("run")
+		put := func(r record.Record) {
+			r.Case = "c"
+			if err := run.Record(&r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(record.Record{Kind: record.CaseStart, Start: &record.Start{Params: map[string]string{"depth": depth}}})
+		for _, size := range sizes {
+			put(record.Record{Kind: record.Measured, Measure: &record.Measure{
+				What: record.What{Name: "bw", Type: "bandwidth"}, Role: "client", How: record.How{Size: size}, Took: 1, BitsPerSecond: 5,
+			}})
+		}
+		put(record.Record{Kind: record.CaseEnd, Result: &record.Result{Status: record.Passed}})
+		return run
+	}
+	result := Compare(run("1", 64, 128), run("2", 64, 256))
+	verdicts := make(map[string]string)
+	for _, row := range result.Rows {
+		verdicts[row.Metric] = row.Verdict
+	}
+	want := map[string]string{
+		"duration": "unknown", "bw client 64 B bandwidth": "unknown", "bw client 128 B bandwidth": "vanished", "bw client 256 B bandwidth": "new",
+	}
+	if !maps.Equal(verdicts, want) || result.Worse() || result.Comparable() {
+		t.Errorf("%v, worse %v, comparable %v", verdicts, result.Worse(), result.Comparable())
+	}
+	if len(result.Different) != 1 || result.Different[0] != (Fact{"c", "depth", "1", "2", true}) {
+		t.Errorf("%+v", result.Different)
+	}
+	for name, test := range map[string]struct {
+		before, after *Run
+		comparable    bool
+	}{
+		"the same":         {run("1", 64), run("1", 64), true},
+		"other parameters": {run("1", 64), run("2", 64), false},
+		"a new metric":     {run("1", 64), run("1", 64, 128), false},
+		"a lost metric":    {run("1", 64, 128), run("1", 64), false},
+		"a lost case":      {run("1", 64), NewRun("empty"), false},
+	} {
+		if got := Compare(test.before, test.after).Comparable(); got != test.comparable {
+			t.Errorf("%s: comparable %v", name, got)
+		}
 	}
 }
 
@@ -170,7 +220,7 @@ func TestMeasurementsOfARun(t *testing.T) {
 		t.Errorf("%d failed, and of a killed case there is %v", n, run.Baseline()["killed"])
 	}
 	rows := Compare(run, run).Rows
-	if len(rows) != 3 || rows[0].Metric != "bw client 4096 B bandwidth" || rows[0].Samples != [2]int{2, 2} {
+	if len(rows) != 3 || rows[0].Metric != "bw client 4 KiB bandwidth" || rows[0].Samples != [2]int{2, 2} {
 		t.Errorf("%+v", rows)
 	}
 	for name, want := range map[string]bool{"kernel": true, "mlx5_0 firmware": true, "mlx5_0 node GUID": false, "version": false, "governor": true} {

@@ -40,16 +40,16 @@ func TestPairs(t *testing.T) {
 	after := meshOf(t, map[string]float64{"a": 50, "b": 98}, "a")
 	result := Compare(before, after)
 	want := []PairChange{
-		{"a.yaml", "fabric node - a 4096 B", "good", "outlier", true, [2]float64{100, 50}, "bit/s"},
-		{"a.yaml", "fabric node - b 4096 B", "outlier", "good", false, [2]float64{40, 98}, "bit/s"},
-		{"a.yaml", "fabric node - c 4096 B", "good", "lost", true, [2]float64{99, 0}, "bit/s"},
+		{"a.yaml", "fabric node - a 4 KiB", "good", "outlier", true, [2]float64{100, 50}, "bit/s"},
+		{"a.yaml", "fabric node - b 4 KiB", "outlier", "good", false, [2]float64{40, 98}, "bit/s"},
+		{"a.yaml", "fabric node - c 4 KiB", "good", "lost", true, [2]float64{99, 0}, "bit/s"},
 	}
 	if !slices.Equal(result.Pairs, want) || !result.Worse() {
 		t.Errorf("%+v", result.Pairs)
 	}
 	ofPairs := 0
 	for _, row := range result.Rows {
-		if row.OfPair && row.Metric == "fabric node - a 4096 B bandwidth" && row.Before == 100 && row.After == 50 {
+		if row.OfPair && row.Metric == "fabric node - a 4 KiB bandwidth" && row.Before == 100 && row.After == 50 {
 			ofPairs++
 		}
 	}
@@ -74,7 +74,7 @@ func TestPairsOfHosts(t *testing.T) {
 			found.Nodes = append(found.Nodes, record.MeshNode{Role: string(rune('x' + i)), Host: host, Device: "mlx5_0"})
 		}
 		found.Pairs = []record.MeshPair{{From: "x", To: "y", First: &record.MeshFigures{Took: 1, BitsPerSecond: 1}}}
-		s := &samples{values: make(map[metric][]float64), pairs: make(map[string]pairState)}
+		s := newSamples()
 		s.mesh(found)
 		return s
 	}

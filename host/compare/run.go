@@ -4,11 +4,11 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"rdmarun/host/output/cases"
 	"rdmarun/host/output/jsonl"
+	"rdmarun/host/output/terminal"
 	"rdmarun/host/record"
 )
 
@@ -33,10 +33,15 @@ func NewRun(name string) *Run {
 
 // samples are the attempts of one case.
 type samples struct {
-	statuses []record.Status
-	values   map[metric][]float64
+	statuses   []record.Status
+	values     map[metric][]float64
+	parameters map[string]string
 	// pairs are the pairs of meshes, by their names, with what became of them last.
 	pairs map[string]pairState
+}
+
+func newSamples() *samples {
+	return &samples{values: make(map[metric][]float64), parameters: make(map[string]string), pairs: make(map[string]pairState)}
 }
 
 // pairState is what became of a pair, and its figure.
@@ -124,11 +129,12 @@ func (r *Run) Failed() int {
 func (r *Run) add(c *cases.Case) {
 	s := r.cases[c.ID]
 	if s == nil {
-		s = &samples{values: make(map[metric][]float64), pairs: make(map[string]pairState)}
+		s = newSamples()
 		r.cases[c.ID] = s
 		r.order = append(r.order, c.ID)
 	}
 	s.statuses = append(s.statuses, c.Result.Status)
+	maps.Copy(s.parameters, c.Start.Params)
 	for i := range c.Meshes { // also of a case that failed: bad pairs may be why
 		s.mesh(&c.Meshes[i])
 	}
@@ -145,9 +151,8 @@ func (r *Run) add(c *cases.Case) {
 	for _, loop := range c.Result.Loops {
 		s.add(metric{name: "loop " + loop.Name + ", median round", unit: "s"}, loop.Median.Seconds())
 	}
-	vary := record.Varying(c.Measures)
 	for _, m := range c.Measures {
-		s.measure(&m, vary)
+		s.figures(&m, nameOf(&m), false)
 		earlier.Add(m)
 	}
 	for i := range c.Meshes {
@@ -165,26 +170,22 @@ func (s *samples) mesh(found *record.Mesh) {
 				is.figure /= 1e9
 			}
 		}
-		s.pairs[nameOf(m, nil)] = is
+		s.pairs[nameOf(m)] = is
 		if pair.Lost == "" {
-			s.figures(m, nameOf(m, nil), true)
+			s.figures(m, nameOf(m), true)
 		}
 	}
 }
 
-// measure adds the figures of a measurement; vary are the knobs that distinguish it from others of its case.
-func (s *samples) measure(m *record.Measure, vary map[string]bool) {
-	s.figures(m, nameOf(m, vary), false)
-}
-
-// name is what a measurement is called.
-func nameOf(m *record.Measure, vary map[string]bool) string {
+// nameOf is what a measurement is called in each run, whatever else that has measured: with all that it was made with.
+func nameOf(m *record.Measure) string {
 	name := m.Name + " " + m.Role
-	if size := strconv.FormatInt(m.Size, 10); m.Size > 0 && !strings.Contains(m.Name, size) {
-		name += " " + size + " B"
+	size := terminal.Units{}.Bytes(m.Size)
+	if m.Size > 0 && !strings.Contains(m.Name, size) {
+		name += " " + size
 	}
 	for _, knob := range m.Knobs() {
-		if (vary[knob.Name] || knob.Name == "both") && !strings.Contains(m.Name, knob.Value) {
+		if !strings.Contains(m.Name, knob.Value) {
 			name += " " + knob.Value
 		}
 	}

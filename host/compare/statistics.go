@@ -5,9 +5,13 @@ import (
 	"slices"
 )
 
+// median is 0 without values.
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
+	if n == 0 {
+		return 0
+	}
 	if n%2 == 1 {
 		return sorted[n/2]
 	}
