@@ -78,6 +78,17 @@ func (r *caseRun) addFailure(f record.Failure) {
 	r.result.Failures = append(r.result.Failures, f)
 }
 
+// failedGuests notes the guests that had failed before the step that ended the case, whose failure may be their consequence.
+func (r *caseRun) failedGuests() {
+	for _, each := range r.testbed.FailedGuests() {
+		r.addFailure(record.Failure{
+			Kind: "expectation", Role: each.Role, Host: r.hostOf(each.Role), Action: "guest",
+			What:     fmt.Sprintf("the guest had already ended: %s, exit code %d", each.Outcome, each.Exit),
+			Expected: "exit 0, or a step that asks how it ended", Got: each.Reason + each.Trace,
+		})
+	}
+}
+
 // hostOf is the host of a role, as the controller of a lab tells it; else nothing, as processes of one user are no hosts.
 func (r *caseRun) hostOf(role string) string {
 	if r.others != nil && r.config.Observes {

@@ -176,6 +176,7 @@ func (r *caseRun) execute(ctx context.Context) {
 	case ctx.Err() != nil:
 		r.stopped(ctx, err)
 	default:
+		r.failedGuests()
 		r.fail(err)
 	}
 	r.finally(ctx)

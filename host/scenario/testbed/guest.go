@@ -81,6 +81,7 @@ type RunningGuest interface {
 
 // GuestResult is how a guest ended, in the words of scenarios.
 type GuestResult struct {
+	Role string
 	// Outcome is "exited", "trapped", "timed_out", "stopped" or "failed".
 	Outcome string
 	// Exit is the guest's own exit code, or the one that stands for the outcome.
@@ -216,7 +217,7 @@ func (g *Guest) ended() GuestResult {
 		output.flush()
 	}
 	result := g.running.Result()
-	end := GuestResult{Outcome: strings.ReplaceAll(result.Outcome.String(), " ", "_"), Exit: result.ExitCode, Reason: reasonOf(result.Err)}
+	end := GuestResult{Role: g.role.Name, Outcome: strings.ReplaceAll(result.Outcome.String(), " ", "_"), Exit: result.ExitCode, Reason: reasonOf(result.Err)}
 	if trap := (*guest.TrapError)(nil); errors.As(result.Err, &trap) {
 		end.Trace = trap.Trace()
 	}
@@ -237,6 +238,19 @@ func reasonOf(err error) string {
 
 func (g *Guest) stillRuns() string {
 	return fmt.Sprintf("%s: its guest still runs (guest: wait, or guest: stop)", g.role.Name)
+}
+
+// FailedGuests are the ends of the guests that no step has asked about, but of those with exit code 0.
+func (t *Testbed) FailedGuests() []GuestResult {
+	var failed []GuestResult
+	for _, role := range t.roles {
+		if g := role.guest; g != nil && g.running != nil && !g.seen && !g.Running() {
+			if end := g.ended(); end.Exit != 0 {
+				failed = append(failed, end)
+			}
+		}
+	}
+	return failed
 }
 
 // leftover says what is left of a guest that no step has asked about.
