@@ -21,7 +21,6 @@ import (
 	"rdmarun/host/ownfile"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
-	"rdmarun/host/scenario/exec"
 	"rdmarun/rdmacore/process"
 )
 
@@ -467,14 +466,10 @@ func (e *crashEnd) result(c *cases.Case) *record.Result {
 	if e.status != record.Broken {
 		kind, hint = "error", ""
 	}
-	rerun := e.run.Rerun
-	if c.Start.Seed != nil && e.run.Seed != nil {
-		rerun = exec.WithSeed(strings.TrimSuffix(rerun, exec.WithSeed("", *e.run.Seed)), *c.Start.Seed)
-	}
 	return &record.Result{
 		Name: c.Result.Name, Status: e.status, Reason: e.reason, Took: max(0, time.Since(c.Begin)), Steps: c.Steps.Dropped(),
 		Failures: []record.Failure{{
-			Kind: kind, File: c.File, What: e.reason, Hint: hint, Rerun: exec.RerunCase(rerun, c.File, c.ID),
+			Kind: kind, File: c.File, What: e.reason, Hint: hint, Rerun: c.Start.Rerun,
 		}},
 	}
 }

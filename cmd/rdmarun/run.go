@@ -441,7 +441,8 @@ func cyclesPerNanosecond(cpuinfo string) (float64, error) {
 		"/proc/cpuinfo has no \"cpu MHz\" here; leave --units out")
 }
 
-// rerun is the command line less its files, for the last line of a failure; empty when there are none.
+// rerun is the command line without parameters and files, for the last line of a failure: with all flags that decide how a case
+// ends.  It is empty where there are no files.
 func (f *runFlags) rerun() string {
 	if f.unlisted {
 		return ""
@@ -468,11 +469,20 @@ func (f *runFlags) rerun() string {
 	for _, gid := range f.places.gids {
 		add("--gid", gid)
 	}
-	for _, param := range f.params.given {
-		add("-p", param)
+	if f.baselines.against != "" {
+		add("--baseline", f.baselines.against)
 	}
-	if f.params.file != "" {
-		add("--params", f.params.file)
+	if f.noThresholds {
+		words = append(words, "--no-thresholds")
+	}
+	if f.strict {
+		words = append(words, "--strict")
+	}
+	if f.timeout > 0 {
+		add("--timeout", quantity.Time(f.timeout))
+	}
+	if f.stall > 0 {
+		add("--stall-timeout", quantity.Time(f.stall))
 	}
 	if f.timeScale != 1 {
 		add("--time-scale", strconv.FormatFloat(f.timeScale, 'g', -1, 64))

@@ -149,6 +149,8 @@ type Start struct {
 	Roles  []RolePlace       `json:"roles,omitempty"`
 	// Seed is what soft's random numbers are drawn from in this attempt.
 	Seed *uint64 `json:"seed,omitempty"`
+	// Rerun is the command that runs this attempt alone again; empty where nobody knows it.
+	Rerun string `json:"rerun,omitempty"`
 	// Advance says how far the running steps are, "round 8123/20000", until the case ends; nil from a file.
 	Advance func() string `json:"-"`
 }

@@ -68,7 +68,7 @@ type RunConfig struct {
 	// draws its own, which nobody gets to know.
 	Drawn     uint64
 	Consumers []record.Consumer
-	// Rerun is the command that runs the same again, without files: "rdmarun run -P verbs".
+	// Rerun is the command that runs the same again, without parameters and files: "rdmarun run -P verbs".
 	Rerun string
 	// Environment is noted in the records: facts of where the run takes place.
 	Environment map[string]string
@@ -152,13 +152,16 @@ func describe(cases []Selected, config RunConfig) *record.Run {
 	if config.Seed == nil && config.Drawn != 0 {
 		description.Seed = &config.Drawn
 	}
-	if description.Seed != nil && description.Rerun != "" {
-		description.Rerun = exec.WithSeed(description.Rerun, *description.Seed)
-	}
+	var given []string
 	for _, each := range cases {
 		description.Files = append(description.Files, each.Scenario.Path)
+		given = append(given, each.Scenario.Program.Given...)
 	}
 	description.Files = slices.Compact(description.Files)
+	if description.Rerun != "" {
+		slices.Sort(given)
+		description.Rerun = exec.Command(description.Rerun, slices.Compact(given), description.Seed)
+	}
 	return description
 }
 
@@ -249,6 +252,7 @@ func (j *jobs) one(ctx context.Context, each Selected, relay *relay, with []stri
 		Guests: j.guests, Stream: j.stream.Branch(relay), Rerun: j.config.Rerun, Seed: seed,
 		Baseline: relay.earlier, TimeScale: j.config.TimeScale, Stall: j.config.Stall, NoThresholds: j.config.NoThresholds,
 	}
+	relay.rerun = config.RerunCase(program, each.Case)
 	if party := j.config.Party; party != nil {
 		if party.Follows == "" {
 			j.runs++ // by one worker
@@ -321,6 +325,7 @@ type relay struct {
 	// earlier is what the baseline has of the case; nil: nothing.
 	earlier *record.Earlier
 
+	rerun  string // the command that runs the attempt again
 	result record.Result
 	retry  bool
 	unmet  int // thresholds that did not hold
@@ -427,7 +432,7 @@ func (r *relay) end(each *record.Record) {
 		result.Status = record.Failed
 		result.Failures = append(result.Failures, record.Failure{
 			Kind: "skipped", File: each.File, What: "skipped, and --strict allows no skip",
-			Got: result.Reason,
+			Got: result.Reason, Rerun: r.rerun,
 		})
 	}
 	if r.attempt > 1 || r.retry {

@@ -66,6 +66,7 @@ type decoder struct {
 	options          Options
 	defaultQueuePair *Value
 	missing          []string                // parameters without a value
+	given            []string                // those with one from outside the file
 	inputs           map[*syntax.Node]string // files that guests read, by where they are named
 }
 
@@ -128,7 +129,7 @@ func Compile(file *ast.File, options Options, errors *diag.List) *Program {
 	}
 	p.Tags = texts(file.Tags)
 	p.Params = x.params()
-	p.Missing = x.missing
+	p.Given, p.Missing = x.given, x.missing
 	x.defaultQueuePair = constant(verb.DefaultQueuePair(), file.Root.Span())
 	if file.Defaults != nil && file.Defaults.QueuePair != nil {
 		if qp := x.queuePair(nil, file.Defaults.QueuePair, place{scope: x.global}); qp != nil {

@@ -37,6 +37,7 @@ func (x *expander) params() (bindings []Binding) {
 			// CheckParams has refused a value that does not fit.
 			value, _ = x.parse(argument, syntax.New(nil, text))
 			hex = hexWritten(text)
+			x.given = append(x.given, word+"="+text)
 		}
 		hex = hex && value != nil && argument.Type == verb.Integer
 		x.global.names[word] = name{kind: paramType(param, value), value: value, hex: hex, declared: param.Name}

@@ -15,6 +15,8 @@ type Program struct {
 	Doc    string
 	Tags   []string
 	Params []Binding // in the file's order
+	// Given are the parameters that have a value from outside the file, each as -p takes it: "NAME=VALUE".
+	Given []string
 	// Missing names the parameters without a value: the program cannot run until -p gives one.
 	Missing []string
 	// Roles are those of the first case; a matrix of the file may change their buffers and devices.

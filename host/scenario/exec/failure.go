@@ -232,30 +232,29 @@ func (r *caseRun) leftovers() {
 	}
 }
 
-// rerun is the command that runs this case alone.
-func (r *caseRun) rerun() string {
-	command := r.config.Rerun
-	if command != "" && r.config.Seed != nil {
-		command = WithSeed(command, *r.config.Seed)
-	}
-	return RerunCase(command, r.program.File, r.testCase.ID)
-}
+func (r *caseRun) rerun() string { return r.config.RerunCase(r.program, r.testCase) }
 
-// RerunCase is the command that runs one case, made of that which runs all: empty when nobody knows that.
-func RerunCase(command, file, id string) string {
-	if command == "" {
+// RerunCase is the command that runs a case alone, with the parameters that its file has: empty where nobody knows that of the run.
+func (c *Config) RerunCase(program *compile.Program, testCase *compile.Case) string {
+	if c.Rerun == "" {
 		return ""
 	}
-	command += " " + ShellWord(file)
-	if id != file {
-		command += " --id " + ShellWord(id)
+	command := Command(c.Rerun, program.Given, c.Seed) + " " + ShellWord(program.File)
+	if testCase.ID != program.File {
+		command += " --id " + ShellWord(testCase.ID)
 	}
 	return command
 }
 
-// WithSeed is a command that draws soft's random numbers from seed.
-func WithSeed(command string, seed uint64) string {
-	return command + " --seed " + strconv.FormatUint(seed, 10)
+// Command is a command with parameters, and with what soft's random numbers are drawn from, if anything.
+func Command(command string, params []string, seed *uint64) string {
+	for _, param := range params {
+		command += " -p " + ShellWord(param)
+	}
+	if seed != nil {
+		command += " --seed " + strconv.FormatUint(*seed, 10)
+	}
+	return command
 }
 
 // ShellWord quotes a word for a shell when it needs it.

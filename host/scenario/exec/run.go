@@ -39,7 +39,7 @@ type Config struct {
 	// Guests starts the guests; nil when no program has guests.
 	Guests testbed.GuestStarter
 	Stream *record.Stream
-	// Rerun is the command that runs one case again, without file and case: "rdmarun run -p count=3".
+	// Rerun is the command that runs one case again, without its parameters, seed, file and id: "rdmarun run -P verbs".
 	Rerun string
 	// Seed is what the provider's random numbers are drawn from; nil for the file's own, and where there is none.
 	Seed *uint64

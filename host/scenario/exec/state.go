@@ -167,7 +167,7 @@ func (r *caseRun) refresh(buffer *testbed.Buffer) {
 }
 
 func (r *caseRun) writeStart() {
-	start := &record.Start{Name: r.testCase.Name, Tags: r.testCase.Tags, Params: make(map[string]string), Seed: r.config.Seed, Advance: r.advances.String}
+	start := &record.Start{Name: r.testCase.Name, Tags: r.testCase.Tags, Params: make(map[string]string), Seed: r.config.Seed, Rerun: r.rerun(), Advance: r.advances.String}
 	if soft := r.program.Soft; start.Seed == nil && soft.Seeded && r.config.Providers.First().Name() == testbed.Soft {
 		start.Seed = &soft.Seed
 	}

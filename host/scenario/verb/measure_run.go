@@ -355,7 +355,7 @@ func (m *measuring) enough(found *record.Measure) error {
 		what = "messages of " + quantity.Bytes(found.Size)
 	}
 	return &testbed.Failure{
-		What:     fmt.Sprintf("%s completed %d %s in %v", found.Role, found.Messages, what, found.Took.Round(time.Microsecond)),
+		What:     fmt.Sprintf("%s completed %d %s", found.Role, found.Messages, what),
 		Expected: fmt.Sprintf("at least %d", least), Got: strconv.FormatUint(found.Messages, 10),
 		Hint: "measure longer or with a smaller depth; min_messages: 0 allows a size without messages",
 	}
