@@ -89,6 +89,9 @@ setup-test:
 	@tools/setup.sh test
 	@$(if $(filter-out false,$(CI)),tools/setup.sh lab)
 
+# Tests of one goroutine each that decode and compile modules all the time, in which the race detector finds nothing.
+COMPILING_TESTS := ^(TestGuestsAreCompiledOnce|TestBombs|TestCompilersThatFail|TestCompilationEnds|TestGuestsAreValid|TestSpecification|FuzzDecode)$$
+
 .PHONY: go-test
 # A cache of test programs is for one version of wazero only (host/guest/cache.go).
 go-test: export RDMARUN_CACHE = $(CURDIR)/build/guest-cache/$(shell awk '/wazero/ {print $$2}' go.mod)
@@ -98,9 +101,9 @@ go-test: export GORACE = atexit_sleep_ms=0
 go-test: export RDMARUN_JAVASCRIPT = $(CURDIR)/bin/javascript.wasm
 go-test: guests languages javascript rdma-core bin/librdmarun-soft.so | setup setup-test ## Go tests, with the race detector
 	@# The race detector slows the compiler of guests down ten times: they are compiled once, without it.
-	$(Q)$(GO) test -run 'TestGuestsAreCompiledOnce|TestGuestOfTheReadme|TestPairsOfLanguages|TestProgramsOfRdmaCore|TestScripts' ./host/guest
+	$(Q)$(GO) test -run '$(COMPILING_TESTS)|TestGuestOfTheReadme|TestPairsOfLanguages|TestProgramsOfRdmaCore|TestScripts' ./host/guest ./host/guest/wasm
 	$(Q)$(GO) test -run 'TestScripts/(run|new)-guest' ./cmd/rdmarun
-	$(Q)$(GO) test -race -timeout 20m ./...
+	$(Q)$(GO) test -race -skip '$(COMPILING_TESTS)' -timeout 20m ./...
 
 .PHONY: core-test
 core-test: core-test-address core-test-thread stress model ## tests of the C core without Go, with sanitizers

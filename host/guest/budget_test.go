@@ -116,10 +116,8 @@ func TestCompilationEnds(t *testing.T) {
 	ctx, cancel := context.WithTimeoutCause(testContext(t), 50*time.Millisecond, errors.New("its time is over"))
 	defer cancel()
 	module := slowModule(5000, 100)
-	began := time.Now()
-	_, err := r.CompileBytes(ctx, "slow", module)
-	if err == nil || !strings.Contains(err.Error(), "its time is over") || time.Since(began) > 10*time.Second {
-		t.Errorf("after %s: %v", time.Since(began), err)
+	if _, err := r.CompileBytes(ctx, "slow", module); err == nil || !strings.Contains(err.Error(), "its time is over") {
+		t.Error(err)
 	}
 	compileWAT(t, r, "exit")
 }
