@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"rdmarun/host/output/jsonl"
 	"rdmarun/host/record"
+	"rdmarun/internal/address"
 )
 
 // runningProcess is rdmarun running in a folder of its own.
@@ -287,5 +289,48 @@ func TestFullDiskFailsTheRun(t *testing.T) {
 	records := &runningProcess{folder: folder}
 	if kinds, whole := records.records(t, "run.jsonl"); len(kinds) < 10 || !whole {
 		t.Errorf("%d records, whole %v", len(kinds), whole)
+	}
+}
+
+// waitsForPeer is of two processes: the server waits for a message, and the client for its turn.
+const waitsForPeer = `rdmarun: v1
+imports: {cm: std/cm}
+timeout: 1h
+stall_timeout: 1h
+roles: {server: {}, client: {}}
+steps:
+  - {use: cm.pair}
+  - {role: server, log: under way}
+  - {role: server, poll: {ep: ep, cq: recv, within: 3s}}
+  - {role: client, poll: {ep: ep, cq: recv, within: 3s}}
+`
+
+// TestKilledPeer: the death of a process is why the other fails, also where a step of its own has failed before it found that.
+func TestKilledPeer(t *testing.T) {
+	for _, killed := range []string{"client", "server"} {
+		t.Run(killed, func(t *testing.T) {
+			at := address.Free(t)
+			_, port, err := net.SplitHostPort(at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			both := map[string]*runningProcess{
+				"server": start(t, waitsForPeer, "run", "lab.yaml", "--link", "udp", "--role", "server", "--meet", at, "-q", "-o", "jsonl=run.jsonl"),
+				"client": start(t, waitsForPeer, "run", "lab.yaml", "--link", "udp", "--role", "client", "--peer", "server=127.0.0.1", "--meet", port, "-q", "-o", "jsonl=run.jsonl"),
+			}
+			both["server"].until(t, "run.jsonl", "under way")
+			if err := both[killed].Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			delete(both, killed)
+			for other, p := range both {
+				if status := p.end(t); status.ExitStatus() != int(exitEnvironment) {
+					t.Errorf("%s: %v", other, status)
+				}
+				if text := p.stdout.String(); !strings.Contains(text, "the process of "+killed) {
+					t.Errorf("%s: no word of it:\n%s", other, text)
+				}
+			}
+		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"rdmarun/host/record"
+	"rdmarun/host/scenario/meeting"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
 )
@@ -144,9 +145,22 @@ func (r *caseRun) part(ctx context.Context) {
 			r.failWith(&there, name)
 		}
 	}
-	if err != nil && r.result.Status == record.Passed {
+	switch gone := (*meeting.GoneError)(nil); {
+	case err == nil:
+	case r.result.Status == record.Passed:
 		r.environment(err)
+	case r.result.Status == record.Failed && errors.As(err, &gone):
+		r.peerDied(err)
 	}
+}
+
+// peerDied makes the death of a process that was to end the case the reason of a failure here: whether its connections break
+// or the meeting finds it gone first is chance.
+func (r *caseRun) peerDied(err error) {
+	consequences := r.result.Failures
+	r.result.Failures = nil
+	r.environment(err)
+	r.result.Failures = append(r.result.Failures, consequences...)
 }
 
 // ownEnd is how the case ended here.
