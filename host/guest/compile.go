@@ -30,7 +30,8 @@ type Module struct {
 	metered  bool
 	lines    *wasm.Lines // nil without a line table
 	names    wasm.Names
-	size     int // of the file
+	spare    uint64 // bytes at the end of its memory's maximum that no instance gets
+	size     int    // of the file
 	cached   bool
 	// host is the ABI with what the module imports and this host lacks; nil when that is nothing.
 	host api.Module
@@ -161,6 +162,7 @@ func (r *Runtime) compile(ctx context.Context, name string, module []byte) (*Mod
 		return nil, formatError(name, err)
 	}
 	m.facts, m.lines, m.names = decoded.Facts, rewritten.Lines, rewritten.Names
+	m.spare = rewritten.SparePages * pageSize
 	if err := r.generate(ctx, m, rewritten.Module, r.mode == InterruptContext); err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func (g *Guest) run(ctx context.Context) Result {
 	ctx = context.WithValue(ctx, guestKey{}, g)
 	g.outputs = g.newOutputs(ctx)
 	defer g.outputs.close()
-	memory := &linearMemory{budget: g.budget, instance: g.instance}
+	memory := &linearMemory{budget: g.budget, instance: g.instance, spare: g.module.spare, pinned: len(g.config.CPUs) > 0}
 	module, err := g.instantiate(ctx, memory)
 	var result Result
 	if err != nil {
@@ -148,6 +148,9 @@ const pageSize = 64 << 10
 type linearMemory struct {
 	budget   *hostfuncs.Budget
 	size     uint64 // charged to it
+	spare    uint64 // of its maximum, which the guest does not get
+	most     uint64 // that it gets
+	pinned   bool   // to a thread
 	instance *hostfuncs.Instance
 	region   *rdmacore.Memory // holds a reference for wazero until Free
 	held     *rdmacore.Memory // holds a reference for the guest until release
@@ -156,8 +159,9 @@ type linearMemory struct {
 
 // allocate makes the reservation; wazero calls it while it instantiates the module.
 func (m *linearMemory) allocate(maximum uint64) {
+	m.most = maximum - m.spare
 	// A memory without any page still has an address.
-	m.region, m.err = rdmacore.NewMemory(int(max(min(maximum, uint64(m.budget.Limits().Memory)/pageSize*pageSize), pageSize)))
+	m.region, m.err = rdmacore.NewMemory(int(max(min(m.most, uint64(m.budget.Limits().Memory)/pageSize*pageSize), pageSize)))
 	if m.err != nil {
 		return
 	}
@@ -167,7 +171,16 @@ func (m *linearMemory) allocate(maximum uint64) {
 
 // Reallocate gives the guest the first size bytes; nil when that is more than it may have, which the
 // guest sees as a memory.grow that fails.
+//
+// A metered guest asks for more than it can ever get each time that it leaves compiled code (wasm.Rewritten.SparePages).  Other
+// goroutines run then, among them those of guests that wait for each other: Go's scheduler alone would let it compute for 10 ms.
 func (m *linearMemory) Reallocate(size uint64) []byte {
+	if size > m.most {
+		if !m.pinned { // else its thread would be changed each time
+			runtime.Gosched()
+		}
+		return nil
+	}
 	if m.region == nil || size > uint64(m.region.Size()) ||
 		m.budget.Charge(hostfuncs.Cost{Memory: int64(size - m.size)}) != nil {
 		return nil

@@ -349,6 +349,7 @@ const (
 	opGlobalSet          = 0x24
 	opTableGet           = 0x25
 	opTableSet           = 0x26
+	opMemorySize         = 0x3f
 	opMemoryGrow         = 0x40
 	opI32Const           = 0x41
 	opI64Const           = 0x42

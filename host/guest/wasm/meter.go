@@ -29,10 +29,10 @@ const Period = 1 << 16
 //
 // where tick, a function added to the module, is
 //
-//	fuel = Period; memory.grow 0; if stop { unreachable }
+//	fuel = Period; memory.grow beyond the maximum; if stop { unreachable }
 //
-// memory.grow leaves compiled code for Go, where the scheduler can preempt; and stop is a global that
-// the host sets (StopGlobal).  The counter is a global too: it takes no address from the guest, needs
+// memory.grow leaves compiled code for Go, where the scheduler can preempt, and asks the host's allocator, which refuses and lets
+// other goroutines run (Rewritten.SparePages); and stop is a global that the host sets (StopGlobal).  The counter is a global too: it takes no address from the guest, needs
 // no thread to set a flag, and no index of the module moves.  An instruction that fills or copies is a step
 // for each 256 of its bytes or elements, paid for before it.
 //
@@ -47,6 +47,9 @@ type Rewritten struct {
 	Module []byte
 	Lines  *Lines // nil when the module has no line table
 	Names  Names
+	// SparePages is by how many pages the maximum of its memory is above that of the guest.  The allocator must refuse them: it is
+	// asked for them each Period steps.
+	SparePages uint64
 }
 
 // Validate decodes the bodies of functions, and only that.  Errors: those of Decode.
@@ -69,7 +72,7 @@ func (m *Module) rewrite(metered bool) (Rewritten, error) {
 	if err != nil {
 		return Rewritten{}, err
 	}
-	return Rewritten{w.encode(), lines, Names{slices.Clone(m.names)}}, nil
+	return Rewritten{w.encode(), lines, Names{slices.Clone(m.names)}, w.sparePages()}, nil
 }
 
 // reserved is what the names of exports begin with that are added.
@@ -84,6 +87,7 @@ type rewriting struct {
 	function uint32                       // index of the first function that is added: one that grows for each table, tick, pay
 	types    uint32                       // index of the first type that is added
 	check    []byte                       // the instructions put at each loop and function
+	beyond   uint32                       // the maximum of its memory in pages, with the one that it never gets; 0 if there is none
 }
 
 func newRewriting(m *Module, metered bool) *rewriting {
@@ -134,8 +138,12 @@ func (m *rewriting) checkInstructions() []byte {
 
 // tickBody is the body of tick.
 func (m *rewriting) tickBody() code {
+	grow := code{opI32Const, 0}
+	if m.beyond > 0 {
+		grow = append(appendSigned([]byte{opI32Const}, int64(m.beyond)), opMemorySize, 0, opI32Sub)
+	}
 	return code(appendPeriod([]byte{opI32Const})).with(opGlobalSet, m.fuel()).
-		op(opI32Const, 0, opMemoryGrow, 0, opDrop).
+		op(grow...).op(opMemoryGrow, 0, opDrop).
 		with(opGlobalGet, m.stop()).op(opIf, blockTypeEmpty, opUnreachable, opEnd, opEnd)
 }
 
@@ -152,11 +160,25 @@ func (m *rewriting) payBody() code {
 // appendPeriod appends Period as a signed number.
 func appendPeriod(out []byte) []byte { return appendSigned(out, Period) }
 
-// addMemory gives a module that has no memory one without pages, which tick grows by none.
+// maxPages is how large a memory can become, in pages, so that one more can be asked for.
+const maxPages = 1<<16 - 1
+
+// addMemory gives a module that has no memory one without pages.  The maximum of either becomes one above what the guest gets.
 func (m *rewriting) addMemory() {
-	if m.metered && m.memories == 0 {
-		m.extend(sectionMemory, []byte{0, 0}, 1)
+	own := m.Facts.HasMemory && m.Facts.MinPages <= maxPages
+	if !m.metered || !own && m.memories > 0 {
+		return
 	}
+	m.beyond = uint32(min(m.Facts.MaxPages, maxPages)) + 1 // 1 for none
+	all := limits{minimum: uint32(m.Facts.MinPages), maximum: m.beyond, bounded: true, shared: m.Facts.SharedMemory}
+	m.sections[sectionMemory] = vector{1, all.append(nil)}
+}
+
+func (m *rewriting) sparePages() uint64 {
+	if m.beyond == 0 {
+		return 0
+	}
+	return 1
 }
 
 func (m *rewriting) addTypes() { m.extend(sectionType, addedTypes, 4) }
