@@ -75,6 +75,7 @@ func TestRefusals(t *testing.T) {
 
 		"unknown instruction":   {oneFunction("\x00\x27\x0b"), "function 0, at byte 0x17: instruction 0x27 is not known"},
 		"type on the stack":     {oneFunction("\x00\x42\x00\x45\x1a\x0b"), "function 0, at byte 0x19: i32.eqz takes i32, and the stack has i64"},
+		"selected nowhere":      {oneFunction("\x00\x00\x1c\x01\x70\x4c\x1a\x0b"), "i32.le_s takes i32, and the stack has funcref"},
 		"empty stack":           {oneFunction("\x00\x1a\x0b"), "drop takes a value, and the stack of its block is empty"},
 		"values left":           {oneFunction("\x00\x41\x00\x0b"), "end leaves 1 more values on the stack than its block gives"},
 		"branch too far":        {oneFunction("\x00\x0c\x01\x0b"), "br goes 1 blocks out, and is in 1"},

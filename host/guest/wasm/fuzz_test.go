@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,8 @@ import (
 // FuzzDecode compares the decoder with wazero's and with wabt's (wasm-validate, where it is installed): what we accept, both
 // accept, and wazero what is rewritten of it; what both accept, we refuse only for reasons of our own.  Wazero is asked second
 // about what we refuse, since it may ask for more memory than there is for what is no module.
+//
+// A module is one of the files, or with choices a generated one, and bytes of it are replaced by changes.
 func FuzzDecode(f *testing.F) {
 	for _, pattern := range []string{"testdata/*.wasm", "../testdata/*.wasm", "../../../guests/hello/hello.wasm"} {
 		paths, err := filepath.Glob(pattern)
@@ -24,8 +27,16 @@ func FuzzDecode(f *testing.F) {
 			f.Fatal(err)
 		}
 		for _, path := range paths {
-			f.Add(read(f, path), []byte(nil))
+			f.Add(read(f, path), []byte(nil), []byte(nil))
 		}
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 64 {
+		choices := make([]byte, 2048)
+		for i := range choices {
+			choices[i] = byte(random.Uint32())
+		}
+		f.Add([]byte(nil), []byte(nil), choices)
 	}
 	for _, folder := range []string{"v2", "tail-call", "extended-const", "threads"} {
 		paths, err := filepath.Glob(filepath.Join(specTests(f), folder, "testdata", "*.wasm"))
@@ -34,7 +45,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		for at, path := range paths {
 			if info, err := os.Stat(path); at%7 == 0 && err == nil && info.Size() < 4096 {
-				f.Add(read(f, path), []byte(nil))
+				f.Add(read(f, path), []byte(nil), []byte(nil))
 			}
 		}
 	}
@@ -42,14 +53,17 @@ func FuzzDecode(f *testing.F) {
 	if err != nil {
 		f.Log("without wabt, which is not installed")
 	}
-	f.Fuzz(func(t *testing.T, file, changes []byte) {
+	f.Fuzz(func(t *testing.T, file, changes, choices []byte) {
+		if len(choices) > 0 {
+			file = generated(choices)
+		}
 		file = changed(file, changes)
 		_, err := Inspect(file)
 		if err == nil {
 			acceptedByAll(t, wabt, file)
 			return
 		}
-		if !ourOwn(err) && wabt != "" && validForWabt(t, wabt, file) == nil && validWithoutCode(withoutCustom(file)) == nil {
+		if !ourOwn(err) && !selectedNowhere(err, file) && wabt != "" && validForWabt(t, wabt, file) == nil && validWithoutCode(withoutCustom(file)) == nil {
 			t.Errorf("we alone refuse it: %v", err)
 		}
 	})
@@ -97,6 +111,17 @@ func ourOwn(err error) bool {
 	}
 	for _, reason := range []string{"the most", "with more bytes than it needs", "kept for the host", "custom section: ", "is nested in more than", "values on the stack"} {
 		if strings.Contains(err.Error(), reason) {
+			return true
+		}
+	}
+	return false
+}
+
+// selectedNowhere tells whether a type does not match that a select of that type may have put on the stack.  Where it takes its
+// operands from code that is not reached, wazero and wabt 1.0.32 forget the type that it gives (section 3.3.2.3), and accept any.
+func selectedNowhere(err error, file []byte) bool {
+	for at, name := range valueNames {
+		if (strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "takes references")) && bytes.Contains(file, []byte{opSelectType, 1, valueCodes[at]}) {
 			return true
 		}
 	}
