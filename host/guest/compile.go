@@ -157,7 +157,7 @@ func (r *Runtime) compile(ctx context.Context, name string, module []byte) (*Mod
 	if m.metered = r.mode == InterruptMetered; m.metered {
 		rewrite = decoded.Meter
 	}
-	rewritten, err := rewrite()
+	rewritten, err := rewrite(ctx)
 	if err != nil {
 		return nil, formatError(name, err)
 	}

@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -45,9 +46,9 @@ func (m *Module) runs() []run {
 	return runs
 }
 
-// decodeBodies decodes and validates the bodies of all functions in one pass.  Each run gets a writer that writes them, unless
+// decodeBodies decodes and validates the bodies of all functions in one pass, and looks between two whether ctx has ended.  Each run gets a writer that writes them, unless
 // writer is nil.
-func (m *Module) decodeBodies(writer func() *bodyWriter) ([]run, error) {
+func (m *Module) decodeBodies(ctx context.Context, writer func() *bodyWriter) ([]run, error) {
 	runs := m.runs()
 	var group sync.WaitGroup
 	for i := range runs {
@@ -57,7 +58,7 @@ func (m *Module) decodeBodies(writer func() *bodyWriter) ([]run, error) {
 			size := each.bodies[len(each.bodies)-1].end - each.bodies[0].begin
 			each.writer.section = make([]byte, 0, size+size/4)
 		}
-		group.Go(func() { each.err = each.decode(m) })
+		group.Go(func() { each.err = each.decode(ctx, m) })
 	}
 	group.Wait()
 	locals := 0
@@ -74,11 +75,14 @@ func (m *Module) decodeBodies(writer func() *bodyWriter) ([]run, error) {
 	return runs, nil
 }
 
-func (one *run) decode(m *Module) error {
+func (one *run) decode(ctx context.Context, m *Module) error {
 	var in instruction
 	var declared []declaration
 	v, r, w := validator{m: m, in: &in}, new(reader), one.writer
 	for i, each := range one.bodies {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		function := one.first + uint32(i)
 		signature := m.signature(function)
 		*r = reader{data: m.file[:each.end], pos: each.begin}

@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -109,6 +110,42 @@ func TestRefusals(t *testing.T) {
 		if _, err := meter(c.module); err == nil {
 			t.Errorf("%s: it was rewritten", name)
 		}
+	}
+}
+
+// Code that is not reached may branch to targets that take along different types, if the stack has none of other types.
+func TestBranchesToDifferentTypes(t *testing.T) {
+	const types = "\x03\x60\x00\x00\x60\x00\x02\x7f\x7e\x60\x00\x02\x7f\x7f"
+	for operands, want := range map[string]string{
+		"":         "",
+		"\x1b":     "", // select, of any type
+		"\x1b\x1b": "",
+		"\x41\x00": "br_table takes i64, and the stack has i32",
+	} {
+		body := "\x00\x02\x01\x02\x02\x00" + operands + "\x41\x00\x0e\x01\x00\x01\x0b\x00\x0b\x00\x0b"
+		sized := string(appendUnsigned(nil, uint64(len(body)))) + body
+		module := assembled(part(sectionType, types), part(sectionFunction, "\x01\x00"), part(sectionCode, "\x01"+sized))
+		_, err := Inspect(module)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%x: %v, not %q", operands, err, want)
+		}
+		if theirs := validWithoutCode(module); (theirs == nil) != (want == "") {
+			t.Errorf("%x: wazero: %v", operands, theirs)
+		}
+	}
+}
+
+// Bodies of 64 MiB can take a minute to validate; who wants the module may have given up by then.
+func TestMeteringEndsWithItsContext(t *testing.T) {
+	decoded, err := Decode(oneFunction("\x00\x0b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := errors.New("gone")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(gone)
+	if _, err := decoded.Meter(ctx); !errors.Is(err, gone) {
+		t.Errorf("%v, not %v", err, gone)
 	}
 }
 

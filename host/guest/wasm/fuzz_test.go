@@ -93,8 +93,8 @@ func acceptedByAll(t *testing.T, wabt string, file []byte) {
 	if decoded.importedTables > 0 {
 		return
 	}
-	for how, rewrite := range map[string]func() (Rewritten, error){"metered": decoded.Meter, "bounded": decoded.Bound} {
-		rewritten, err := rewrite()
+	for how, rewrite := range map[string]func(context.Context) (Rewritten, error){"metered": decoded.Meter, "bounded": decoded.Bound} {
+		rewritten, err := rewrite(context.Background())
 		if err == nil {
 			err = validWithoutCode(rewritten.Module)
 		}

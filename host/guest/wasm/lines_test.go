@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"context"
 	"slices"
 	"testing"
 )
@@ -47,8 +48,8 @@ func TestPlacesBeforeMetering(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, rewrite := range map[string]func() (Rewritten, error){"metered": decoded.Meter, "bounded": decoded.Bound} {
-		got, err := rewrite()
+	for name, rewrite := range map[string]func(context.Context) (Rewritten, error){"metered": decoded.Meter, "bounded": decoded.Bound} {
+		got, err := rewrite(context.Background())
 		if err != nil || got.Lines == nil {
 			t.Fatal(err, got.Lines)
 		}

@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"context"
 	"errors"
 	"slices"
 )
@@ -39,8 +40,8 @@ const Period = 1 << 16
 // The tables of the result grow as far as the host allows (Bound).  DWARF sections are left out, because the offsets in
 // them are wrong afterwards; Lines has what they said of source lines.
 //
-// Errors: those of Decode, for the bodies of functions.
-func (m *Module) Meter() (Rewritten, error) { return m.rewrite(true) }
+// Errors: those of Decode, for the bodies of functions; the cause of ctx, when that ends.
+func (m *Module) Meter(ctx context.Context) (Rewritten, error) { return m.rewrite(ctx, true) }
 
 // Rewritten is a module that was rewritten.
 type Rewritten struct {
@@ -54,11 +55,11 @@ type Rewritten struct {
 
 // Validate decodes the bodies of functions, and only that.  Errors: those of Decode.
 func (m *Module) Validate() error {
-	_, err := m.decodeBodies(nil)
+	_, err := m.decodeBodies(context.Background(), nil)
 	return err
 }
 
-func (m *Module) rewrite(metered bool) (Rewritten, error) {
+func (m *Module) rewrite(ctx context.Context, metered bool) (Rewritten, error) {
 	if m.importedTables > 0 {
 		return Rewritten{}, wrapFormat(errors.New("it imports a table"))
 	}
@@ -68,7 +69,7 @@ func (m *Module) rewrite(metered bool) (Rewritten, error) {
 	w.addFunctions()
 	w.addGlobals()
 	w.addExports()
-	lines, err := w.rewriteCode()
+	lines, err := w.rewriteCode(ctx)
 	if err != nil {
 		return Rewritten{}, err
 	}
@@ -289,8 +290,8 @@ func (m *rewriting) encode() []byte {
 }
 
 // rewriteCode encodes the bodies with the checks put into each, and adds the functions'.
-func (m *rewriting) rewriteCode() (*Lines, error) {
-	runs, err := m.decodeBodies(func() *bodyWriter {
+func (m *rewriting) rewriteCode(ctx context.Context) (*Lines, error) {
+	runs, err := m.decodeBodies(ctx, func() *bodyWriter {
 		w := &bodyWriter{rewriting: m}
 		if m.lines != nil {
 			w.lines = &Lines{}
@@ -339,8 +340,8 @@ const ElementSize = 32
 //	if n > room { return -1 }
 //	if table.grow succeeds { room = room - n; grown = grown + n }
 //
-// Errors: those of Decode, for the bodies of functions.
-func (m *Module) Bound() (Rewritten, error) { return m.rewrite(false) }
+// Errors: those of Meter.
+func (m *Module) Bound(ctx context.Context) (Rewritten, error) { return m.rewrite(ctx, false) }
 
 // growType is which of the added types the function has that grows the table.
 func (t table) growType() uint32 {

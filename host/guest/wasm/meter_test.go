@@ -29,7 +29,7 @@ func meter(file []byte) (Rewritten, error) {
 	if err != nil {
 		return Rewritten{}, err
 	}
-	return m.Meter()
+	return m.Meter(context.Background())
 }
 
 // decodeUnreserved decodes a module that was rewritten, which has exports whose names are kept for the host.

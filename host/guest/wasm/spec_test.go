@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -84,8 +85,8 @@ func TestSpecification(t *testing.T) {
 
 func rewrittenIsValid(t *testing.T, name string, decoded *Module) {
 	t.Helper()
-	for how, rewrite := range map[string]func() (Rewritten, error){"metered": decoded.Meter, "bounded": decoded.Bound} {
-		rewritten, err := rewrite()
+	for how, rewrite := range map[string]func(context.Context) (Rewritten, error){"metered": decoded.Meter, "bounded": decoded.Bound} {
+		rewritten, err := rewrite(context.Background())
 		if err != nil {
 			t.Errorf("%s, %s: %v", name, how, err)
 			continue

@@ -78,11 +78,33 @@ func (v *validator) popOne(want byte) byte {
 }
 
 func (v *validator) popAll(letters string) {
+	inner := &v.blocks[len(v.blocks)-1]
+	if at := len(v.stack) - len(letters); at >= inner.height && string(v.stack[at:]) == letters {
+		v.stack = v.stack[:at] // what is common
+		return
+	}
 	for i := len(letters) - 1; i >= 0; i-- {
-		if top := len(v.stack) - 1; top >= v.blocks[len(v.blocks)-1].height && v.stack[top] == letters[i] {
-			v.stack = v.stack[:top] // what is common
-		} else {
-			v.popOne(letters[i])
+		if inner.unreachable && len(v.stack) == inner.height {
+			return // what is left to take is of any type
+		}
+		v.popOne(letters[i])
+	}
+}
+
+// fits is popAll for values that stay on the stack.
+func (v *validator) fits(letters string) {
+	inner := &v.blocks[len(v.blocks)-1]
+	for i, at := len(letters)-1, len(v.stack)-1; i >= 0; i, at = i-1, at-1 {
+		switch {
+		case at >= inner.height && (v.stack[at] == letters[i] || v.stack[at] == anyType):
+		case at >= inner.height:
+			v.fail("takes %s, and the stack has %s", typeName(letters[i]), typeName(v.stack[at]))
+			return
+		case !inner.unreachable:
+			v.fail("takes %s, and the stack of its block is empty", typeName(letters[i]))
+			return
+		default:
+			return
 		}
 	}
 }
@@ -237,24 +259,21 @@ func (v *validator) call(signature Signature, tail bool) {
 func (v *validator) branchTable(in *instruction) {
 	v.popOne('i')
 	last := v.label(in.index)
+	checked := last
 	for _, each := range in.labels {
 		carried := v.label(each)
-		if carried == last {
+		if carried == checked {
 			continue // as is common
 		}
 		if len(carried) != len(last) {
 			v.fail("has targets that take along %d values and %d", len(carried), len(last))
 			return
 		}
-		// What is not reachable may be of different types to each target: they are put back as they were.
-		had := make([]byte, len(carried))
-		for i := len(carried) - 1; i >= 0; i-- {
-			had[i] = v.popOne(carried[i])
-		}
-		if v.r.err != nil {
+		// What is not reachable may be of different types to each target.
+		if v.fits(carried); v.r.err != nil {
 			return
 		}
-		v.stack = append(v.stack, had...)
+		checked = carried
 	}
 	v.popAll(last)
 	v.unreachable()
