@@ -25,6 +25,16 @@ static void test_draws_repeat(void)
 	}
 }
 
+/* Four rounds of a Feistel network, each with the low bits of SipHash-2-4 of the round and half of the number. */
+static void test_known_permutation(void)
+{
+	CHECK(soft_secret_permute(7, 24, 0) == 0xde6f88);
+	CHECK(soft_secret_permute(7, 24, 1) == 0x8e5ead);
+	CHECK(soft_secret_permute(7, 24, 0xabcdef) == 0x11f1e1);
+	CHECK(soft_secret_permute(7, 12, 0) == 0xe6a);
+	CHECK(soft_secret_permute(7, 12, 1) == 0x91d);
+}
+
 static void test_permutation(uint64_t key, unsigned int bits)
 {
 	uint32_t numbers = UINT32_C(1) << bits, in_order = 0;
@@ -66,6 +76,7 @@ static void test_table(void)
 	CHECK(same < 3 && differences < 3);
 	for (int n = 0; n < 1000; n++) {
 		CHECK(soft_table_find(&table, numbers[n], NULL) == &object);
+		CHECK(soft_table_find(&table, numbers[n], NULL) == &object); /* its place is known now */
 		soft_table_remove(&table, numbers[n]);
 		CHECK(!soft_table_find(&table, numbers[n], NULL));
 	}
@@ -110,6 +121,7 @@ int main(void)
 {
 	test_draws();
 	test_draws_repeat();
+	test_known_permutation();
 	for (uint64_t key = 1; key < 4; key++) {
 		test_permutation(key, SOFT_KEY_TAG_BITS);
 		test_permutation(key, SOFT_KEY_INDEX_BITS);

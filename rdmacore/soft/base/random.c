@@ -24,15 +24,15 @@ static void mix(uint64_t v[4], int rounds)
 	}
 }
 
-uint64_t soft_secret_next(struct soft_secret *secret)
+/* SipHash-2-4 of a message of one word.  The other half of its key is 0: a seed has 64 bits. */
+static uint64_t hash(uint64_t key, uint64_t message)
 {
-	/* The other half of SipHash's key is 0: a seed has 64 bits. */
 	uint64_t v[4] = {
-		secret->key ^ UINT64_C(0x736f6d6570736575), UINT64_C(0x646f72616e646f6d),
-		secret->key ^ UINT64_C(0x6c7967656e657261), UINT64_C(0x7465646279746573),
+		key ^ UINT64_C(0x736f6d6570736575), UINT64_C(0x646f72616e646f6d),
+		key ^ UINT64_C(0x6c7967656e657261), UINT64_C(0x7465646279746573),
 	};
-	/* The message is one word, and what ends it says that it has 8 bytes. */
-	const uint64_t words[] = {secret->drawn++, UINT64_C(8) << 56};
+	/* What ends the message says that it has 8 bytes. */
+	const uint64_t words[] = {message, UINT64_C(8) << 56};
 
 	for (int word = 0; word < 2; word++) {
 		v[3] ^= words[word];
@@ -44,14 +44,14 @@ uint64_t soft_secret_next(struct soft_secret *secret)
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-/* The finalizer of SplitMix64, which is fast: it is computed for every packet. */
-static inline uint32_t round_of(uint64_t key, unsigned int round, uint32_t half)
+uint64_t soft_secret_next(struct soft_secret *secret)
 {
-	uint64_t mixed = key + ((uint64_t)round << 32 | half) * UINT64_C(0x9e3779b97f4a7c15);
+	return hash(secret->key, secret->drawn++);
+}
 
-	mixed = (mixed ^ mixed >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94d049bb133111eb);
-	return (uint32_t)(mixed >> 32);
+static uint32_t round_of(uint64_t key, unsigned int round, uint32_t half)
+{
+	return (uint32_t)hash(key, (uint64_t)round << 32 | half);
 }
 
 uint32_t soft_secret_permute(uint64_t key, unsigned int bits, uint32_t number)

@@ -17,12 +17,19 @@ struct soft_table_leaf {
 	void *objects[LEAF_SIZE];
 };
 
+static void forget_recent(struct soft_table *table)
+{
+	for (uint32_t entry = 0; entry < SOFT_TABLE_RECENT; entry++)
+		table->recent[entry].number = UINT32_MAX;
+}
+
 int soft_table_init(struct soft_table *table, uint32_t first, uint32_t limit, uint64_t key)
 {
 	*table = (struct soft_table){.first = first, .limit = limit, .key = key};
 	table->leaves = calloc(SOFT_TABLE_LEAVES, sizeof(*table->leaves));
 	if (!table->leaves)
 		return -ENOMEM;
+	forget_recent(table);
 	soft_mutex_init(&table->lock, SOFT_ORDER_TABLE);
 	return 0;
 }
@@ -31,6 +38,7 @@ void soft_table_use_blocks(struct soft_table *table, struct soft_table_claimer *
 {
 	table->claimer = claimer;
 	table->next = 0;
+	forget_recent(table);
 }
 
 void soft_table_destroy(struct soft_table *table)
@@ -167,6 +175,19 @@ void soft_table_remove(struct soft_table *table, uint32_t number)
 	soft_mutex_unlock(&table->lock);
 }
 
+/* place_of, of a number that is mostly one of those that were looked for before. */
+static uint32_t find_place(struct soft_table *table, uint32_t number)
+{
+	uint32_t entry = number % SOFT_TABLE_RECENT;
+
+	soft_mutex_expect(&table->lock);
+	if (table->recent[entry].number != number) {
+		table->recent[entry].number = number;
+		table->recent[entry].place = place_of(table, number);
+	}
+	return table->recent[entry].place;
+}
+
 void *soft_table_find(struct soft_table *table, uint32_t number, void (*hold)(void *object))
 {
 	struct soft_table_leaf *leaf;
@@ -175,8 +196,8 @@ void *soft_table_find(struct soft_table *table, uint32_t number, void (*hold)(vo
 
 	if (number > NUMBER_MASK)
 		return NULL;
-	place = place_of(table, number);
 	soft_mutex_lock(&table->lock);
+	place = find_place(table, number);
 	leaf = *leaf_of(table, place);
 	if (leaf)
 		object = leaf->objects[place % LEAF_SIZE];

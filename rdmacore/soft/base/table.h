@@ -20,6 +20,7 @@
 #define SOFT_TABLE_LEAVES (1 << (24 - SOFT_TABLE_LEAF_BITS))
 #define SOFT_TABLE_BLOCK_BITS 12
 #define SOFT_TABLE_BLOCKS 16
+#define SOFT_TABLE_RECENT 16
 
 struct soft_table_leaf;
 
@@ -38,6 +39,10 @@ struct soft_table {
 	uint32_t limit;
 	struct soft_table_leaf **leaves;
 	struct soft_table_claimer *claimer; /* NULL: all numbers are its own */
+	/* Places found last, by the low bits of their numbers: a number costs four SipHashes, and most packets are for few. */
+	struct {
+		uint32_t number, place;
+	} recent[SOFT_TABLE_RECENT];
 	uint32_t *blocks; /* those that are its own; next is in blocks[block] */
 	uint32_t block_count, block;
 };
