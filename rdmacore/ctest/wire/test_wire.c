@@ -67,6 +67,28 @@ static void check_identification(uint8_t *datagram, size_t length)
 	packet[without + 3] ^= 1;
 }
 
+/* Of packets of every length: each bit of it is a factor of its own. */
+static void test_identification_of_lengths(void)
+{
+	static const struct soft_endpoint from = {.address.raw = {[10] = 0xff, 0xff, 192, 0, 2, 1}, .port = 4791};
+	static const struct soft_endpoint to = {.address.raw = {[10] = 0xff, 0xff, 192, 0, 2, 2}, .port = 4791};
+	static uint8_t packet[65507];
+	struct soft_icrc_headers headers;
+
+	soft_icrc_headers_make(&headers, &from, &to);
+	for (size_t index = 0; index < sizeof(packet); index++)
+		packet[index] = (uint8_t)(index * 7);
+	for (size_t length = SOFT_WIRE_BTH; length <= sizeof(packet) - SOFT_WIRE_ICRC; length += length < 4200 ? 1 : 997) {
+		uint16_t was = (uint16_t)(length * 40503u), found;
+		uint8_t kept[SOFT_WIRE_ICRC];
+
+		memcpy(kept, packet + length, sizeof(kept));
+		soft_icrc_put(packet + length, soft_icrc_of_packet(&headers, was, packet, length));
+		CHECK(soft_icrc_identify(&headers, 0, packet, length, &found) && found == was);
+		memcpy(packet + length, kept, sizeof(kept));
+	}
+}
+
 /* Decoded, and encoded to the same bytes. */
 static void check_management(const uint8_t *mad, bool *seen)
 {
@@ -385,6 +407,7 @@ static void test_encode_at_once(void)
 
 int main(void)
 {
+	test_identification_of_lengths();
 	test_crc32();
 	test_encode_at_once();
 	test_crc();

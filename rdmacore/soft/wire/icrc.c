@@ -56,8 +56,13 @@ uint32_t soft_icrc_get(const uint8_t *place)
  * what turns a state back over bytes that follow.
  */
 #define POLYNOMIAL 0xedb88320u
-#define ONE 0x80000000u
-#define ORDER 0xffffffffu /* x to that power is 1 again */
+
+/* x to the power -8 * 2^n: a state times that is the state before 2^n bytes of zeros. */
+static const uint32_t before_bytes[] = {
+	0x6567cb95, 0xd7125358, 0x5b358fd3, 0x2e9bb40b, 0x12a59a49, 0x8df9403d,
+	0x5139de12, 0xba340226, 0x29c45641, 0x12fbc105, 0xecd30c55, 0x3755ebd8,
+	0x24ee460c, 0x23783fcf, 0x479933fc, 0xa39442a5, 0x9ea0056d,
+};
 
 static uint32_t multiply(uint32_t a, uint32_t b)
 {
@@ -71,17 +76,13 @@ static uint32_t multiply(uint32_t a, uint32_t b)
 	return product;
 }
 
-/* x to that power. */
-static uint32_t power(uint32_t exponent)
+/* The state before that many bytes of zeros. */
+static uint32_t turn_back(uint32_t state, uint32_t bytes)
 {
-	uint32_t square = ONE >> 1, product = ONE;
-
-	for (; exponent; exponent >>= 1) {
-		if (exponent & 1)
-			product = multiply(product, square);
-		square = multiply(square, square);
-	}
-	return product;
+	for (unsigned int bit = 0; bytes; bit++, bytes >>= 1)
+		if (bytes & 1)
+			state = multiply(state, before_bytes[bit]);
+	return state;
 }
 
 void soft_icrc_headers_make(struct soft_icrc_headers *headers, const struct soft_endpoint *from,
@@ -174,14 +175,15 @@ bool soft_icrc_identify(const struct soft_icrc_headers *headers, uint16_t guess,
 {
 	/* What the right bytes would have changed, turned back over themselves and all that is behind them. */
 	uint32_t difference = soft_icrc_of_packet(headers, guess, packet, length) ^ soft_icrc_get(packet + length);
-	uint32_t bits = (uint32_t)(SOFT_IPV4_HEADER + SOFT_UDP_HEADER + length - IPV4_IDENTIFICATION) * 8, bytes;
+	uint32_t behind = (uint32_t)(SOFT_IPV4_HEADER + SOFT_UDP_HEADER + length - IPV4_IDENTIFICATION), bytes;
 
+	_Static_assert(sizeof(before_bytes) / sizeof(before_bytes[0]) == 17, "any length of a datagram");
 	*identification = guess;
 	if (!difference)
 		return true;
 	if (!headers->ipv4)
 		return false;
-	bytes = multiply(difference, power(ORDER - bits));
+	bytes = turn_back(difference, behind);
 	*identification = (uint16_t)(guess ^ (uint16_t)(bytes << 8 | (bytes >> 8 & 0xff)));
 	return bytes >> 16 == 0;
 }
