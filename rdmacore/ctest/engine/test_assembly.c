@@ -353,7 +353,7 @@ static void test_let_through(void)
 			datagram[changes[row].place] ^= 1;
 		else
 			datagram[changes[row].place] = changes[row].byte;
-		soft_link_receive(wire.b.host->device, false, datagram, length);
+		soft_link_receive(wire.b.host->device, false, SOFT_NOBODY, datagram, length);
 		if ((wire.b.memory[0] == 1) != changes[row].executed)
 			fprintf(stderr, "%s\n", changes[row].name);
 		CHECK((wire.b.memory[0] == 1) == changes[row].executed);
@@ -374,10 +374,10 @@ static void test_answer_of_another(void)
 	wire_post(&wire.a, &wire.b, IBV_WR_RDMA_WRITE, 8);
 	length = wire_datagram(&wire, &wire.a, &packet, datagram);
 	datagram[15] ^= 0x40;
-	soft_link_receive(wire.a.host->device, false, datagram, length);
+	soft_link_receive(wire.a.host->device, false, SOFT_NOBODY, datagram, length);
 	CHECK(soft_poll_cq(wire.a.cq, 1, &wc) == 0);
 	datagram[15] ^= 0x40;
-	soft_link_receive(wire.a.host->device, false, datagram, length);
+	soft_link_receive(wire.a.host->device, false, SOFT_NOBODY, datagram, length);
 	wire_completion(&wire.a, IBV_WC_SUCCESS);
 	wire_close(&wire);
 }

@@ -7,6 +7,11 @@
 #include "ctest/support/bare.h"
 #include "ctest/support/check.h"
 #include "ctest/support/cm.h"
+#include "ctest/support/sim_wire.h"
+#include "soft/objects/cq.h"
+#include "soft/objects/qp.h"
+#include "soft/objects/verbs.h"
+#include "soft/qp/verbs.h"
 
 /* More than any queue pair has room for. */
 #define TOO_MANY 64
@@ -220,6 +225,37 @@ static void test_strangers(struct bench *bench, enum ibv_qp_type type)
 	bare_destroy(&stranger);
 }
 
+/*
+ * The same where packets take time, and say of a connection neither who sent them.  The stranger is on the peer's own host, and
+ * has the peer's next sequence number.
+ */
+static void test_strangers_with_packets(enum ibv_qp_type type)
+{
+	const struct sim_path path = {.mtu = IBV_MTU_1024, .timeout = 10, .retry = 1, .depth = 4, .access = IBV_ACCESS_REMOTE_WRITE};
+	struct side stranger;
+	struct wire wire;
+
+	wire_open(&wire, type, 4);
+	stranger = wire.a;
+	stranger.cq = sim_cq(wire.a.host, 16);
+	stranger.qp = sim_qp(wire.a.host, type, stranger.cq, 4);
+	sim_connect_to(stranger.qp, wire.b.host, wire.b.qp->qp_num, &path, soft_qp(wire.b.qp)->responder.psn, 1);
+	memset(wire.a.memory, 1, 8);
+	memset(wire.b.memory, 2, 8);
+	wire_post(&stranger, &wire.b, IBV_WR_RDMA_WRITE, 8);
+	sim_net_run(&wire.net, UINT64_MAX);
+	wire_completion(&stranger, type == IBV_QPT_RC ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS);
+	CHECK(wire.b.memory[0] == 2);
+	CHECK(soft_packets_count(wire.net.sim).dropped);
+	wire_post(&wire.a, &wire.b, IBV_WR_RDMA_WRITE, 8);
+	sim_net_run(&wire.net, UINT64_MAX);
+	wire_completion(&wire.a, IBV_WC_SUCCESS);
+	CHECK(wire.b.memory[0] == 1);
+	CHECK(!soft_destroy_qp(stranger.qp));
+	CHECK(!soft_destroy_cq(stranger.cq));
+	wire_close(&wire);
+}
+
 /* Its peer has the number of a queue pair here, and is not here. */
 static void test_peer_elsewhere(struct bench *bench)
 {
@@ -282,6 +318,8 @@ int main(void)
 	if (on_soft("senders that are not the peer")) {
 		test_strangers(&bench, IBV_QPT_RC);
 		test_strangers(&bench, IBV_QPT_UC);
+		test_strangers_with_packets(IBV_QPT_RC);
+		test_strangers_with_packets(IBV_QPT_UC);
 	}
 	if (on_soft("addresses that nobody has"))
 		test_peer_elsewhere(&bench);

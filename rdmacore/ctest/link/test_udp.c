@@ -275,39 +275,6 @@ static void test_faults(void)
 	sides_close(&sides);
 }
 
-/* What is no packet, or not for us, or was damaged, is dropped and counted. */
-static void test_hostile(void)
-{
-	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	struct soft_udp_counters counters;
-	struct soft_udp *udp;
-	uint8_t bytes[8192];
-	struct sides sides;
-	int fd = socket(AF_INET, SOCK_DGRAM, 0);
-
-	CHECK(fd >= 0);
-	sides_open(&sides, IBV_QPT_RC);
-	udp = sides_host(&sides, 1)->udp;
-	to.sin_port = htons(soft_udp_port_of(sides.ends[1].qp->qp_num));
-	sides_fill((char *)bytes, sizeof(bytes), 3);
-	for (size_t length = 0; length <= 64; length++)
-		CHECK(sendto(fd, bytes, length, 0, (struct sockaddr *)&to, sizeof(to)) == (ssize_t)length);
-	CHECK(sendto(fd, bytes, sizeof(bytes), 0, (struct sockaddr *)&to, sizeof(to)) == sizeof(bytes));
-	for (int wait = 0; wait < PATIENCE_MS; wait++) {
-		counters = soft_udp_count(udp);
-		if (counters.dropped >= 65)
-			break;
-		poll(NULL, 0, 1);
-	}
-	CHECK(counters.dropped >= 65);
-	CHECK(atomic_load(&sides_host(&sides, 1)->device->counters[SOFT_COUNT_ICRC]));
-	/* Who is connected is not disturbed. */
-	sides_post(&sides, IBV_WR_RDMA_WRITE, 100);
-	expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
-	sides_close(&sides);
-	close(fd);
-}
-
 /* A thread that sleeps until a completion comes is woken by the thread that waits for the sockets. */
 static void test_sleepers(void)
 {
@@ -515,7 +482,6 @@ int main(void)
 	test_datagram();
 	test_multicast();
 	test_faults();
-	test_hostile();
 	test_sleepers();
 	test_connection_manager_pays();
 	test_arming_while_building();

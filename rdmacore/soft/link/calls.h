@@ -11,6 +11,7 @@
 #include "soft/base/notice.h"
 #include "soft/wire/datagram.h"
 
+struct soft_arrival;
 struct soft_device;
 struct soft_multicast_members;
 struct soft_packet;
@@ -62,6 +63,8 @@ static inline void soft_pass_count(struct soft_pass *pass, uint64_t length)
  * made its receiver fail.  requester.lock is held.
  */
 void soft_link_local_send(struct soft_qp *qp, struct soft_pass *pass);
+/* The other end of the connection, in this process, which qp->peer holds; NULL: it is not there.  requester.lock is held. */
+struct soft_qp *soft_link_peer(struct soft_qp *qp);
 
 /* --- a link that carries datagrams ---------------------------------------------------------------- */
 
@@ -110,6 +113,11 @@ struct soft_link {
 	/* The queue pair joins a multicast group, or leaves it; no lock is held.  0 or a positive errno.  NULL: nothing to do. */
 	int (*join)(struct soft_link *link, const union ibv_gid *group);
 	/*
+	 * Whether the packet is from the peer of the connected qp and for the address that qp has; one of the locks is held.  NULL:
+	 * its addresses and its sender say so.
+	 */
+	bool (*is_peer)(const struct soft_qp *qp, const struct soft_arrival *arrival);
+	/*
 	 * qp owes an acknowledgement.  The link calls soft_link_acknowledge with no lock held, when it has nothing more
 	 * for that queue pair or after a time of its choice.  False when it cannot.
 	 */
@@ -121,6 +129,8 @@ struct soft_link {
 /* Where a packet came from, and what its IP header said. */
 struct soft_arrival {
 	union ibv_gid source, destination;
+	uint16_t port; /* UDP source port, of a link that compares it */
+	uint32_t sender; /* the queue pair that sent it; SOFT_NOBODY: the link does not know */
 	uint8_t header[SOFT_GRH]; /* of a datagram */
 	/* What the last packet was for, held, or NULL: others that came with it are often for the same. */
 	struct soft_qp *receiver;
@@ -132,10 +142,10 @@ bool soft_link_deliver(struct soft_device *device, struct soft_arrival *arrival,
 /* No more packets came with those. */
 void soft_link_deliver_end(struct soft_arrival *arrival);
 /*
- * A datagram for one of the device's addresses, from its IP header on.  No lock is held.  False when it was dropped:
- * malformed, or for no queue pair.
+ * A datagram for one of the device's addresses, from its IP header on, and the queue pair that sent it (soft_arrival.sender).  No
+ * lock is held.  False when it was dropped: malformed, or for no queue pair.
  */
-bool soft_link_receive(struct soft_device *device, bool icrc, uint8_t *datagram, size_t length);
+bool soft_link_receive(struct soft_device *device, bool icrc, uint32_t sender, uint8_t *datagram, size_t length);
 
 /* --- send.c: packets become datagrams ------------------------------------------------------------- */
 

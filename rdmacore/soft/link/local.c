@@ -34,6 +34,12 @@ static inline struct soft_qp *connected_peer(struct soft_qp *qp)
 	return find_peer(qp, &qp->attr.ah_attr.grh.dgid, qp->attr.dest_qp_num);
 }
 
+struct soft_qp *soft_link_peer(struct soft_qp *qp)
+{
+	soft_lock_expect(&qp->requester.lock);
+	return connected_peer(qp);
+}
+
 /* Record a packet from qp, which is here, to there; with answer one back.  requester.lock is held. */
 static void record(struct soft_qp *qp, const union ibv_gid *here, const union ibv_gid *there,
 		   const struct soft_packet *packet, bool answer, const struct soft_capture_fate *fate)
@@ -131,7 +137,7 @@ static inline __attribute__((always_inline)) void exchange(struct soft_qp *qp, s
 	struct soft_packet packet, response;
 
 	soft_lock_take(&peer->responder.lock);
-	if (peer->hears != qp->ibv.qp_num || peer->xrc != (xrc ? SOFT_TARGET : SOFT_NO_XRC)) {
+	if (!soft_qp_hears(peer, qp) || peer->xrc != (xrc ? SOFT_TARGET : SOFT_NO_XRC)) {
 		soft_lock_release(&peer->responder.lock);
 		lose(qp);
 		return;

@@ -40,6 +40,7 @@ struct event {
 	struct soft_packets_sender sender; /* with a send function: it is another link's, and leaves */
 	struct way *way; /* on which it must not be overtaken; NULL: it may be */
 	struct soft_qp *qp; /* held: it owes an acknowledgement; NULL: a datagram */
+	uint32_t from; /* the queue pair that sent it */
 	size_t begin, length; /* of the datagram */
 	uint8_t bytes[SOFT_DATAGRAM];
 };
@@ -205,6 +206,7 @@ static struct event *copy(struct soft_packets *packets, const struct event *even
 	if (!other)
 		return NULL;
 	other->qp = NULL;
+	other->from = event->from;
 	other->sender = event->sender;
 	other->begin = event->begin;
 	other->length = event->length;
@@ -290,6 +292,7 @@ static void send_datagram(struct soft_link *link, struct soft_burst *burst, stru
 	event->sender.send = NULL;
 	finish(event, link->icrc, qp, packet, length);
 	event->qp = NULL;
+	event->from = qp->ibv.qp_num;
 	if (soft_faults_active(faults)) {
 		struct soft_fault_subject what = soft_link_subject(qp, packet);
 
@@ -353,7 +356,7 @@ static void happen(struct soft_packets *packets, struct event *event, bool *deli
 	}
 	/* As a receiver's IP layer does, check the IP checksum first. */
 	*delivered = (!packets->link.icrc || soft_ip_is_whole(event->bytes + event->begin, event->length)) &&
-		     soft_link_receive(event->device, packets->link.icrc, event->bytes + event->begin, event->length);
+		     soft_link_receive(event->device, packets->link.icrc, event->from, event->bytes + event->begin, event->length);
 }
 
 static void expire(struct soft_timer *timer)

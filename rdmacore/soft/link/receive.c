@@ -10,20 +10,29 @@
 #include "soft/wire/datagram.h"
 #include "soft/wire/mad.h"
 
-/*
- * Connected queue pairs listen to their peer only (IBTA 9.6.1.5).  All addresses of 127.0.0.0/8 are one host, which
- * sends from the first of them whatever it was connected by.  One of the locks is held.
- */
-static bool is_peer(const struct soft_qp *qp, const union ibv_gid *source)
+static bool is_same(const union ibv_gid *a, const union ibv_gid *b)
 {
-	const union ibv_gid *peer = &qp->attr.ah_attr.grh.dgid;
+	return !memcmp(a, b, sizeof(*a));
+}
 
-	return memcmp(peer, source, sizeof(*source)) == 0 ||
-	       (soft_gid_is_loopback(peer) && soft_gid_is_loopback(source));
+/*
+ * A connected queue pair takes packets of its peer only, for the address that it has itself (IBTA 9.6.1.5).  One of the
+ * locks is held.
+ */
+static bool is_peer(const struct soft_qp *qp, const struct soft_arrival *arrival)
+{
+	const struct ibv_global_route *route = &qp->attr.ah_attr.grh;
+	const struct soft_link *link = qp->segmentation->link;
+
+	if (link->is_peer)
+		return link->is_peer(qp, arrival);
+	return is_same(&route->dgid, &arrival->source) &&
+	       is_same(&soft_qp_device(qp)->gid_table.gids[route->sgid_index], &arrival->destination) &&
+	       (arrival->sender == SOFT_NOBODY || arrival->sender == qp->attr.dest_qp_num);
 }
 
 /* False: it is from somebody else than the peer. */
-static bool receive_request(struct soft_qp *qp, const union ibv_gid *source,
+static bool receive_request(struct soft_qp *qp, const struct soft_arrival *arrival,
 			    const struct soft_packet *packet)
 {
 	struct soft_segmentation *segmentation = qp->segmentation;
@@ -33,7 +42,7 @@ static bool receive_request(struct soft_qp *qp, const union ibv_gid *source,
 
 	soft_burst_begin(&burst);
 	soft_lock_take(&qp->responder.lock);
-	own = is_peer(qp, source);
+	own = is_peer(qp, arrival);
 	if (own && (qp->xrc ? soft_target_receive(qp, packet, &response) :
 			      soft_responder_receive(qp, packet, &response)))
 		soft_link_answer(qp, &burst, &response);
@@ -53,7 +62,7 @@ static bool receive_request(struct soft_qp *qp, const union ibv_gid *source,
 	return own;
 }
 
-static bool receive_answer(struct soft_qp *qp, const union ibv_gid *source,
+static bool receive_answer(struct soft_qp *qp, const struct soft_arrival *arrival,
 			   const struct soft_packet *packet)
 {
 	enum ibv_qp_state state;
@@ -61,7 +70,7 @@ static bool receive_answer(struct soft_qp *qp, const union ibv_gid *source,
 
 	soft_lock_take(&qp->requester.lock);
 	state = soft_qp_state(qp);
-	own = is_peer(qp, source);
+	own = is_peer(qp, arrival);
 	if ((state == IBV_QPS_RTS || state == IBV_QPS_SQD) && own)
 		soft_requester_receive(qp, packet);
 	soft_transmit(qp);
@@ -152,15 +161,15 @@ static bool drop(struct soft_arrival *arrival, enum soft_notice fault)
 }
 
 /* By the one that it is for.  False: it is from somebody else than its peer. */
-static bool receive(struct soft_qp *qp, const union ibv_gid *source, const struct soft_packet *packet)
+static bool receive(struct soft_qp *qp, const struct soft_arrival *arrival, const struct soft_packet *packet)
 {
 	if (packet->header) {
 		receive_datagram(qp, packet);
 		return true;
 	}
 	if (soft_operation_is_answer(packet->opcode))
-		return receive_answer(qp, source, packet);
-	return receive_request(qp, source, packet);
+		return receive_answer(qp, arrival, packet);
+	return receive_request(qp, arrival, packet);
 }
 
 bool soft_link_deliver(struct soft_device *device, struct soft_arrival *arrival, uint8_t *bytes, size_t length)
@@ -185,12 +194,12 @@ bool soft_link_deliver(struct soft_device *device, struct soft_arrival *arrival,
 	qp = find_receiver(device, arrival, packet.destination);
 	if (!qp || !is_for(qp, &packet))
 		return drop(arrival, SOFT_NOTICE_NOBODY);
-	return receive(qp, &arrival->source, &packet) || drop(arrival, SOFT_NOTICE_STRANGER);
+	return receive(qp, arrival, &packet) || drop(arrival, SOFT_NOTICE_STRANGER);
 }
 
-bool soft_link_receive(struct soft_device *device, bool icrc, uint8_t *datagram, size_t length)
+bool soft_link_receive(struct soft_device *device, bool icrc, uint32_t sender, uint8_t *datagram, size_t length)
 {
-	struct soft_arrival arrival = {.receiver = NULL};
+	struct soft_arrival arrival = {.sender = sender};
 	size_t udp = soft_ip_parse(datagram, length, arrival.header, &arrival.source, &arrival.destination);
 	size_t begin = udp + SOFT_UDP_HEADER;
 	bool taken;

@@ -153,6 +153,17 @@ static void limit_packets(const struct soft_udp *udp, struct soft_segmentation *
 	segmentation->acknowledge_every = acknowledge_every(segmentation->window_limit, mtu);
 }
 
+static bool has_block(struct soft_udp *udp, const struct soft_endpoint *endpoint)
+{
+	bool found = false;
+
+	soft_mutex_lock(&udp->lock);
+	for (uint32_t index = 0; index < udp->block_count; index++)
+		found |= endpoint->port == SOFT_UDP_PORTS + udp->blocks[index].number;
+	soft_mutex_unlock(&udp->lock);
+	return found;
+}
+
 static int connect_queue_pair(struct soft_link *link, struct soft_qp *qp, const struct soft_path *path)
 {
 	struct soft_segmentation *segmentation = qp->segmentation;
@@ -167,9 +178,23 @@ static int connect_queue_pair(struct soft_link *link, struct soft_qp *qp, const 
 		error = check_far_route(udp, &route, path);
 	if (error)
 		return error;
+	route.is_own = has_block(udp, &route.peer);
 	memcpy(segmentation->route, &route, sizeof(route));
 	limit_packets(udp, segmentation, path->mtu);
 	return 0;
+}
+
+/*
+ * A peer on this host has the port of its block, which the kernel gives to no other process; so the port is compared.  That of
+ * another host is what spreads its flows (annex A17.9.2), and says nothing of who sent the packet.
+ */
+static bool is_peer(const struct soft_qp *qp, const struct soft_arrival *arrival)
+{
+	const struct soft_udp_route *route = (const struct soft_udp_route *)(const void *)qp->segmentation->route;
+
+	return route->socket && !memcmp(&route->peer.address, &arrival->source, sizeof(arrival->source)) &&
+	       !memcmp(&route->socket->endpoint.address, &arrival->destination, sizeof(arrival->destination)) &&
+	       (route->peer.port == SOFT_WIRE_PORT || route->peer.port == arrival->port);
 }
 
 static int join_group(struct soft_link *link, const union ibv_gid *group)
@@ -201,6 +226,7 @@ int soft_udp_create(struct soft_fabric *fabric, struct soft_device *device, bool
 		.route_size = sizeof(struct soft_udp_route),
 		.connect = connect_queue_pair,
 		.join = join_group,
+		.is_peer = is_peer,
 		.begin = soft_udp_begin,
 		.send = soft_udp_send,
 		.flush = soft_udp_flush,

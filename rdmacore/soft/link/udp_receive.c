@@ -8,6 +8,7 @@
 #include "soft/base/fabric.h"
 #include "soft/objects/qp.h"
 #include "soft/wire/fields.h"
+#include "soft/wire/mad.h"
 
 #ifndef UDP_GRO
 #define UDP_GRO 104 /* linux/udp.h */
@@ -174,6 +175,35 @@ static bool is_held_up(const struct batch *batch, const uint8_t *bytes, size_t l
 	return faults && soft_udp_hold_back(udp, &fate.verdict, &batch->arrival, bytes, length, deliver_later);
 }
 
+/*
+ * To the port of a block send processes of this host only, each from those of its own blocks: from any other port anybody might.
+ * All of 127.0.0.0/8 is the first address of it.
+ */
+static bool is_stranger(struct soft_udp *udp, const struct soft_udp_came *came)
+{
+	union ibv_gid own = soft_udp_address_of(&came->source.address);
+
+	return soft_udp_is_block(came->destination.port) &&
+	       (!soft_udp_is_block(came->source.port) || !soft_device_owns(udp->device, &own) ||
+		memcmp(&own, &came->source.address, sizeof(own)) != 0);
+}
+
+/* In a packet, which is that long at least with its ICRC. */
+#define DESTINATION 5
+#define DATAGRAM_SOURCE (SOFT_WIRE_BTH + 5)
+
+/*
+ * What comes to the port of a block says who sent it by its port: a datagram's source is of that block, and messages of the
+ * connection manager take another way between processes.
+ */
+static bool is_forged(const struct soft_udp_came *came, const uint8_t *bytes, size_t length)
+{
+	if (!soft_udp_is_block(came->destination.port) || (bytes[0] & SOFT_SERVICE) != SOFT_UNRELIABLE_DATAGRAM)
+		return false;
+	return length < SOFT_WIRE_BTH + SOFT_WIRE_DETH + SOFT_WIRE_ICRC || soft_get24(bytes + DESTINATION) == SOFT_GSI_QUEUE_PAIR ||
+	       soft_udp_port_of(soft_get24(bytes + DATAGRAM_SOURCE)) != came->source.port;
+}
+
 /* One packet of it.  guess: its identification. */
 static bool take_in(struct batch *batch, uint16_t guess, uint8_t *bytes, size_t length)
 {
@@ -181,6 +211,9 @@ static bool take_in(struct batch *batch, uint16_t guess, uint8_t *bytes, size_t 
 	struct soft_udp *udp = batch->udp;
 	uint16_t identification;
 
+	batch->arrival.fault = SOFT_NOTICE_STRANGER;
+	if (udp->pair.is_stranger)
+		return false;
 	batch->arrival.fault = SOFT_NOTICE_MALFORMED;
 	if (length < SOFT_WIRE_BTH + SOFT_WIRE_ICRC)
 		return false;
@@ -188,6 +221,10 @@ static bool take_in(struct batch *batch, uint16_t guess, uint8_t *bytes, size_t 
 	    (identification != guess && !is_plausible(udp, &came->source, identification))) {
 		soft_count(udp->device, SOFT_COUNT_ICRC);
 		batch->arrival.fault = SOFT_NOTICE_ICRC;
+		return false;
+	}
+	if (is_forged(came, bytes, length)) {
+		batch->arrival.fault = SOFT_NOTICE_STRANGER;
 		return false;
 	}
 	if ((bytes[0] & SOFT_SERVICE) == SOFT_UNRELIABLE_DATAGRAM)
@@ -211,6 +248,7 @@ static const struct soft_icrc_headers *headers_of(struct soft_udp *udp, const st
 		pair->source = came->source;
 		pair->destination = came->destination;
 		soft_icrc_headers_make(&pair->headers, &pair->source, &pair->destination);
+		pair->is_stranger = is_stranger(udp, came);
 	}
 	return &pair->headers;
 }
@@ -222,6 +260,8 @@ static void begin_arrival(struct batch *batch)
 
 	batch->arrival.source = batch->came->source.address;
 	batch->arrival.destination = batch->came->destination.address;
+	batch->arrival.port = batch->came->source.port;
+	batch->arrival.sender = SOFT_NOBODY;
 	batch->arrival.receiver = udp->receiver;
 	udp->receiver = NULL;
 	if (batch->arrival.receiver && soft_qp_state(batch->arrival.receiver) == IBV_QPS_RESET)

@@ -137,6 +137,20 @@ static const struct soft_udp_route *find_route(struct soft_udp *udp, struct soft
 	return own;
 }
 
+/*
+ * Queue pairs of one block have one port, so the receiver cannot tell a stranger of this process from its peer.  Requests of one
+ * that the peer is not connected with go nowhere, and answers are to requests.
+ */
+static bool is_stranger(struct soft_qp *qp, const struct soft_udp_route *route, const struct soft_packet *packet)
+{
+	const struct soft_qp *peer;
+
+	if (!route->is_own || soft_operation_is_answer(packet->opcode))
+		return false;
+	peer = soft_link_peer(qp);
+	return peer && !soft_qp_hears(peer, qp);
+}
+
 uint8_t *soft_udp_begin(struct soft_link *link, struct soft_burst *burst, struct soft_qp *qp,
 			const struct soft_packet *packet, size_t length)
 {
@@ -147,7 +161,7 @@ uint8_t *soft_udp_begin(struct soft_link *link, struct soft_burst *burst, struct
 	if (!length || length > SOFT_WIRE_OVERHEAD + SOFT_MTU)
 		return NULL;
 	route = find_route(udp, qp, packet, &own);
-	if (!route)
+	if (!route || is_stranger(qp, route, packet))
 		return NULL;
 	if (burst->count && !fits(udp, burst, route, length))
 		soft_udp_flush(link, burst);

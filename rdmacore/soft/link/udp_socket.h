@@ -69,6 +69,7 @@ struct soft_udp_peer {
 struct soft_udp_pair {
 	struct soft_endpoint source, destination;
 	struct soft_icrc_headers headers;
+	bool is_stranger; /* no process of this host may send from there, and none else to there */
 };
 
 /* Where the packets of a connected queue pair go, or those of a datagram. */
@@ -78,6 +79,7 @@ struct soft_udp_route {
 	union soft_udp_address to; /* the same */
 	struct soft_icrc_headers headers;
 	uint8_t traffic_class, hop_limit; /* 0: as usual */
+	bool is_own; /* the peer is of this process */
 };
 
 struct soft_udp_burst {
@@ -214,6 +216,11 @@ static inline struct soft_udp *soft_udp_of(struct soft_link *link)
 static inline uint16_t soft_udp_port_of(uint32_t qp_num)
 {
 	return (uint16_t)(SOFT_UDP_PORTS + (qp_num >> SOFT_TABLE_BLOCK_BITS));
+}
+
+static inline bool soft_udp_is_block(uint16_t port)
+{
+	return port >= SOFT_UDP_PORTS && port < SOFT_UDP_PORTS + SOFT_UDP_BLOCKS;
 }
 
 /* The address that packets have which are from or for that GID: all of 127.0.0.0/8 is the first of it. */

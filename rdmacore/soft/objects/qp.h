@@ -153,10 +153,10 @@ struct soft_qp {
 	struct soft_segmentation *segmentation; /* NULL on the local link, where a message is a packet */
 	struct ibv_qp_cap cap;
 	/*
-	 * Connected services on the local link: the number of the one queue pair of this device that it takes packets
-	 * from, or SOFT_NOBODY.  Guarded by both locks, like attr, from which it follows.
+	 * Connected services: the number of the one queue pair of this device that it takes packets from, or SOFT_NOBODY.  Written
+	 * under both locks, like attr, from which it follows.
 	 */
-	uint32_t hears;
+	_Atomic uint32_t hears;
 
 	struct soft_requester requester __attribute__((aligned(SOFT_CACHE_LINE)));
 	struct soft_responder responder __attribute__((aligned(SOFT_CACHE_LINE)));
@@ -199,6 +199,12 @@ static inline bool soft_qp_receives(const struct soft_qp *qp)
 	enum ibv_qp_state state = soft_qp_state(qp);
 
 	return state >= IBV_QPS_RTR && state <= IBV_QPS_SQE;
+}
+
+/* Whether the packets of another queue pair of this device are for it. */
+static inline bool soft_qp_hears(const struct soft_qp *qp, const struct soft_qp *other)
+{
+	return atomic_load_explicit(&qp->hears, memory_order_relaxed) == other->ibv.qp_num;
 }
 
 static inline struct soft_device *soft_qp_device(const struct soft_qp *qp)
