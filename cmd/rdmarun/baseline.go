@@ -81,7 +81,8 @@ func (a *app) readRun(name string) (*compare.Run, error) {
 		return nil, err
 	}
 	defer closing()
-	return compare.Read(in, path)
+	run, err := compare.Read(in, path)
+	return run, withExit(exitInvalid, err)
 }
 
 // baselines are those of a run: the one it is compared with, and the one it becomes.

@@ -140,7 +140,10 @@ type byteSize int64
 var byteUnits = []struct {
 	suffix string
 	bytes  int64
-}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"", 1}}
+}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"", 1}}
+
+// mostBytes is the largest size of a flag; a device refuses less.
+const mostBytes = 1 << 40
 
 func (s *byteSize) String() string {
 	for at := len(byteUnits) - 2; at >= 0; at-- {
@@ -160,8 +163,11 @@ func (s *byteSize) Set(text string) error {
 			continue
 		}
 		number, err := strconv.ParseInt(digits, 10, 64)
-		if err != nil || number <= 0 || number > 1<<40/unit.bytes {
-			break
+		switch {
+		case err != nil:
+			return fmt.Errorf("a size is a number of bytes, or a number with KiB, MiB, GiB or TiB")
+		case number <= 0 || number > mostBytes/unit.bytes:
+			return fmt.Errorf("the size is out of range: 1 to 1TiB")
 		}
 		*s = byteSize(number * unit.bytes)
 		return nil

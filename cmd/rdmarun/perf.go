@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"rdmarun/host/scenario"
+	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/quantity"
 )
 
@@ -89,20 +91,31 @@ var perfGroups = []flagGroup{
 	{"Limits", []string{"timeout"}},
 }
 
-// perfFlag is a flag of perf: its name, the kinds of test that it is for (none: all), and how it is made.
+// perfFlag is a flag of perf: its name, the tests that it is for, and how it is made.
 type perfFlag struct {
-	name  string
-	kinds []perfKind
-	make  func(set *pflag.FlagSet, name string)
+	name string
+	fits func(perfTest) bool
+	make func(set *pflag.FlagSet, name string)
 }
+
+// Tests that flags are for.
+func (t perfTest) any() bool         { return true }
+func (t perfTest) connections() bool { return t.kind == perfConnect }
+func (t perfTest) messages() bool    { return t.kind != perfConnect }
+func (t perfTest) bandwidth() bool   { return t.kind == perfBandwidth }
+func (t perfTest) atomic() bool      { return strings.HasPrefix(t.op, "ATOMIC") }
+
+// payload is of messages that have any size, inlined of those whose data may be in the request (ibv_post_send(3)).
+func (t perfTest) payload() bool { return t.messages() && !t.atomic() }
+func (t perfTest) inlined() bool { return t.op == "SEND" || t.op == "RDMA_WRITE" }
 
 // flags are those of the tests, in the order in which they help.
 func (f *perfFlags) flags() []perfFlag {
 	type set = *pflag.FlagSet
-	messages, bandwidth, connections := []perfKind{perfBandwidth, perfLatency}, []perfKind{perfBandwidth}, []perfKind{perfConnect}
+	messages, bandwidth, connections := perfTest.messages, perfTest.bandwidth, perfTest.connections
 	return []perfFlag{
-		{"sizes", messages, func(s set, name string) {
-			s.Var(&f.sizes, name, "bytes of a message: 64,4KiB or 64..1MiB in powers of two; 64KiB for bandwidth, 2 for latency unless said")
+		{"sizes", perfTest.payload, func(s set, name string) {
+			s.Var(&f.sizes, name, "bytes of a message, but of atomics: 64,4KiB or 64..1MiB in powers of two; 64KiB for bandwidth, 2 for latency unless said")
 		}},
 		{"duration", messages, func(s set, name string) {
 			s.DurationVar(&f.duration, name, time.Second, "how long each size is measured")
@@ -124,7 +137,7 @@ func (f *perfFlags) flags() []perfFlag {
 		{"signal-every", bandwidth, func(s set, name string) {
 			s.Uint16Var(&f.signalEvery, name, 64, "bandwidth: every so many requests ask for a completion; at most the depth")
 		}},
-		{"inline", messages, func(s set, name string) {
+		{"inline", perfTest.inlined, func(s set, name string) {
 			s.Var(&f.inline, name, "SEND and WRITE: messages up to so many bytes go inline")
 		}},
 		{"in-flight", connections, func(s set, name string) {
@@ -134,8 +147,8 @@ func (f *perfFlags) flags() []perfFlag {
 		{"events", messages, func(s set, name string) {
 			s.BoolVar(&f.events, name, false, "sleep until a completion comes, instead of polling")
 		}},
-		{"verify", messages, func(s set, name string) { s.BoolVar(&f.verify, name, false, "check what arrives (not of atomics)") }},
-		{"print", nil, func(s set, name string) { s.BoolVar(&f.print, name, false, "print the scenario, and run nothing") }},
+		{"verify", perfTest.payload, func(s set, name string) { s.BoolVar(&f.verify, name, false, "check what arrives (not of atomics)") }},
+		{"print", perfTest.any, func(s set, name string) { s.BoolVar(&f.print, name, false, "print the scenario, and run nothing") }},
 	}
 }
 
@@ -193,13 +206,12 @@ func (f *perfFlags) choose(command *cobra.Command, args []string) ([]perfTest, e
 	for _, name := range args {
 		at := slices.IndexFunc(perfTests, func(t perfTest) bool { return t.name == strings.TrimPrefix(name, "ib_") })
 		if at < 0 {
-			return nil, withHint(usageError("there is no test %q", name), "one or several of: "+strings.Join(command.ValidArgs, ", "))
+			return nil, withHint(usageError("there is no test %q", name), diag.OneOf(name, command.ValidArgs))
 		}
 		chosen = append(chosen, perfTests[at])
 	}
 	for _, flag := range f.flags() {
-		fits := func(t perfTest) bool { return flag.kinds == nil || slices.Contains(flag.kinds, t.kind) }
-		if command.Flags().Changed(flag.name) && !slices.ContainsFunc(chosen, fits) {
+		if command.Flags().Changed(flag.name) && !slices.ContainsFunc(chosen, flag.fits) {
 			return nil, usageError("--%s means nothing for %s", flag.name, strings.Join(args, ", "))
 		}
 	}
@@ -233,7 +245,7 @@ func (f *perfFlags) sizesOf(test perfTest) []byteSize {
 	switch {
 	case test.kind == perfConnect:
 		return nil
-	case strings.HasPrefix(test.op, "ATOMIC"):
+	case test.atomic():
 		return []byteSize{8}
 	case len(f.sizes) > 0:
 		return f.sizes
@@ -268,7 +280,6 @@ func (f *perfFlags) arguments(test perfTest) [][2]string {
 		add("in_flight", f.inFlight)
 		return arguments
 	}
-	atomic := strings.HasPrefix(test.op, "ATOMIC")
 	add("op", test.op)
 	add("sizes", sizesFlag(f.sizesOf(test)).list())
 	if f.iterations > 0 {
@@ -285,16 +296,16 @@ func (f *perfFlags) arguments(test perfTest) [][2]string {
 		add("post_list", f.postList)
 		add("signal_every", max(1, min(f.signalEvery, f.depth)))
 	}
-	if f.inline > 0 && (test.op == "SEND" || test.op == "RDMA_WRITE") {
+	if f.inline > 0 && test.inlined() {
 		add("inline", f.inline.String())
 	}
-	if f.bothWays && test.kind == perfBandwidth {
+	if f.bothWays && test.bandwidth() {
 		add("bidirectional", true)
 	}
 	if f.events {
 		add("completion", "event")
 	}
-	if f.verify && !atomic {
+	if f.verify && test.payload() {
 		add("verify", "data")
 	}
 	return arguments
@@ -332,8 +343,25 @@ func runPerf(ctx context.Context, a *app, flags *runFlags, path, text string) er
 	if err != nil {
 		return err
 	}
+	if err := flagErrors(checked.Errors); err != nil {
+		return err
+	}
 	if err := a.reportChecked(checked, flags.color.style(a, a.stderr)); err != nil {
 		return err
 	}
 	return runChecked(ctx, a, flags, config, checked)
+}
+
+// flagErrors says what is wrong with the values of flags, which the language has found in the scenario that is made of them:
+// each flag but some is an argument of measure, in a line of its own.
+func flagErrors(found *diag.List) error {
+	var all []error
+	for _, each := range found.Sorted() {
+		key, _, isKey := strings.Cut(strings.TrimSpace(each.Span.Source.Line(each.Span.Line)), ":")
+		if !isKey || each.Code.IsWarning() {
+			continue
+		}
+		all = append(all, withHint(usageError("--%s: %s", strings.ReplaceAll(key, "_", "-"), each.Message), each.Hint))
+	}
+	return errors.Join(all...)
 }

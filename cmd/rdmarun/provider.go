@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rdmarun/host/scenario"
+	"rdmarun/host/scenario/diag"
 	surroundings "rdmarun/host/scenario/environment"
 	"rdmarun/rdmacore"
 )
@@ -45,8 +46,7 @@ func (a *app) resolveProvider(name string) (string, error) {
 		return chosen, nil
 	}
 	if !slices.Contains(rdmacore.Providers(), name) {
-		_, err := rdmacore.Open(name) // says what there is
-		return "", withExit(exitEnvironment, err)
+		return "", withHint(usageError("--provider: no provider is called %q", name), diag.OneOf(name, append(rdmacore.Providers(), autoProvider)))
 	}
 	return name, nil
 }

@@ -400,7 +400,7 @@ func expand(h Host, address string) (all []Host, problem string) {
 		for _, match := range rangeForm.FindAllStringSubmatch(field, -1) {
 			n := rangeLength(match)
 			if n < 1 || n > maxHosts {
-				return nil, fmt.Sprintf("%s is no range of at most %d", match[0], maxHosts)
+				return nil, fmt.Sprintf("%s is not a range of 1 to %d hosts, the smaller number first", match[0], maxHosts)
 			}
 			if count != 0 && n != count {
 				return nil, fmt.Sprintf("the ranges of host %s differ in length", h.Name)

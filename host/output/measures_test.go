@@ -163,9 +163,11 @@ func TestMetricsHaveTags(t *testing.T) {
 	word := *list[1]
 	word.Name, word.Tags = "tagged", map[string]string{"a-b": "1", "a.b": "2", "smoke": ""}
 	text := reportOf(t, "prom", append(list, &word))
-	series := regexp.MustCompile(`(?m)^rdmarun_bandwidth_bits_per_second\{.*tag_depth="(\d+)".*\} `).FindAllStringSubmatch(text, -1)
-	if len(series) != 120 {
-		t.Errorf("%d series of bandwidth with a tag, want 120", len(series))
+	for metric, want := range map[string]int{"rdmarun_messages_per_second": 120, "rdmarun_bandwidth_bits_per_second": 60} {
+		series := regexp.MustCompile(`(?m)^`+metric+`\{.*tag_depth="\d+".*\} `).FindAllString(text, -1)
+		if len(series) != want {
+			t.Errorf("%d series of %s with a tag, want %d", len(series), metric, want)
+		}
 	}
 	if n := strings.Count(text, "rdmarun_latency_seconds_count{"); n != 60 {
 		t.Errorf("%d series of latency, want 60", n)

@@ -194,7 +194,7 @@ func readLine(reader *bufio.Reader, line []byte) ([]byte, error) {
 func parse(line []byte) (*record.Record, error) {
 	r := &record.Record{}
 	if err := json.Unmarshal(line, r); err != nil {
-		return nil, fmt.Errorf("this is no record (the file is made by \"rdmarun run --out jsonl=FILE\"): %w", err)
+		return nil, fmt.Errorf("not a record of a run, which \"rdmarun run --out jsonl=FILE\" writes: %w", err)
 	}
 	switch {
 	case r.Version == 0:

@@ -21,6 +21,8 @@ type argumentReader struct {
 	// fromDefaults tells which were given by the file's `defaults`.
 	fromDefaults []bool
 	inline       []syntax.Pair // keys of inline data
+	// misspelled are required arguments that an unknown key may have been meant for, which has been reported.
+	misspelled []string
 }
 
 // arguments compiles what stands behind a verb, and tells the fields that it decodes.
@@ -139,6 +141,9 @@ func (r *argumentReader) inlineArgument() int {
 
 func (r *argumentReader) unknown(key *syntax.Node) {
 	known := namesOf(r.verb.Arguments, argumentName)
+	if meant := diag.Suggest(key.Value, known); meant != "" {
+		r.misspelled = append(r.misspelled, meant)
+	}
 	if i := r.inlineArgument(); i >= 0 {
 		known = append(slices.Delete(known, i, i+1), dataKeys...)
 	}
@@ -167,6 +172,7 @@ func (r *argumentReader) finish(key *syntax.Node) {
 		case argument.Required && argument.Inline:
 			r.errors.Report(diag.MissingKey, key.Span(), "%s needs data", r.verb.Name).
 				WithHint("one of text, hex, byte, fields, or repeat with times")
+		case argument.Required && slices.Contains(r.misspelled, argument.Name):
 		case argument.Required:
 			r.errors.Report(diag.MissingKey, key.Span(), "%s needs %q", r.verb.Name, argument.Name).
 				WithHint("%s: %s", argument.Name, argument.Doc)

@@ -135,7 +135,11 @@ func (d *decoder) argument(argument *verb.Argument, node *syntax.Node, at place)
 func (d *decoder) parse(argument *verb.Argument, node *syntax.Node) (any, *problem) {
 	row := &d.types[argument.Type]
 	if row.plain && node.Style != syntax.Plain {
-		return nil, wrongType(argument.Type.String(), quoted(node.Value)+" in quotes is a string and", "leave the quotes away")
+		remedy := "remove the quotes"
+		if _, bad := row.parse(syntax.New(nil, node.Value)); bad != nil {
+			remedy = bad.Hint // no value of the type without them, either
+		}
+		return nil, wrongType(argument.Type.String(), quoted(node.Value)+" in quotes is a string and", remedy)
 	}
 	value, bad := row.parse(node)
 	if bad != nil {

@@ -57,6 +57,9 @@ func Parse(source *diag.Source, errors *diag.List) *Node {
 	return node
 }
 
+// binaryHead is how many bytes of a file are searched for a zero, which no text has.
+const binaryHead = 512
+
 // IsScenario tells whether a text has the key that scenarios begin with, in a line of its own.
 func IsScenario(text []byte) bool {
 	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors begin a file so
@@ -100,6 +103,11 @@ func isText(source *diag.Source, errors *diag.List) bool {
 	if strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff") {
 		errors.Report(diag.NotText, source.Start(), "the file is UTF-16, and scenarios are UTF-8").
 			WithHint("iconv -f UTF-16 -t UTF-8 %s", source.Name)
+		return false
+	}
+	if strings.IndexByte(text[:min(len(text), binaryHead)], 0) >= 0 {
+		errors.Report(diag.NotText, source.Start(), "the file is binary: its first %d bytes have a zero byte", min(len(text), binaryHead)).
+			WithHint("a scenario is YAML text; a guest is run by: rdmarun guest run %s", source.Name)
 		return false
 	}
 	for i := 0; i < len(text); {

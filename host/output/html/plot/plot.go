@@ -178,15 +178,13 @@ func (p *Plot) curve(out *strings.Builder, f frame, c *Curve) {
 	out.WriteString("</g>")
 }
 
-// Describe says in words what the curves show, for those who do not see them.
+// Describe says in words what the curves show, for those who do not see them.  Curves of one name are parts of one.
 func (p *Plot) Describe() string {
-	var words []string
+	type bounds struct{ low, high float64 }
+	var names []string
+	found := make(map[string]bounds)
 	for i := range p.Curves {
 		c := &p.Curves[i]
-		low, high := math.Inf(1), math.Inf(-1)
-		for _, each := range c.Points {
-			low, high = min(low, each.Y), max(high, each.Y)
-		}
 		if len(c.Points) == 0 {
 			continue
 		}
@@ -194,7 +192,18 @@ func (p *Plot) Describe() string {
 		if c.Dashed {
 			name += " of the baseline"
 		}
-		words = append(words, fmt.Sprintf("%s from %s to %s", name, p.Y.text(low), p.Y.text(high)))
+		b, known := found[name]
+		if !known {
+			names, b = append(names, name), bounds{math.Inf(1), math.Inf(-1)}
+		}
+		for _, each := range c.Points {
+			b.low, b.high = min(b.low, each.Y), max(b.high, each.Y)
+		}
+		found[name] = b
+	}
+	words := make([]string, len(names))
+	for i, name := range names {
+		words[i] = fmt.Sprintf("%s from %s to %s", name, p.Y.text(found[name].low), p.Y.text(found[name].high))
 	}
 	return strings.Join(words, "; ")
 }
