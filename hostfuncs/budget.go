@@ -16,6 +16,8 @@ type Limits struct {
 	Handles int64
 	// Files is how many of the process's file descriptors its event channels and CQs may have.
 	Files int64
+	// Ports is how many of the provider's ports its endpoints may have; there are some 28,000 for all who do not name theirs.
+	Ports int64
 }
 
 // The limits of a guest for which nothing else is said.
@@ -24,6 +26,7 @@ const (
 	DefaultRegistered = 16 << 30
 	DefaultHandles    = 1 << 17
 	DefaultFiles      = 1 << 12
+	DefaultPorts      = 1 << 12
 )
 
 // withDefaults has a number in each limit.
@@ -31,7 +34,7 @@ func (l Limits) withDefaults() Limits {
 	for _, limit := range []struct {
 		value    *int64
 		fallback int64
-	}{{&l.Memory, DefaultMemory}, {&l.Registered, DefaultRegistered}, {&l.Handles, DefaultHandles}, {&l.Files, DefaultFiles}} {
+	}{{&l.Memory, DefaultMemory}, {&l.Registered, DefaultRegistered}, {&l.Handles, DefaultHandles}, {&l.Files, DefaultFiles}, {&l.Ports, DefaultPorts}} {
 		if *limit.value == 0 {
 			*limit.value = limit.fallback
 		}
@@ -40,14 +43,14 @@ func (l Limits) withDefaults() Limits {
 }
 
 // Cost is what something takes of a guest's budget.
-type Cost struct{ Memory, Registered, Handles, Files int64 }
+type Cost struct{ Memory, Registered, Handles, Files, Ports int64 }
 
 func (c Cost) plus(other Cost) Cost {
-	return Cost{c.Memory + other.Memory, c.Registered + other.Registered, c.Handles + other.Handles, c.Files + other.Files}
+	return Cost{c.Memory + other.Memory, c.Registered + other.Registered, c.Handles + other.Handles, c.Files + other.Files, c.Ports + other.Ports}
 }
 
 func (c Cost) minus(other Cost) Cost {
-	return Cost{c.Memory - other.Memory, c.Registered - other.Registered, c.Handles - other.Handles, c.Files - other.Files}
+	return Cost{c.Memory - other.Memory, c.Registered - other.Registered, c.Handles - other.Handles, c.Files - other.Files, c.Ports - other.Ports}
 }
 
 // Budget is the one account of what a guest has.  Whatever takes the host's memory for a guest is charged here
@@ -105,6 +108,7 @@ func (b *Budget) Charge(cost Cost) error {
 		{"registered", b.limits.Registered, used.Registered, cost.Registered, syscall.ENOMEM, mebibytes},
 		{"handles", b.limits.Handles, used.Handles, cost.Handles, syscall.EMFILE, count},
 		{"files", b.limits.Files, used.Files, cost.Files, syscall.EMFILE, count},
+		{"ports", b.limits.Ports, used.Ports, cost.Ports, syscall.EMFILE, count},
 	} {
 		if limit.more > 0 && limit.more > limit.most-limit.used {
 			return &refusal{limit.errno, fmt.Sprintf("the guest has %s of its limit %q, which is %s, and this takes %s more; free something, or raise the limit",

@@ -40,6 +40,22 @@ var hogs = map[string]func(t *testing.T, i *Instance, pd, channel uint64) int32{
 		put(i, infoAt, AddrInfo{StructSize: uint32(unsafe.Sizeof(AddrInfo{})), Destination: Address{Family: 2, Port: 9, IP: [16]byte{127, 0, 0, 1}}})
 		return call(t, i, "create_ep", channel, infoAt, pd, attrAt)
 	},
+	"bind_addr": func(t *testing.T, i *Instance, _, channel uint64) int32 {
+		ep := call(t, i, "create_id", channel, 0)
+		if ep < 0 {
+			return ep
+		}
+		put(i, infoAt, Address{Family: 2, IP: [16]byte{127, 0, 0, 1}})
+		return call(t, i, "bind_addr", uint64(ep), infoAt)
+	},
+	"resolve_addr": func(t *testing.T, i *Instance, _, channel uint64) int32 {
+		ep := call(t, i, "create_id", channel, 0)
+		if ep < 0 {
+			return ep
+		}
+		put(i, infoAt, Address{Family: 2, Port: 9, IP: [16]byte{127, 0, 0, 1}})
+		return call(t, i, "resolve_addr", uint64(ep), 0, infoAt, 1000)
+	},
 	"write_event": func(t *testing.T, i *Instance, _, channel uint64) int32 {
 		if i.endpoints.count() == 0 {
 			must(t, i, "create_id", channel, 0)
@@ -63,7 +79,7 @@ var hogs = map[string]func(t *testing.T, i *Instance, pd, channel uint64) int32{
 func TestEveryObjectHasABudget(t *testing.T) {
 	for name, hog := range hogs {
 		t.Run(name, func(t *testing.T) {
-			budget := NewBudget(Limits{Memory: 8 << 20, Handles: 1000, Files: 64})
+			budget := NewBudget(Limits{Memory: 8 << 20, Handles: 1000, Files: 64, Ports: 100})
 			i := newInstance(t, 1<<16, Config{Budget: budget})
 			pd, channel := must(t, i, "alloc_pd", 0), must(t, i, "create_event_channel")
 			must(t, i, "destroy_cq", must(t, i, "create_cq", 0, 1)) // what the first of all makes stays
@@ -80,8 +96,11 @@ func TestEveryObjectHasABudget(t *testing.T) {
 			if !strings.Contains(i.lastError.Error(), "limit") || made == 0 {
 				t.Errorf("after %d: %v", made, i.lastError)
 			}
-			if used := budget.Used(); used.Memory > 8<<20 || used.Handles > 1000 || used.Files > 64 {
+			if used := budget.Used(); used.Memory > 8<<20 || used.Handles > 1000 || used.Files > 64 || used.Ports > 100 {
 				t.Errorf("used are %+v", used)
+			}
+			if takesPorts := name == "bind_addr" || name == "resolve_addr"; takesPorts && budget.Used().Ports != 100 {
+				t.Errorf("used are %+v", budget.Used())
 			}
 			const slack = 8 << 20 // the C library's heap grows in steps, too
 			if grown := dataSize(t) - before; grown > 8<<20+slack {
@@ -127,7 +146,7 @@ func TestCostsAreWhatObjectsTake(t *testing.T) {
 
 // What is freed can be had again.
 func TestBudgetIsCredited(t *testing.T) {
-	budget := NewBudget(Limits{Memory: 1 << 20, Files: 4, Handles: 4, Registered: 8192})
+	budget := NewBudget(Limits{Memory: 1 << 20, Files: 4, Handles: 4, Registered: 8192, Ports: 1})
 	i := newInstance(t, 1<<16, Config{Budget: budget})
 	pd := must(t, i, "alloc_pd", 0)
 	for range 1000 {
@@ -138,6 +157,12 @@ func TestBudgetIsCredited(t *testing.T) {
 		expect(t, i, syscall.ENOMEM, "reg_mr", pd, bufferAt, 1, uint64(rdmacore.AccessLocalWrite), mrAt)
 		must(t, i, "dereg_mr", mr)
 		id := must(t, i, "create_id", 0, 0)
+		put(i, infoAt, Address{Family: 2, IP: [16]byte{192, 0, 2, 1}})
+		if call(t, i, "bind_addr", id, infoAt) == 0 {
+			t.Error("an address of nobody was bound")
+		}
+		put(i, infoAt, Address{Family: 2, IP: [16]byte{127, 0, 0, 1}})
+		must(t, i, "bind_addr", id, infoAt)
 		must(t, i, "destroy_id", id)
 	}
 	cq := must(t, i, "create_cq", 0, 64)

@@ -50,6 +50,7 @@ var (
 	eventCost   = Cost{Memory: eventBytes}
 	streamCost  = Cost{Memory: plainBytes + stream.Room, Handles: 1} // with what the peer has written
 	pollerCost  = Cost{Memory: plainBytes, Files: 1}
+	portCost    = Cost{Ports: 1}
 	heldCost    = Cost{Handles: 1} // the event itself is charged already
 	joinCost    = Cost{Memory: plainBytes}
 	memberCost  = joinCost.plus(eventCost) // an endpoint's, with the event that it joined

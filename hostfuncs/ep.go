@@ -75,6 +75,7 @@ type endpoint struct {
 	sendCQ, recvCQ Handle         // of the QP
 	events         int            // charged, and not read
 	backlog        uint32         // likewise, of a listener
+	hasPort        bool           // charged
 	listening      netip.AddrPort // what others were told of a listener; the zero AddrPort of another
 	// Of a listener: what the QPs of its children are made of; nil for children without.
 	childPD *rdmacore.PD
@@ -105,6 +106,7 @@ func (i *Instance) createEP(channelHandle Handle, info Pointer, pd Handle, attr 
 	if config.QP != nil {
 		cost = cost.plus(qpCost(config.QP))
 	}
+	cost = cost.plus(portCost)
 	if err := i.budget.Charge(cost); err != nil {
 		return i.fail(err)
 	}
@@ -128,8 +130,11 @@ func (i *Instance) createEP(channelHandle Handle, info Pointer, pd Handle, attr 
 		channel = id.Channel()
 	}
 	handle := i.addEndpoint(channel, id)
-	if ep, ok := i.endpoints.get(Handle(handle)); ok && config.Passive {
-		ep.childPD, ep.childQP = childPD, childQP
+	if ep, ok := i.endpoints.get(Handle(handle)); handle >= 0 && ok {
+		if config.Passive {
+			ep.childPD, ep.childQP = childPD, childQP
+		}
+		ep.hasPort = charge(i, &i.endpoints, Handle(handle), portCost) == nil // there was room for it
 	}
 	return handle
 }

@@ -142,7 +142,7 @@ func (i *Instance) bindAddr(handle Handle, at Pointer) int32 {
 	return i.onID(handle, func(id *rdmacore.ID) error {
 		err := i.mayComeFrom(address) // to listen there is asked for again
 		if err == nil {
-			err = id.BindAddr(address)
+			err = i.takePort(handle, func() error { return id.BindAddr(address) })
 		}
 		if err != nil {
 			i.cannotListen(address, err)
@@ -164,8 +164,24 @@ func (i *Instance) resolveAddr(handle Handle, source, destination Pointer, timeo
 		if err := cmp.Or(i.mayComeFrom(from), i.mayConnect(to)); err != nil {
 			return err
 		}
-		return id.ResolveAddr(from, to, time.Duration(timeoutMS)*time.Millisecond)
+		return i.takePort(handle, func() error { return id.ResolveAddr(from, to, time.Duration(timeoutMS)*time.Millisecond) })
 	})
+}
+
+// takePort charges an endpoint with the port that a call gives it, if it has none yet.
+func (i *Instance) takePort(handle Handle, call func() error) error {
+	ep, _ := i.endpoints.get(handle)
+	if ep.hasPort {
+		return call()
+	}
+	if err := charge(i, &i.endpoints, handle, portCost); err != nil {
+		return err
+	}
+	err := call()
+	if ep.hasPort = err == nil; err != nil {
+		credit(i, &i.endpoints, handle, portCost)
+	}
+	return err
 }
 
 func (i *Instance) resolveRoute(handle Handle, timeoutMS uint32) int32 {

@@ -68,6 +68,7 @@ func newGuestRunCommand(a *app) *cobra.Command {
 	command.Flags().Var(&flags.registered, "registered", "how many bytes its memory regions may have together")
 	command.Flags().Int64Var(&flags.limits.Handles, "handles", guest.DefaultHandles, "how many objects it may have")
 	command.Flags().Int64Var(&flags.limits.Files, "files", guest.DefaultFiles, "how many file descriptors its event channels and CQs may have")
+	command.Flags().Int64Var(&flags.limits.Ports, "ports", guest.DefaultPorts, "how many ports its endpoints may have")
 	command.Flags().Var(&flags.output, "output", "how much it may write to its standard streams and its log")
 	command.Flags().BoolVarP(&flags.verbose, "verbose", "v", false, "say what was compiled and what was freed")
 	flags.trace.register(command)

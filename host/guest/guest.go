@@ -49,7 +49,7 @@ func (r *Runtime) Start(ctx context.Context, m *Module, config Config) (*Guest, 
 		config.Limits.Output = DefaultOutput
 	}
 	budget := hostfuncs.NewBudget(hostfuncs.Limits{Memory: config.Limits.Memory, Registered: config.Limits.Registered,
-		Handles: config.Limits.Handles, Files: config.Limits.Files})
+		Handles: config.Limits.Handles, Files: config.Limits.Files, Ports: config.Limits.Ports})
 	config.Limits.Memory = budget.Limits().Memory
 	if err := budget.Charge(hostfuncs.Cost{Memory: max(0, m.InstanceSize()-freeInstance)}); err != nil {
 		return nil, fmt.Errorf("start guest %s: its tables, globals and functions: %w", config.Name, err)

@@ -181,9 +181,9 @@ const (
 type Limits struct {
 	// Time is how long the guest may run by the wall clock; 0 is DefaultTime.
 	Time time.Duration
-	// Memory, Registered, Handles and Files are those of hostfuncs.Limits; Output is how many bytes it may write to
+	// Memory, Registered, Handles, Files and Ports are those of hostfuncs.Limits; Output is how many bytes it may write to
 	// its standard streams and its log, together.  0 is the default of each.
-	Memory, Registered, Handles, Files, Output int64
+	Memory, Registered, Handles, Files, Ports, Output int64
 }
 
 // Compiling is a context for compiling a guest that has these limits, and when its time began (Config.Began).
@@ -210,6 +210,7 @@ const (
 	DefaultRegistered = hostfuncs.DefaultRegistered
 	DefaultHandles    = hostfuncs.DefaultHandles
 	DefaultFiles      = hostfuncs.DefaultFiles
+	DefaultPorts      = hostfuncs.DefaultPorts
 	DefaultOutput     = 1 << 30
 	NoTimeLimit       = time.Duration(-1)
 )

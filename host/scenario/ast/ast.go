@@ -130,7 +130,7 @@ type Allow struct {
 	// Node has the keys that are there: an empty list allows nothing.
 	Node *syntax.Node
 
-	Bind    []*syntax.Node `key:"bind,empty" doc:"where it may listen: [127.0.0.1:7471, '10.0.0.0/8:7000-7999', '*:7471']"`
+	Bind    []*syntax.Node `key:"bind,empty" doc:"where it may listen, and from which ports that it names it may connect: [127.0.0.1:7471, '10.0.0.0/8:7000-7999', '*:7471']"`
 	Connect []*syntax.Node `key:"connect,empty" doc:"whom it may connect to, and send datagrams: ['10.0.0.0/8:*', '[::1]:7471']"`
 	Devices []*syntax.Node `key:"devices,empty" doc:"names of the devices that it may use: [soft0]"`
 	Calls   []*syntax.Node `key:"calls,empty" doc:"functions that it may call, by what they are for: device, cm, memory, work, sync; how many objects and bytes, limits say"`
@@ -143,6 +143,7 @@ type Limits struct {
 	Registered *syntax.Node `key:"registered" doc:"bytes of its memory regions together; 16GiB unless said"`
 	Handles    *syntax.Node `key:"handles" doc:"objects of all kinds; 131072 unless said"`
 	Files      *syntax.Node `key:"files" doc:"file descriptors that its event channels and CQs have; 4096 unless said"`
+	Ports      *syntax.Node `key:"ports" doc:"ports that its endpoints have; 4096 unless said"`
 	Output     *syntax.Node `key:"output" doc:"bytes of its standard streams and its log together; 1GiB unless said"`
 }
 

@@ -50,6 +50,7 @@ func (x *expander) guest(written *ast.Guest, optional bool) (*testbed.GuestConfi
 		{verb.Argument{Name: "registered", Type: verb.Size, Min: 1, Max: 1 << 50}, written.Limits.Registered, &config.Limits.Registered},
 		{verb.Argument{Name: "handles", Type: verb.Integer, Min: 1, Max: 1 << 20}, written.Limits.Handles, &config.Limits.Handles},
 		{verb.Argument{Name: "files", Type: verb.Integer, Min: 1, Max: 1 << 20}, written.Limits.Files, &config.Limits.Files},
+		{verb.Argument{Name: "ports", Type: verb.Integer, Min: 1, Max: 1 << 20}, written.Limits.Ports, &config.Limits.Ports},
 		{verb.Argument{Name: "output", Type: verb.Size, Min: 1, Max: 1 << 50}, written.Limits.Output, &config.Limits.Output},
 	} {
 		if value := x.known(&limit.argument, limit.written, x.global); value != nil {
