@@ -3,6 +3,7 @@
  * link udp does, and reads what it answers.
  */
 #include <arpa/inet.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
@@ -297,6 +298,118 @@ static void test_flood(struct core_provider *provider, struct rdma_event_channel
 	}
 }
 
+static struct soft_cm *cm_of(struct core_provider *provider)
+{
+	return ((struct soft_host *)provider->host)->cm;
+}
+
+static struct soft_half_open half_open(struct core_provider *provider)
+{
+	struct soft_half_open copy;
+
+	soft_mutex_lock(&cm_of(provider)->lock);
+	copy = cm_of(provider)->half_open;
+	soft_mutex_unlock(&cm_of(provider)->lock);
+	return copy;
+}
+
+/* A request whose arrival is waited for, so that none is lost in the queue. */
+static void flood_one(struct core_provider *provider, const uint8_t ip[4], uint32_t id)
+{
+	uint64_t before = half_open(provider).requests;
+	struct soft_cm_message req = request(id, PORT);
+
+	req.source = address_of(ip, 1000);
+	arrive_from(provider, ip, &req);
+	for (int waited = 0; half_open(provider).requests == before; waited += 10) {
+		CHECK(waited < PATIENCE_US);
+		usleep(10);
+	}
+}
+
+static void flood_forged(struct core_provider *provider, uint32_t count, uint32_t id)
+{
+	for (uint32_t index = 0; index < count; index++)
+		flood_one(provider, (uint8_t[4]){10, (uint8_t)(index >> 16), (uint8_t)(index >> 8), (uint8_t)index}, id + index);
+}
+
+static struct {
+	struct rdma_cm_id *ids[2 * SOFT_HALF_OPEN_MAX];
+	uint32_t count;
+} accepted;
+
+/* Read all events, and accept the requests; the number of ids that were given up for others, which are destroyed. */
+static uint32_t accept_all(struct core_provider *provider, struct rdma_event_channel *channel, const uint8_t wanted[4], bool *found)
+{
+	struct rdma_conn_param param = {.qp_num = 0x44, .responder_resources = 1, .initiator_depth = 1};
+	struct rdma_cm_event *event;
+	uint32_t ended = 0;
+
+	while (poll(&(struct pollfd){.fd = channel->fd, .events = POLLIN}, 1, 0) == 1) {
+		struct rdma_cm_id *id;
+		bool is_request;
+
+		CHECK(!provider->rdma_get_cm_event(channel, &event));
+		id = event->id;
+		is_request = event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
+		CHECK(is_request || event->event == RDMA_CM_EVENT_UNREACHABLE);
+		CHECK(!provider->rdma_ack_cm_event(event));
+		if (is_request) {
+			*found |= !memcmp(&((struct sockaddr_in *)&id->route.addr.dst_addr)->sin_addr, wanted, 4);
+			CHECK(!provider->rdma_accept(id, &param));
+			CHECK(accepted.count < 2 * SOFT_HALF_OPEN_MAX);
+			accepted.ids[accepted.count++] = id;
+		} else {
+			for (uint32_t index = 0; index < accepted.count; index++)
+				if (accepted.ids[index] == id)
+					accepted.ids[index] = NULL;
+			CHECK(!provider->rdma_destroy_id(id));
+			ended++;
+		}
+	}
+	return ended;
+}
+
+/* One host gets half of what there is, any number of forged ones no more than all, and another host gets in. */
+static void test_half_open(void)
+{
+	struct core_provider *provider = open_udp();
+	struct rdma_event_channel *channel = create_channel(provider);
+	struct rdma_cm_id *listener = listener_on(provider, channel);
+	struct soft_half_open state;
+	bool found = false;
+
+	atomic_store(&sent.count, 0);
+	sent.read = 0;
+	for (uint32_t id = 1; id <= SOFT_HALF_OPEN_MAX / 2 + 100; id++)
+		flood_one(provider, peer_ip, id);
+	state = half_open(provider);
+	CHECK(state.total == SOFT_HALF_OPEN_MAX / 2 && state.dropped == 100);
+
+	flood_forged(provider, SOFT_HALF_OPEN_MAX, 0x100000);
+	flood_one(provider, stranger_ip, PEER_ID);
+	state = half_open(provider);
+	CHECK(state.total == SOFT_HALF_OPEN_MAX && state.replaced >= SOFT_HALF_OPEN_MAX / 2 - 100);
+	/* No more answers than requests came. */
+	CHECK(atomic_load(&sent.count) <= state.requests);
+	CHECK(!accept_all(provider, channel, stranger_ip, &found) && found);
+	CHECK(half_open(provider).lists[SOFT_HALF_OPEN_ACCEPTED].count == SOFT_HALF_OPEN_MAX);
+
+	/* None of them answers, and those that are replaced are reported. */
+	found = false;
+	flood_one(provider, stranger_ip, PEER_ID + 1);
+	CHECK(half_open(provider).total == SOFT_HALF_OPEN_MAX);
+	CHECK(accept_all(provider, channel, stranger_ip, &found) == 1 && found);
+
+	for (uint32_t index = 0; index < accepted.count; index++)
+		if (accepted.ids[index])
+			CHECK(!provider->rdma_destroy_id(accepted.ids[index]));
+	CHECK(!half_open(provider).total);
+	CHECK(!provider->rdma_destroy_id(listener));
+	provider->rdma_destroy_event_channel(channel);
+	close_provider(provider);
+}
+
 int main(void)
 {
 	struct core_provider *provider = open_udp();
@@ -311,5 +424,6 @@ int main(void)
 	CHECK(!provider->rdma_destroy_id(listener));
 	provider->rdma_destroy_event_channel(channel);
 	close_provider(provider);
+	test_half_open();
 	return 0;
 }

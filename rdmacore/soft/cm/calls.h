@@ -94,6 +94,11 @@ struct soft_id *soft_cm_request_child(struct soft_cm *cm, const struct soft_cm_m
 				      struct soft_id **listener);
 /* Whether the port of the request has a listener, if only for other addresses. */
 bool soft_cm_is_served(struct soft_cm *cm, const struct soft_cm_message *request);
+/*
+ * Whether there is room for one more request: of other hosts, the oldest may be ended for it.  Releases cm.lock for a while
+ * then.
+ */
+bool soft_cm_make_room(struct soft_cm *cm, const struct soft_cm_message *request);
 /* Free a child that its user was not told of. */
 void soft_cm_free_unborn(struct soft_id *child);
 
@@ -148,6 +153,8 @@ bool soft_cm_report_user(struct soft_id *id, int status, uint64_t argument);
 bool soft_cm_report_disconnected(struct soft_id *id, int status);
 /* Take the oldest event of a channel, for its user; NULL when there is none. */
 struct soft_cm_event *soft_cm_take_event(struct soft_event_channel *channel);
+/* Take back an event that was not read, which the caller frees. */
+void soft_cm_take_back(struct soft_cm_event *event);
 /* Take an event that owner has not read; NULL when there is none. */
 struct soft_cm_event *soft_cm_take_unread(struct soft_id *owner);
 /* Move the events that owner has not read to another channel. */
@@ -238,6 +245,27 @@ struct soft_id *soft_peers_claim_qp(struct soft_id *id);
 /* The one that a message is from, by its GUID, its local id, and the process or host that sent it. */
 struct soft_id *soft_peers_find_id(struct soft_cm *cm, const struct soft_cm_message *message);
 void soft_peers_forget(struct soft_id *id);
+
+/* --- half_open.c: requests of other hosts that are not connections yet ---------------------------- */
+
+enum soft_half_open_room {
+	SOFT_HALF_OPEN_FREE,
+	SOFT_HALF_OPEN_REPLACE, /* if soft_half_open_oldest makes room */
+	SOFT_HALF_OPEN_FULL,
+};
+
+enum soft_half_open_room soft_half_open_room(struct soft_cm *cm, const struct soft_cm_message *request);
+/* The one to end when there is no room; NULL: the user has read all of them and accepted none. */
+struct soft_id *soft_half_open_oldest(struct soft_cm *cm);
+/* So many that requests may be replaced: their peers are not told to wait. */
+bool soft_half_open_is_busy(const struct soft_cm *cm);
+/* A request made id; of one on this host nothing is counted. */
+void soft_half_open_enter(struct soft_id *id);
+void soft_half_open_reported(struct soft_id *id, struct soft_cm_event *event);
+void soft_half_open_read(struct soft_id *id);
+void soft_half_open_accepted(struct soft_id *id);
+/* It is a connection now, or ended.  Does nothing while its event is unread. */
+void soft_half_open_leave(struct soft_id *id);
 
 /* --- address.c: addresses of ids; the first group needs no lock ----------------------------------- */
 

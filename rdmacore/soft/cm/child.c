@@ -1,5 +1,7 @@
 #include "soft/cm/calls.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "soft/base/fabric.h"
@@ -43,6 +45,7 @@ static struct soft_id *create_child(struct soft_id *listener, const struct soft_
 	if (req->attribute == SOFT_CM_REQ)
 		child->path_timeout = req->ack_timeout;
 	soft_id_set_path_of_request(child, req);
+	soft_half_open_enter(child);
 	return child;
 }
 
@@ -100,4 +103,57 @@ void soft_cm_free_unborn(struct soft_id *child)
 	soft_mutex_expect(&child->cm->lock);
 	soft_cm_close(child);
 	soft_id_free(child);
+}
+
+/* Its peer repeats the request, unless it was told to wait: then it hears a REJ. */
+static void drop_unread(struct soft_id *child)
+{
+	struct soft_cm_event *event = child->half_open_event;
+
+	soft_cm_take_back(event);
+	free(event);
+	if (child->mra_sent)
+		soft_id_free(child);
+	else
+		soft_cm_free_unborn(child);
+}
+
+/* An accepted request ends as if its last repeat had not been answered. */
+static void end_oldest(struct soft_id *oldest)
+{
+	if (oldest->half_open_stage == SOFT_HALF_OPEN_UNREAD) {
+		drop_unread(oldest);
+		return;
+	}
+	if (oldest->state != SOFT_ID_REP_SENT) { /* its device was removed */
+		soft_half_open_leave(oldest);
+		return;
+	}
+	soft_cm_close(oldest);
+	soft_cm_report(oldest, oldest, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, NULL);
+}
+
+bool soft_cm_make_room(struct soft_cm *cm, const struct soft_cm_message *request)
+{
+	const struct sockaddr *destination = (const struct sockaddr *)&request->destination;
+	enum soft_half_open_room room;
+	struct soft_id *oldest;
+
+	soft_mutex_expect(&cm->lock);
+	/* A request that nobody listens for takes nobody's place. */
+	if (!request->between_hosts || !soft_port_find_listener(cm, request->port_space, destination))
+		return true;
+	cm->half_open.requests++;
+	room = soft_half_open_room(cm, request);
+	if (room == SOFT_HALF_OPEN_FREE)
+		return true;
+	/* What another process passed on must not outlive its sender, which it may when cm.lock is released. */
+	oldest = room == SOFT_HALF_OPEN_REPLACE && !request->via ? soft_half_open_oldest(cm) : NULL;
+	if (!oldest) {
+		cm->half_open.dropped++;
+		return false;
+	}
+	cm->half_open.replaced++;
+	end_oldest(oldest);
+	return true;
 }

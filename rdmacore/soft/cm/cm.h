@@ -18,6 +18,7 @@
 #include "soft/base/mutex.h"
 #include "soft/base/table.h"
 #include "soft/base/timer.h"
+#include "soft/cm/id.h"
 #include "soft/wire/mad.h"
 
 #define SOFT_PORT_BUCKETS 32768
@@ -30,6 +31,29 @@ struct soft_device;
 struct soft_fabric;
 struct soft_id;
 struct soft_ipc;
+
+/*
+ * Requests of other hosts that are not connections yet, in bytes 32 MiB at most.  One source gets as many as are left for
+ * all, thus half of them if it is alone.  With none left, a source with less than its share replaces the oldest.
+ */
+#define SOFT_HALF_OPEN_MAX 8192
+#define SOFT_HALF_OPEN_SHARE 32
+#define SOFT_HALF_OPEN_SOURCES 1024
+
+struct soft_half_open_list {
+	struct soft_id *oldest, *newest;
+	uint32_t count;
+};
+
+struct soft_half_open {
+	struct soft_half_open_list lists[SOFT_HALF_OPEN_STAGES];
+	uint64_t key; /* of the hash of sources; 0: not drawn yet */
+	uint64_t requests; /* that came for listeners, without repeats */
+	uint64_t dropped; /* of them, for want of room */
+	uint64_t replaced; /* requests that others took the place of */
+	uint32_t total;
+	uint16_t by_source[SOFT_HALF_OPEN_SOURCES];
+};
 
 struct soft_cm {
 	struct soft_mutex lock;
@@ -49,6 +73,7 @@ struct soft_cm {
 	void (*expire)(struct soft_timer *timer); /* of ids' timers: a function of soft/rdma, which this room cannot name */
 	struct soft_id *ports[SOFT_PORT_BUCKETS];
 	struct soft_id *remote_ids[SOFT_PEER_BUCKETS], *remote_qps[SOFT_PEER_BUCKETS];
+	struct soft_half_open half_open;
 	/* The ids that were destroyed last: kept for a while, so that using one is an error and not a crash. */
 	struct soft_id *destroyed, **last_destroyed;
 	unsigned int num_destroyed;

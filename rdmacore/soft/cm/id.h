@@ -17,6 +17,15 @@ struct soft_event_channel;
 struct soft_ipc_peer;
 struct soft_join;
 
+/* How far a request of another host has come (soft/cm/half_open.c). */
+enum soft_half_open_stage {
+	SOFT_HALF_OPEN_NOT,
+	SOFT_HALF_OPEN_UNREAD, /* its event was not read */
+	SOFT_HALF_OPEN_READ, /* its user decides */
+	SOFT_HALF_OPEN_ACCEPTED, /* the REP was sent */
+	SOFT_HALF_OPEN_STAGES,
+};
+
 enum soft_id_state {
 	SOFT_ID_IDLE,
 	SOFT_ID_BOUND,
@@ -77,6 +86,11 @@ struct soft_id {
 
 	struct soft_ipc_peer *via; /* the process of its peer; NULL: this one */
 	bool between_hosts; /* its peer is on another host */
+	enum soft_half_open_stage half_open_stage;
+	uint16_t half_open_source;
+	bool mra_sent; /* of its request: the peer waits, and does not repeat it */
+	struct soft_cm_event *half_open_event; /* while it is unread */
+	struct soft_id *half_open_earlier, *half_open_later; /* soft_half_open_list */
 	bool located; /* via was found for this id, and not for an earlier one */
 	uint64_t transaction; /* of the request, and all messages after it */
 	uint32_t local, remote; /* communication ids */

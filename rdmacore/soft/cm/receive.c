@@ -29,6 +29,7 @@ static void send_mra(struct soft_id *id)
 {
 	struct soft_cm_message mra;
 
+	id->mra_sent = true;
 	soft_cm_prepare(id, &mra, SOFT_CM_MRA);
 	mra.answered = id->state == SOFT_ID_REQ_RECEIVED ? SOFT_ANSWERED_REQ : SOFT_ANSWERED_REP;
 	mra.service_timeout = MRA_SERVICE_TIMEOUT;
@@ -54,6 +55,8 @@ static void receive_req(struct soft_cm *cm, const struct soft_cm_message *req)
 			send_mra(child); /* the first one was lost */
 		return;
 	}
+	if (!soft_cm_make_room(cm, req))
+		return;
 	child = soft_cm_request_child(cm, req, &listener);
 	if (!listener)
 		refuse(cm, req, soft_cm_is_served(cm, req) ? SOFT_REJ_CONSUMER_DEFINED :
@@ -68,8 +71,12 @@ static void receive_req(struct soft_cm *cm, const struct soft_cm_message *req)
 		soft_cm_free_unborn(child);
 		return;
 	}
-	/* The user may take long to answer: ask for time (IBTA 12.9.8.1). */
-	send_mra(child);
+	/*
+	 * The user may take long to answer: ask for time (IBTA 12.9.8.1).  A request that may be replaced is repeated
+	 * instead.
+	 */
+	if (!child->between_hosts || !soft_half_open_is_busy(cm))
+		send_mra(child);
 }
 
 static void receive_mra(struct soft_id *id, const struct soft_cm_message *mra)
@@ -134,6 +141,7 @@ static void receive_rtu(struct soft_id *id)
 	    !soft_cm_report(id, id, RDMA_CM_EVENT_ESTABLISHED, 0, NULL))
 		return;
 	id->state = SOFT_ID_ESTABLISHED;
+	soft_half_open_leave(id);
 	soft_cm_answered(id);
 }
 
@@ -180,6 +188,7 @@ static void receive_dreq(struct soft_id *id, const struct soft_cm_message *dreq)
 		if (!soft_cm_report_disconnected(id, 0))
 			return;
 		soft_cm_answered(id);
+		soft_half_open_leave(id);
 		id->state = SOFT_ID_DREQ_RECEIVED;
 		break;
 	case SOFT_ID_TIMEWAIT:

@@ -53,12 +53,16 @@ static void set_event_param(struct soft_cm_event *event, const struct soft_cm_me
 }
 
 /* Requests that are not read yet, of the listener and of the process that they came from. */
-static void count_request(const struct soft_cm_event *event, int more)
+static void count_request(struct soft_cm_event *event, int more)
 {
 	struct soft_ipc_peer *via = soft_id(event->rdma.id)->via;
 
 	if (event->rdma.event != RDMA_CM_EVENT_CONNECT_REQUEST)
 		return;
+	if (more > 0)
+		soft_half_open_reported(soft_id(event->rdma.id), event);
+	else
+		soft_half_open_read(soft_id(event->rdma.id));
 	event->owner->requests += more;
 	if (via)
 		via->requests += (uint32_t)more;
@@ -160,15 +164,20 @@ struct soft_cm_event *soft_cm_take_event(struct soft_event_channel *channel)
 	return event;
 }
 
+void soft_cm_take_back(struct soft_cm_event *event)
+{
+	soft_mutex_expect(&event->owner->cm->lock);
+	unlink_unread(event);
+	soft_event_queue_remove(&channel_of(event->owner)->queue, &event->node);
+}
+
 struct soft_cm_event *soft_cm_take_unread(struct soft_id *owner)
 {
 	struct soft_cm_event *event = owner->unread;
 
 	soft_mutex_expect(&owner->cm->lock);
-	if (!event)
-		return NULL;
-	unlink_unread(event);
-	soft_event_queue_remove(&channel_of(owner)->queue, &event->node);
+	if (event)
+		soft_cm_take_back(event);
 	return event;
 }
 

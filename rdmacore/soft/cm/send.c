@@ -116,6 +116,7 @@ void soft_cm_close(struct soft_id *id)
 	soft_mutex_expect(&id->cm->lock);
 	soft_cm_answered(id);
 	soft_peers_forget(id);
+	soft_half_open_leave(id);
 	id->state = SOFT_ID_CLOSED;
 }
 
@@ -143,6 +144,7 @@ void soft_cm_enter_timewait(struct soft_id *id)
 {
 	soft_mutex_expect(&id->cm->lock);
 	soft_peers_forget(id);
+	soft_half_open_leave(id);
 	id->state = SOFT_ID_TIMEWAIT;
 	soft_timer_arm(&id->cm->fabric->timers, &id->timer, soft_cm_time(id->path_timeout));
 }

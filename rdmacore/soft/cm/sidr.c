@@ -37,6 +37,7 @@ int soft_sidr_reply(struct soft_id *id, enum soft_sidr_status status,
 				 param ? param->private_data_len : 0, SOFT_SIDR_REP_PRIVATE_DATA);
 	soft_cm_send(id->cm, &reply);
 	soft_peers_forget(id);
+	soft_half_open_leave(id);
 	id->state = status == SOFT_SIDR_SUCCESS ? SOFT_ID_RESOLVED_UD : SOFT_ID_CLOSED;
 	return 0;
 }

@@ -178,6 +178,7 @@ static int send_rep(struct soft_id *id, const struct rdma_conn_param *param)
 	soft_cm_set_private_data(rep, param ? param->private_data : NULL,
 				 param ? param->private_data_len : 0, SOFT_REP_PRIVATE_DATA);
 	id->state = SOFT_ID_REP_SENT;
+	soft_half_open_accepted(id);
 	soft_cm_send_request(id);
 	return 0;
 }

@@ -64,6 +64,7 @@ static int establish_early(struct soft_id *id)
 	if (!soft_cm_report(id, id, RDMA_CM_EVENT_ESTABLISHED, 0, NULL))
 		return ENOMEM;
 	id->state = SOFT_ID_ESTABLISHED;
+	soft_half_open_leave(id);
 	soft_cm_answered(id);
 	return 0;
 }

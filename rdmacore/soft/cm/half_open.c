@@ -1,0 +1,125 @@
+/*
+ * Requests of other hosts that are not connections yet.  Their number is bounded, because a host can send requests under any
+ * number of forged addresses.
+ */
+#include "soft/cm/calls.h"
+
+#include "soft/base/fabric.h"
+
+_Static_assert((sizeof(struct soft_id) + sizeof(struct soft_cm_event)) * SOFT_HALF_OPEN_MAX <= 32u << 20,
+	       "half-open requests take 32 MiB at most");
+
+/* An IPv6 host has all addresses of its /64, so they count as one source. */
+static uint16_t source_of(struct soft_cm *cm, const struct sockaddr *address)
+{
+	struct soft_random mixer;
+	union ibv_gid gid;
+
+	while (!cm->half_open.key)
+		cm->half_open.key = soft_fabric_random(cm->fabric);
+	soft_address_to_gid(address, &gid);
+	mixer.state = cm->half_open.key ^ gid.global.subnet_prefix;
+	if (address->sa_family == AF_INET)
+		mixer.state = soft_random_next(&mixer) ^ gid.global.interface_id;
+	return (uint16_t)(soft_random_next(&mixer) % SOFT_HALF_OPEN_SOURCES);
+}
+
+static void set_stage(struct soft_id *id, enum soft_half_open_stage stage)
+{
+	struct soft_half_open *all = &id->cm->half_open;
+	struct soft_half_open_list *list = &all->lists[id->half_open_stage];
+
+	if (id->half_open_stage) {
+		*(id->half_open_earlier ? &id->half_open_earlier->half_open_later : &list->oldest) = id->half_open_later;
+		*(id->half_open_later ? &id->half_open_later->half_open_earlier : &list->newest) = id->half_open_earlier;
+		list->count--;
+	}
+	id->half_open_stage = stage;
+	id->half_open_earlier = id->half_open_later = NULL;
+	if (!stage)
+		return;
+	list = &all->lists[stage];
+	id->half_open_earlier = list->newest;
+	*(list->newest ? &list->newest->half_open_later : &list->oldest) = id;
+	list->newest = id;
+	list->count++;
+}
+
+enum soft_half_open_room soft_half_open_room(struct soft_cm *cm, const struct soft_cm_message *request)
+{
+	struct soft_half_open *all = &cm->half_open;
+	uint32_t used;
+
+	soft_mutex_expect(&cm->lock);
+	used = all->by_source[source_of(cm, (const struct sockaddr *)&request->source)];
+	if (used < SOFT_HALF_OPEN_MAX - all->total)
+		return SOFT_HALF_OPEN_FREE;
+	return used < SOFT_HALF_OPEN_SHARE ? SOFT_HALF_OPEN_REPLACE : SOFT_HALF_OPEN_FULL;
+}
+
+bool soft_half_open_is_busy(const struct soft_cm *cm)
+{
+	return cm->half_open.total >= SOFT_HALF_OPEN_MAX / 4;
+}
+
+void soft_half_open_enter(struct soft_id *id)
+{
+	struct soft_half_open *all = &id->cm->half_open;
+
+	soft_mutex_expect(&id->cm->lock);
+	if (!id->between_hosts)
+		return;
+	id->half_open_source = source_of(id->cm, &id->addr.dst_addr);
+	all->by_source[id->half_open_source]++;
+	all->total++;
+	set_stage(id, SOFT_HALF_OPEN_READ);
+}
+
+void soft_half_open_reported(struct soft_id *id, struct soft_cm_event *event)
+{
+	soft_mutex_expect(&id->cm->lock);
+	if (!id->half_open_stage)
+		return;
+	id->half_open_event = event;
+	set_stage(id, SOFT_HALF_OPEN_UNREAD);
+}
+
+void soft_half_open_read(struct soft_id *id)
+{
+	soft_mutex_expect(&id->cm->lock);
+	if (id->half_open_stage != SOFT_HALF_OPEN_UNREAD)
+		return;
+	id->half_open_event = NULL;
+	set_stage(id, SOFT_HALF_OPEN_READ);
+	if (id->state == SOFT_ID_CLOSED)
+		soft_half_open_leave(id);
+}
+
+void soft_half_open_accepted(struct soft_id *id)
+{
+	soft_mutex_expect(&id->cm->lock);
+	if (id->half_open_stage)
+		set_stage(id, SOFT_HALF_OPEN_ACCEPTED);
+}
+
+void soft_half_open_leave(struct soft_id *id)
+{
+	struct soft_half_open *all = &id->cm->half_open;
+
+	soft_mutex_expect(&id->cm->lock);
+	/* Until its event is read it takes memory, whatever its state is. */
+	if (!id->half_open_stage || id->half_open_stage == SOFT_HALF_OPEN_UNREAD)
+		return;
+	set_stage(id, SOFT_HALF_OPEN_NOT);
+	all->by_source[id->half_open_source]--;
+	all->total--;
+}
+
+struct soft_id *soft_half_open_oldest(struct soft_cm *cm)
+{
+	struct soft_half_open_list *lists = cm->half_open.lists;
+	bool unread = lists[SOFT_HALF_OPEN_UNREAD].count > SOFT_HALF_OPEN_MAX / 2 || !lists[SOFT_HALF_OPEN_ACCEPTED].count;
+
+	soft_mutex_expect(&cm->lock);
+	return lists[unread ? SOFT_HALF_OPEN_UNREAD : SOFT_HALF_OPEN_ACCEPTED].oldest;
+}
