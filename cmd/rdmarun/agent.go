@@ -13,6 +13,7 @@ import (
 	"rdmarun/host/guest"
 	"rdmarun/host/lab"
 	"rdmarun/host/lab/agent"
+	"rdmarun/host/sandbox"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
@@ -40,6 +41,7 @@ const agentExample = `  ssh HOST rdmarun agent --stdio    # what "rdmarun run --
 
 func newAgentCommand(a *app) *cobra.Command {
 	stdio, allow, joining := false, []string(nil), joinFlags{}
+	confined := newSandboxFlag(sandbox.Default, sandbox.Off)
 	command := &cobra.Command{
 		Use:     "agent {--stdio | --join URL}",
 		Short:   "Play roles on this host for controllers",
@@ -55,14 +57,14 @@ func newAgentCommand(a *app) *cobra.Command {
 			switch {
 			case stdio: // also where the configuration has a server
 			case joining.nats.url != "":
-				return joining.serve(command.Context(), a, allow)
+				return joining.serve(command.Context(), a, allow, confined)
 			default:
 				return withHint(usageError("an agent needs a way to its controller"), "--stdio: standard input and output; --join URL: a NATS server")
 			}
 			closing := func() error { return errors.Join(os.Stdin.Close(), os.Stdout.Close()) }
 			err := agent.Serve(command.Context(), a.stdin, a.stdout, closing, agent.Config{
 				Version: buildVersion().Version, Open: a.openProvider, Trace: traceGuests, Allow: allow,
-				GuestCache: a.env[guest.CacheVariable], GuestCompiler: guest.OwnCompiler(),
+				GuestCache: a.env[guest.CacheVariable], GuestCompiler: guest.OwnCompiler(), Confine: confined.confine(a),
 				Warn: a.warn, Examine: examineHost, Die: func() { os.Exit(int(exitEnvironment)) },
 			})
 			if err != nil {
@@ -75,6 +77,7 @@ func newAgentCommand(a *app) *cobra.Command {
 	command.Flags().StringSliceVar(&allow, "allow", nil, "what controllers may use of this host: soft, verbs, guests, measure (default: all)")
 	completeFlag(command, "allow", cobra.FixedCompletions(lab.Allowable(), cobra.ShellCompDirectiveNoFileComp))
 	joining.register(command)
+	confined.register(command)
 	return command
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"rdmarun/host/guest"
 	"rdmarun/host/printable"
+	"rdmarun/host/sandbox"
 	"rdmarun/rdmacore"
 )
 
@@ -22,6 +23,14 @@ their names (guests/README.md).  What stands after "--" are its arguments.
 The guest sees its arguments, the standard streams, the clock and random numbers;
 no files, no sockets, no environment.  What it leaves behind when it ends, however
 it ends, is freed, and its peers get DISCONNECTED.
+
+--sandbox restricts the process, so that a guest that escapes from the engine can do
+little.  "default" drops system calls that rdmarun never makes (ptrace, mount, bpf and
+others, other families of sockets), new memory that is writable and executable, and
+privileges of set-user-ID programs, where the kernel can.  "strict" also drops all
+files but the guest, its cache, its trace and the system's libraries and devices, the
+environment, and starting programs; it fails where the kernel has no landlock or
+seccomp ("rdmarun doctor" says).
 
 The first SIGINT or SIGTERM asks the guest to end: its wait fails with ECANCELED.
 
@@ -47,10 +56,11 @@ type guestFlags struct {
 	memory, registered, output byteSize
 	verbose                    bool
 	trace                      traceFlags
+	sandbox                    *sandboxFlag
 }
 
 func newGuestRunCommand(a *app) *cobra.Command {
-	flags := guestFlags{memory: guest.DefaultMemory, registered: guest.DefaultRegistered, output: guest.DefaultOutput}
+	flags := guestFlags{memory: guest.DefaultMemory, registered: guest.DefaultRegistered, output: guest.DefaultOutput, sandbox: newSandboxFlag(sandbox.Default, sandbox.Strict, sandbox.Off)}
 	command := &cobra.Command{
 		Use:     "run FILE.wasm|FILE.js [-- ARGS...]",
 		Short:   "Run a guest",
@@ -58,6 +68,15 @@ func newGuestRunCommand(a *app) *cobra.Command {
 		Example: "  rdmarun guest run guests/hello/hello.wasm\n  rdmarun guest run --provider verbs guests/pingpong.wasm -- --client 10.1.0.14 --size 4096",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
+			if flags.sandbox.mode() == sandbox.Strict {
+				files, err := a.guestFiles(args[0], &flags.trace)
+				if err != nil {
+					return err
+				}
+				if err := flags.sandbox.enter(a, command, files); err != nil {
+					return err
+				}
+			}
 			return runGuest(command.Context(), a, flags, args[0], args[1:])
 		},
 		ValidArgsFunction: completeGuests,
@@ -72,6 +91,7 @@ func newGuestRunCommand(a *app) *cobra.Command {
 	command.Flags().Var(&flags.output, "output", "how much it may write to its standard streams and its log")
 	command.Flags().BoolVarP(&flags.verbose, "verbose", "v", false, "say what was compiled and what was freed")
 	flags.trace.register(command)
+	flags.sandbox.register(command)
 	complete := cobra.FixedCompletions(rdmacore.Providers(), cobra.ShellCompDirectiveNoFileComp)
 	if err := command.RegisterFlagCompletionFunc("provider", complete); err != nil {
 		panic(err) // the flag was defined some lines above
@@ -131,6 +151,9 @@ func runGuest(ctx context.Context, a *app, flags guestFlags, path string, args [
 	}
 	if script != nil {
 		guestConfig = script.Configure(guestConfig)
+	}
+	if err := flags.sandbox.filter(a); err != nil {
+		return err
 	}
 	guest, err := runtime.Start(life, module, guestConfig)
 	if err != nil {

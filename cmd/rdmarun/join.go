@@ -146,7 +146,7 @@ func (f *joinFlags) register(command *cobra.Command) {
 }
 
 // serve waits for controllers, for each of which a process of its own plays roles.
-func (f *joinFlags) serve(ctx context.Context, a *app, allow []string) error {
+func (f *joinFlags) serve(ctx context.Context, a *app, allow []string, sandbox *sandboxFlag) error {
 	if f.name == "" {
 		found, err := os.Hostname()
 		if err != nil {
@@ -169,7 +169,7 @@ func (f *joinFlags) serve(ctx context.Context, a *app, allow []string) error {
 		return err
 	}
 	defer conn.Close()
-	words := []string{os.Args[0], "agent", "--stdio"}
+	words := []string{os.Args[0], "agent", "--stdio", "--sandbox", sandbox.value}
 	if allow != nil {
 		words = append(words, "--allow", strings.Join(allow, ","))
 	}

@@ -31,6 +31,8 @@ type app struct {
 	// planForCrash and noPlanForCrash set what is done when native code crashes; nil: nothing.
 	planForCrash   func(plan string, files ...*os.File)
 	noPlanForCrash func()
+	// confines tells that the process is this command's alone, so that --sandbox may restrict it.
+	confines bool
 	// folders are what temporaryFolder made, to be removed when the command ends.
 	folders []string
 	// commands are the commands of the command line, one file each.
@@ -50,6 +52,7 @@ func processApp() *app {
 		signals:        signals,
 		releaseSignals: func() { signal.Stop(signals) },
 		commands:       commandConstructors,
+		confines:       true,
 	}
 }
 

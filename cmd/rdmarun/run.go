@@ -15,6 +15,7 @@ import (
 	"rdmarun/host/guest"
 	"rdmarun/host/output/terminal"
 	"rdmarun/host/record"
+	"rdmarun/host/sandbox"
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/exec"
 	"rdmarun/host/scenario/quantity"
@@ -161,6 +162,7 @@ func runChecked(ctx context.Context, a *app, flags *runFlags, config scenario.Ru
 		return errors.Join(err, outputs.Close())
 	}
 	config.Environment = a.environment()
+	config.Confine = flags.sandbox.confine(a)
 	if !flags.unlisted {
 		if last := beginLastRun(a, cases); last != nil {
 			config.Consumers = append(config.Consumers, last)
@@ -259,12 +261,13 @@ type runFlags struct {
 	capture      captureFlags
 	trace        traceFlags
 	baselines    baselineFlags
+	sandbox      *sandboxFlag
 	color        *choiceFlag
 }
 
 // newRunFlags has the defaults of flags that a command may not have.
 func newRunFlags() runFlags {
-	return runFlags{color: newColorFlag(), jobs: 1, repeat: "1", timeScale: 1}
+	return runFlags{color: newColorFlag(), sandbox: newSandboxFlag(sandbox.Default, sandbox.Off), jobs: 1, repeat: "1", timeScale: 1}
 }
 
 // runGroups are the parts of the list of flags, each with its flags in the order in which they help.
@@ -274,7 +277,7 @@ var runGroups = []flagGroup{
 	{"Several processes", []string{"role", "peer", "meet", "wait", "fabric", "shared"}},
 	{"Several hosts", []string{"lab", "place", "nats", "creds", "nkey", "tlsca", "tlscert", "tlskey"}},
 	{"Output", []string{"out", "out-dir", "capture", "capture-snaplen", "trace", "trace-file", "baseline", "save-baseline", "verbose", "quiet", "units", "color", "log-file", "log-format"}},
-	{"Limits", []string{"timeout", "stall-timeout", "time-scale", "jobs", "repeat", "retries", "fail-fast", "strict", "no-thresholds"}},
+	{"Limits", []string{"timeout", "stall-timeout", "time-scale", "jobs", "repeat", "retries", "fail-fast", "strict", "no-thresholds", "sandbox"}},
 }
 
 func (f *runFlags) register(a *app, command *cobra.Command) {
@@ -285,6 +288,7 @@ func (f *runFlags) register(a *app, command *cobra.Command) {
 	f.params.register(a, command)
 	f.selection.register(a, command)
 	f.shared.register(command)
+	f.sandbox.register(command)
 	f.lab.register(command)
 	f.lab.ambient = a.env[environmentName("nats")]
 	set.StringVar(&f.fabric, "fabric", "", "on the link udp, connect to programs of this fabric, too; those of rdmarun exec are of \"default\"")

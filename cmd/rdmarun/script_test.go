@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(runAsRdmarun) != "" {
 		main()
 	}
-	testscript.Main(m, map[string]func(){"rdmarun": main, "nats-server": bustest.Main})
+	testscript.Main(m, map[string]func(){"rdmarun": main, "nats-server": bustest.Main, holeCommand: holeMain})
 }
 
 // TestScripts runs testdata/script/*.txtar, each the manual of one behaviour of the command line; the

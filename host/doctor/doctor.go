@@ -43,6 +43,8 @@ type Machine struct {
 	// Peer is another host, by name or address; "" for none.  Resolve finds the way to it.
 	Peer    string
 	Resolve func(ctx context.Context, host string) (Route, error)
+	// Sandbox says what the kernel has to restrict processes that run guests; the error says what --sandbox strict lacks.
+	Sandbox func() (string, error)
 	// SelfTest runs traffic on the embedded provider and says in a few words what it did.
 	SelfTest func(ctx context.Context) (string, error)
 }
@@ -67,6 +69,7 @@ func checks() []check {
 		{"loopback", "rdma_cm loopback", loopback},
 		{"peer", "peer", peer},
 		{"roce-port", "RoCE v2 port", roceSockets},
+		{"sandbox", "sandbox", restricts},
 		{"soft", "soft provider", selfTest},
 	}
 }

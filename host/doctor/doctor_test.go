@@ -42,6 +42,7 @@ func machine(change map[string]string) Machine {
 		Files: tree, LockedMemory: math.MaxUint64,
 		Open:     func(string) error { return nil },
 		SelfTest: func(context.Context) (string, error) { return "fine", nil },
+		Sandbox:  func() (string, error) { return "landlock", nil },
 		Loopback: func(context.Context) (string, error) { return "connected", nil },
 	}
 }
@@ -107,6 +108,7 @@ func TestWithoutDevices(t *testing.T) {
 	m := Machine{
 		Files: fstest.MapFS{}, LockedMemory: 8 << 20,
 		SelfTest: func(context.Context) (string, error) { return "", errors.New("no luck") },
+		Sandbox:  func() (string, error) { return "no landlock", errors.New("an old kernel: boot a new one") },
 		Loopback: func(context.Context) (string, error) { return "", ErrNoDevice },
 	}
 	for _, id := range []string{"loopback", "peer"} {
@@ -119,6 +121,9 @@ func TestWithoutDevices(t *testing.T) {
 	expect(t, m, "modules", Warn, "only provider soft works")
 	expect(t, m, "locked-memory", Warn, "8192 KiB")
 	expect(t, m, "soft", Fail, "no luck")
+	expect(t, m, "sandbox", Warn, "no landlock; --sandbox strict fails: an old kernel")
+	expect(t, m, "sandbox", Warn, "boot a new one")
+	expect(t, machine(nil), "sandbox", OK, "landlock")
 }
 
 func TestDeviceFilesThatDoNotOpen(t *testing.T) {

@@ -169,6 +169,16 @@ func lockedMemory(_ context.Context, m Machine) (Status, string, string) {
 		"ulimit -l unlimited (service: LimitMEMLOCK=infinity, container: --ulimit memlock=-1)"
 }
 
+// restricts looks at what a process that runs guests can drop.
+func restricts(_ context.Context, m Machine) (Status, string, string) {
+	detail, err := m.Sandbox()
+	if err != nil {
+		what, fix, _ := strings.Cut(err.Error(), ": ")
+		return Warn, detail + "; --sandbox strict fails: " + what, fix
+	}
+	return OK, detail, ""
+}
+
 func selfTest(ctx context.Context, m Machine) (Status, string, string) {
 	detail, err := m.SelfTest(ctx)
 	if err != nil {

@@ -88,6 +88,8 @@ type RunConfig struct {
 	GuestCache string
 	// GuestCompiler compiles guests that are not there; nil compiles them in this process (guest.RuntimeConfig).
 	GuestCompiler []string
+	// Confine restricts the process, before the first guest starts; nil does not.
+	Confine func() error
 	// GuestTrace shows the calls of guests; nil shows none.
 	GuestTrace *trace.Tracer
 	// Warn is told what the user should know and no case has to do with; nil is nobody.
@@ -108,7 +110,7 @@ func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.To
 	}
 	j := &jobs{
 		config: config, stream: record.NewStream(config.Consumers...),
-		guests: &guests{config: guest.RuntimeConfig{CacheDir: config.GuestCache, Compiler: config.GuestCompiler, Warn: config.Warn, Trace: config.GuestTrace}},
+		guests: &guests{confine: config.Confine, config: guest.RuntimeConfig{CacheDir: config.GuestCache, Compiler: config.GuestCompiler, Warn: config.Warn, Trace: config.GuestTrace}},
 		cases:  cases, rounds: max(1, config.Repeat), noted: make(map[string]bool),
 	}
 	j.on = &providers{config: &j.config}
@@ -474,6 +476,7 @@ func (j *jobs) noteDevices(on testbed.Providers, roles []record.RolePlace) {
 // have none.
 type guests struct {
 	config  guest.RuntimeConfig
+	confine func() error // before the first guest; nil: nothing
 	once    sync.Once
 	runtime *guest.Runtime
 	err     error
@@ -490,7 +493,12 @@ func (g *guests) Close() error {
 
 // Start compiles the module, from the cache if it can, and starts it.
 func (g *guests) Start(ctx context.Context, path string, config guest.Config) (testbed.RunningGuest, error) {
-	g.once.Do(func() { g.runtime, g.err = guest.New(context.WithoutCancel(ctx), g.config) })
+	g.once.Do(func() {
+		g.runtime, g.err = guest.New(context.WithoutCancel(ctx), g.config)
+		if g.err == nil && g.confine != nil {
+			g.err = g.confine()
+		}
+	})
 	if g.err != nil {
 		return nil, &testbed.EnvironmentError{What: "the guest runtime", Err: g.err}
 	}

@@ -17,6 +17,7 @@ var arrows = []struct {
 	{"host/printable", nil},
 	{"host/bounded", nil},
 	{"host/ownfile", nil},
+	{"host/sandbox", nil},
 	{"host/bus", nil},
 	{"host/guest", []string{"host/bounded", "host/printable", "hostfuncs", "rdmacore"}},
 	{"host/record", nil},

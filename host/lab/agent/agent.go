@@ -35,6 +35,8 @@ type Config struct {
 	GuestCache string
 	// GuestCompiler compiles guests that are not there (guest.RuntimeConfig).
 	GuestCompiler []string
+	// Confine restricts the agent's process before its first guest starts; nil does not.
+	Confine func() error
 	// Warn is told what nobody asked for and somebody should know.
 	Warn func(text string)
 	// Allow are the words of lab.Allowable that the owner of this host allows controllers; nil: all.
@@ -300,7 +302,7 @@ func (r *run) ready(ctx context.Context) (err error) {
 	r.settings = scenario.RunConfig{
 		ProviderName: order.Provider, FilesChoose: order.FilesChoose, Link: order.Link, Selection: selection,
 		Seed: order.Seed, Drawn: order.Drawn, TimeScale: order.TimeScale, Stall: order.Stall, NoThresholds: order.NoThresholds,
-		GuestCache: r.config.GuestCache, GuestCompiler: r.config.GuestCompiler, Warn: r.config.Warn,
+		GuestCache: r.config.GuestCache, GuestCompiler: r.config.GuestCompiler, Confine: r.config.Confine, Warn: r.config.Warn,
 	}
 	if err := r.allowed(); err != nil {
 		return err

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"rdmarun/host/guest"
+	"rdmarun/host/sandbox"
+)
+
+// holeCommand is the name by which the test binary is rdmarun with a hole in its engine.
+const holeCommand = "rdmarun-hole"
+
+// holeMain is rdmarun, but what a guest writes to its standard output runs the payload of an escape, in the process of the
+// guest and after the guest's first instructions.
+func holeMain() {
+	a := processApp()
+	a.stdout = &hole{report: os.Stderr}
+	os.Exit(int(a.run()))
+}
+
+type hole struct{ report io.Writer }
+
+func (h *hole) Write(p []byte) (int, error) {
+	for _, each := range payload() {
+		fmt.Fprintf(h.report, "hole %s: %v\n", each.name, each.run())
+	}
+	return len(p), nil
+}
+
+// payload are system calls of an escaped guest; nil: it did what it wants.
+func payload() []struct {
+	name string
+	run  func() error
+} {
+	return []struct {
+		name string
+		run  func() error
+	}{
+		{"folder", func() error { _, err := os.MkdirTemp("", "made"); return err }},
+		{"environment", func() error {
+			text, err := os.ReadFile("/proc/self/environ")
+			if err == nil && !bytes.Contains(text, []byte("SECRET=")) && os.Getenv("SECRET") == "" {
+				err = fmt.Errorf("no secret")
+			}
+			return err
+		}},
+		{"file", func() error { _, err := os.ReadFile(os.Getenv("TMPDIR") + "/secret"); return err }},
+		{"program", func() error {
+			_, err := syscall.ForkExec("/proc/self/exe", []string{"rdmarun", "version"}, &syscall.ProcAttr{})
+			return err
+		}},
+		{"socket", openOtherSocket},
+		{"ptrace", func() error {
+			_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, ^uintptr(0), 0, 0, 0, 0, 0)
+			if errno == unix.EPERM {
+				return errno
+			}
+			return nil // the kernel refuses the request as such: EIO or ESRCH
+		}},
+		{"memory", func() error {
+			memory, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+			if err == nil {
+				err = unix.Munmap(memory)
+			}
+			return err
+		}},
+		{"threads", func() error {
+			tasks, err := filepath.Glob("/proc/self/task/*/status")
+			for _, task := range tasks {
+				status, _ := os.ReadFile(task)
+				if len(status) > 0 && !bytes.Contains(status, []byte("\nSeccomp:\t2\n")) {
+					return nil // a thread without a filter
+				}
+			}
+			return cmp.Or(err, fmt.Errorf("all are filtered"))
+		}},
+	}
+}
+
+// openOtherSocket opens a socket of a family that rdmarun has no use for.
+func openOtherSocket() (err error) {
+	for _, family := range []int{unix.AF_ALG, unix.AF_VSOCK, unix.AF_PACKET} {
+		var socket int
+		if socket, err = unix.Socket(family, unix.SOCK_DGRAM, 0); err == nil {
+			return unix.Close(socket)
+		}
+		if family == unix.AF_ALG {
+			if socket, err = unix.Socket(family, unix.SOCK_SEQPACKET, 0); err == nil {
+				return unix.Close(socket)
+			}
+		}
+	}
+	return err
+}
+
+// heldBack are the parts of the payload that fail in a mode.
+var heldBack = map[sandbox.Mode][]string{
+	sandbox.Off:     nil,
+	sandbox.Default: {"socket", "ptrace", "memory", "threads"},
+	sandbox.Strict:  {"folder", "environment", "file", "program", "socket", "ptrace", "memory", "threads"},
+}
+
+// runHole runs a command of an engine with a hole, with a secret in its environment and one in a file of $TMPDIR.
+func runHole(t *testing.T, folder string, environment []string, arguments ...string) (string, error) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(folder, "secret"), []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command("/proc/self/exe", arguments...)
+	command.Args[0] = holeCommand
+	command.Env = append(append(os.Environ(), "SECRET=1", "TMPDIR="+folder, guest.CacheVariable+"="+filepath.Join(folder, "cache")), environment...)
+	said, err := command.CombinedOutput()
+	return string(said), err
+}
+
+// checkPayload looks at what the payload did when it was run last.
+func checkPayload(t *testing.T, said string, mode sandbox.Mode) {
+	t.Helper()
+	for _, each := range payload() {
+		at := strings.LastIndex(said, "hole "+each.name+": ")
+		if at < 0 {
+			t.Fatalf("the payload was not run:\n%s", said)
+		}
+		result, _, _ := strings.Cut(said[at:], "\n")
+		refused := slices.Contains(heldBack[mode], each.name)
+		if each.name == "socket" && !refused && openOtherSocket() != nil {
+			t.Log("this kernel has no socket of another family for this user")
+			continue
+		}
+		if done := strings.HasSuffix(result, ": <nil>"); done == refused {
+			t.Errorf("%q, want refused: %v", result, refused)
+		}
+	}
+}
+
+// TestEscapeIsContained runs a guest of an engine with a hole in each mode.
+func TestEscapeIsContained(t *testing.T) {
+	support := sandbox.Probe()
+	for mode := range heldBack {
+		t.Run(string(mode), func(t *testing.T) {
+			folder := t.TempDir()
+			trace := filepath.Join(folder, "trace")
+			said, err := runHole(t, folder, nil, "guest", "run", "--sandbox", string(mode), "--trace", "--trace-file", trace, "../../guests/hello/hello.wasm")
+			if problem := support.Strict(); mode == sandbox.Strict && problem != nil {
+				if err == nil || !strings.Contains(said, problem.Error()) {
+					t.Errorf("%v on a kernel without a sandbox: %s", err, said)
+				}
+				t.Skip("this kernel has no sandbox, and strict said so: ", problem)
+			}
+			if err != nil {
+				t.Fatalf("%v\n%s", err, said)
+			}
+			if text, err := os.ReadFile(trace); err != nil || len(text) == 0 {
+				t.Errorf("the trace: %q, %v", text, err)
+			}
+			if kept, err := filepath.Glob(filepath.Join(folder, "cache", "guests", "*.code")); len(kept) != 1 {
+				t.Errorf("in the cache: %q, %v", kept, err)
+			}
+			if mode == sandbox.Default && !support.Seccomp {
+				t.Skip("this kernel has no seccomp")
+			}
+			checkPayload(t, said, mode)
+		})
+	}
+}
+
+// TestRunIsConfined looks at the process of a run when a guest of it has run.
+func TestRunIsConfined(t *testing.T) {
+	if !sandbox.Probe().Seccomp {
+		t.Skip("this kernel has no seccomp")
+	}
+	module, err := filepath.Abs("../../guests/hello/hello.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scenario := "rdmarun: v1\nroles:\n  one: {guest: {module: " + module + "}}\nsteps:\n  - {role: one, guest: run}\n"
+	for _, mode := range []sandbox.Mode{sandbox.Off, sandbox.Default} {
+		t.Run(string(mode), func(t *testing.T) {
+			folder := t.TempDir()
+			file := filepath.Join(folder, "hole.yaml")
+			if err := os.WriteFile(file, []byte(scenario), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			said, err := runHole(t, folder, nil, "run", "--sandbox", string(mode), file)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, said)
+			}
+			checkPayload(t, said, mode)
+		})
+	}
+}
+
+// TestNoFalseSandbox has a user set the variable by which a process knows that it is in its sandbox.
+func TestNoFalseSandbox(t *testing.T) {
+	if problem := sandbox.Probe().Strict(); problem != nil {
+		t.Skip("this kernel has no sandbox: ", problem)
+	}
+	said, err := runHole(t, t.TempDir(), []string{"RDMARUN_SANDBOXED=1"}, "guest", "run", "--sandbox", "strict", "../../guests/hello/hello.wasm")
+	if err == nil || !strings.Contains(said, "unset RDMARUN_SANDBOXED") || strings.Contains(said, "hole ") {
+		t.Errorf("%v: %s", err, said)
+	}
+}

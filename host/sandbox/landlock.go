@@ -1,0 +1,121 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Files are what a process may use of the file system: files, and folders with all below them.  Those that do not exist are
+// left out.
+type Files struct {
+	Read    []string
+	Write   []string // and read, and make and remove
+	Execute []string // and read
+}
+
+// System are the files that a process of rdmarun needs whatever it runs: libraries, some of them opened later (providers of
+// libibverbs, name services), names of hosts, devices, and what the kernel tells.
+//
+// A process in a domain of landlock cannot read what /proc has of processes outside, such as their environment.
+func System() Files {
+	return Files{
+		Read: []string{
+			"/proc", "/sys", "/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/host.conf", "/etc/gai.conf",
+			"/etc/services", "/etc/protocols", "/etc/localtime", "/etc/ld.so.cache", "/etc/libibverbs.d", "/etc/rdma",
+			"/dev/urandom", "/dev/random", "/dev/zero",
+		},
+		Write:   []string{"/dev/null", "/dev/infiniband"},
+		Execute: []string{"/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/proc/self/exe"},
+	}
+}
+
+// With are the files of both.
+func (f Files) With(more Files) Files {
+	return Files{
+		Read:    append(append([]string{}, f.Read...), more.Read...),
+		Write:   append(append([]string{}, f.Write...), more.Write...),
+		Execute: append(append([]string{}, f.Execute...), more.Execute...),
+	}
+}
+
+// landlockNeeded is the version that restricts truncation, too (Linux 6.2).
+const landlockNeeded = 3
+
+const (
+	accessRead    = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	accessExecute = accessRead | unix.LANDLOCK_ACCESS_FS_EXECUTE
+	accessWrite   = accessRead | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_REFER |
+		unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR |
+		unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_DIR
+	// accessAll is what is refused where no rule allows it: all of version 3.
+	accessAll = accessExecute | accessWrite | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK |
+		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_SYM
+	// accessFile is what a rule for a file, which is no folder, may have.
+	accessFile = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE |
+		unix.LANDLOCK_ACCESS_FS_EXECUTE
+)
+
+// landlockVersion is 0 without landlock.
+func landlockVersion() int {
+	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return 0
+	}
+	return int(version)
+}
+
+// restrict restricts this thread to files and makes it this program anew; it returns when it cannot.
+func restrict(files Files, environment []string) error {
+	runtime.LockOSThread()
+	attributes := unix.LandlockRulesetAttr{Access_fs: accessAll}
+	descriptor, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attributes)), unsafe.Sizeof(attributes.Access_fs), 0)
+	if errno != 0 {
+		return fmt.Errorf("landlock_create_ruleset: %w", errno)
+	}
+	rules := os.NewFile(descriptor, "landlock") // closed by the exec, or with the process that reports the error
+	for _, each := range []struct {
+		paths  []string
+		access uint64
+	}{{files.Read, accessRead}, {files.Write, accessWrite}, {files.Execute, accessExecute}} {
+		for _, path := range each.paths {
+			if err := allow(rules, path, each.access); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	if err := noNewPrivileges(); err != nil {
+		return err
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, rules.Fd(), 0, 0); errno != 0 {
+		return fmt.Errorf("landlock_restrict_self: %w", errno)
+	}
+	return &fs.PathError{Op: "execute again", Path: "/proc/self/exe", Err: syscall.Exec("/proc/self/exe", os.Args, environment)}
+}
+
+// allow adds a rule.
+func allow(rules *os.File, path string, access uint64) error {
+	descriptor, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(descriptor)
+	var info unix.Stat_t
+	if err := unix.Fstat(descriptor, &info); err != nil {
+		return &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	if info.Mode&unix.S_IFMT != unix.S_IFDIR {
+		access &= accessFile
+	}
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(descriptor)}
+	if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, rules.Fd(), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0); errno != 0 {
+		return &fs.PathError{Op: "landlock_add_rule", Path: path, Err: errno}
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+package sandbox
+
+import (
+	"strings"
+	"testing"
+)
+
+// A kernel that lacks something is told by what it lacks.
+func TestStrictSaysWhatIsMissing(t *testing.T) {
+	for name, test := range map[string]struct {
+		support Support
+		words   string // "" is none
+		shown   string
+	}{
+		"all":            {Support{Landlock: 3, Seccomp: true}, "", "landlock version 3, seccomp filters"},
+		"nothing":        {Support{}, "--sandbox default", "no landlock, no seccomp filters"},
+		"an old kernel":  {Support{Landlock: 2, Seccomp: true}, "landlock version 2", "landlock version 2, seccomp filters"},
+		"without filter": {Support{Landlock: 7}, "CONFIG_SECCOMP_FILTER", "landlock version 7, no seccomp filters"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := test.support.Strict()
+			if (err == nil) != (test.words == "") || err != nil && !strings.Contains(err.Error(), test.words) {
+				t.Errorf("%v does not say %q", err, test.words)
+			}
+			if test.support.String() != test.shown {
+				t.Errorf("shown as %q, want %q", test.support, test.shown)
+			}
+		})
+	}
+}
+
+// Modes differ, and off has no filter.
+func TestFilterOfModes(t *testing.T) {
+	lengths := make(map[Mode]int)
+	for _, mode := range []Mode{Default, Strict} {
+		program, err := filterProgram(mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lengths[mode] = len(program)
+	}
+	if lengths[Strict] <= lengths[Default] {
+		t.Errorf("instructions: %v", lengths)
+	}
+	if err := Filter(Off); err != nil {
+		t.Error(err)
+	}
+}
