@@ -339,5 +339,10 @@ func (f *placeFlags) check(cases []scenario.Selected) error {
 			return withHint(usageError("%s: no selected case has a role %q", text, role), diag.DidYouMean(role, known))
 		}
 	}
+	for _, text := range f.devices {
+		if slices.Contains(known, text) {
+			return withHint(usageError("--device %s: %q is a role, and no device is named", text, text), fmt.Sprintf("-d %s=DEVICE; \"rdmarun devices\" lists devices", text))
+		}
+	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -50,14 +51,12 @@ func newCompareCommand(a *app) *cobra.Command {
 }
 
 func (a *app) compare(before, after, format string, all, strict bool) error {
-	var runs [2]*compare.Run
-	for i, name := range []string{before, after} {
-		var err error
-		if runs[i], err = a.readRun(name); err != nil {
-			return err
-		}
+	first, err := a.readRun(before)
+	second, errSecond := a.readRun(after)
+	if err := errors.Join(err, errSecond); err != nil {
+		return err // both, where neither is there
 	}
-	result := compare.Compare(runs[0], runs[1])
+	result := compare.Compare(first, second)
 	show := func() error { return a.showComparison(a.stdout, result, all) }
 	if format == "json" {
 		show = func() error { return printJSON(a.stdout, result) }

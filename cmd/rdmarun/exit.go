@@ -142,8 +142,14 @@ func codeOf(ctx context.Context, err error) exitCode {
 // warn tells the user something that does not keep the command from running.
 func (a *app) warn(text string) { fmt.Fprintf(a.stderr, "rdmarun: warning: %s\n", printable.Log(text)) }
 
-// printError writes err and its hints the way every command does.
+// printError writes err and its hints the way every command does; of joined errors each.
 func printError(w io.Writer, err error) {
+	if list := joined(err); list != nil {
+		for _, each := range list {
+			printError(w, each)
+		}
+		return
+	}
 	if shown := (reportedError{}); errors.As(err, &shown) {
 		return
 	}
@@ -156,6 +162,23 @@ func printError(w io.Writer, err error) {
 		fmt.Fprintf(w, "  hint: %s\n", printable.Log(hint.hint))
 		err = hint.err
 	}
+}
+
+// joined are the errors that errors.Join has put together; nil for any other error.
+func joined(err error) []error {
+	several, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return nil
+	}
+	list := several.Unwrap()
+	texts := make([]string, len(list))
+	for i, each := range list {
+		texts[i] = each.Error()
+	}
+	if err.Error() != strings.Join(texts, "\n") {
+		return nil // of fmt.Errorf, with words of its own
+	}
+	return list
 }
 
 // recoverPanic turns a panic of a command into exit code 70 and a report in a file, so that a user

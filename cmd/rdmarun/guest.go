@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"rdmarun/host/guest"
 	"rdmarun/host/printable"
 	"rdmarun/host/sandbox"
+	"rdmarun/host/scenario/exec"
 	"rdmarun/rdmacore"
 )
 
@@ -104,6 +106,9 @@ func completeGuests(*cobra.Command, []string, string) ([]string, cobra.ShellComp
 }
 
 func runGuest(ctx context.Context, a *app, flags guestFlags, path string, args []string) (err error) {
+	if extension := filepath.Ext(path); extension == ".yaml" || extension == ".yml" {
+		return withHint(usageError("%s is a scenario, not a guest", path), "rdmarun run "+exec.ShellWord(path))
+	}
 	// A signal asks the guest to end, below; it does not take the ground from under it.
 	life := context.WithoutCancel(ctx)
 	config := guest.RuntimeConfig{CacheDir: a.env[guest.CacheVariable], Compiler: guest.OwnCompiler(), Warn: a.warn}

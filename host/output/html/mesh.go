@@ -126,17 +126,19 @@ type grid struct {
 	cell, edge float64
 	place      map[string]float64 // of a role
 	end, width float64
+	normal     float64 // OfBest of the median pair
 	// outliers are the strokes through outliers, lost those through lost pairs: no colour tells these alone.
 	outliers, lost strings.Builder
 }
 
-// matrix draws who begins down the side, and who answers across the top: the better a pair, the fuller its colour.  A pair
-// that was measured in one direction alone has both its places.  says is the picture in words.
+// matrix draws who begins down the side, and who answers across the top: the farther a pair is below the median, the darker.  A
+// pair that was measured in one direction alone has both its places.  says is the picture in words.
 func matrix(found *record.Mesh, says string) template.HTML {
 	g := &grid{
 		found: found, named: found.Named(), place: make(map[string]float64), edge: 8,
 		cell: math.Round(max(7, min(26, 560/float64(len(found.Nodes))))),
 	}
+	g.normal, _ = found.Spread()
 	g.nodes()
 	drawn := make(map[[2]string]bool)
 	for i := range found.Pairs {
@@ -221,7 +223,7 @@ func (g *grid) labels(groups []labelled) {
 // pair draws a pair in one place; what hovers over it reads its figures.
 func (g *grid) pair(pair *record.MeshPair, x, y float64) {
 	fmt.Fprintf(g, `<rect class="%s" x="%g" y="%g" width="%g" height="%g" fill-opacity="%g"><title>%s</title></rect>`,
-		pair.Status(), x, y, g.cell-1, g.cell-1, math.Round(20*min(max(pair.OfBest, 0.1), 1))/20, html.EscapeString(g.title(pair)))
+		pair.Status(), x, y, g.cell-1, g.cell-1, g.darkness(pair), html.EscapeString(g.title(pair)))
 	line := g.cell - 5
 	switch {
 	case pair.Lost != "":
@@ -229,6 +231,15 @@ func (g *grid) pair(pair *record.MeshPair, x, y float64) {
 	case pair.Outlier:
 		fmt.Fprintf(&g.outliers, "M%g %gl%g %g", x+2, y+2+line, line, -line)
 	}
+}
+
+// darkness is from 0.1, of a pair that is as good as the median or better, to 1, in steps of 0.05.
+func (g *grid) darkness(pair *record.MeshPair) float64 {
+	below := 0.0
+	if g.normal > 0 {
+		below = min(max(1-pair.OfBest/g.normal, 0), 1)
+	}
+	return math.Round(20*(0.1+0.9*below)) / 20
 }
 
 func (g *grid) title(pair *record.MeshPair) string {

@@ -38,6 +38,10 @@ func (r *reader) version(root *syntax.Node) bool {
 			}
 		}
 		return false
+	case syntax.IsLab(version.Value):
+		r.errors.Report(diag.NotScenario, version.Span(), "a lab file is not a scenario").
+			WithHint("pass it as: rdmarun run --lab %s SCENARIO...", root.Source.Name)
+		return false
 	case version.Value != Version:
 		r.errors.Report(diag.Version, version.Span(), "version %q of the language is not known", version.Value).
 			WithHint("this rdmarun reads %s; a newer one may read more", Version)

@@ -174,7 +174,7 @@ func (r *caseRun) branch() *caseRun {
 // join takes over what a branch has made.
 func (r *caseRun) join(branch *caseRun) {
 	r.steps += branch.steps
-	r.loops.done = append(r.loops.done, branch.loops.done...)
+	r.loops.join(&branch.loops)
 	r.found = append(r.found, branch.found...)
 	for name, value := range branch.given {
 		r.env[name], r.given[name] = value, value

@@ -203,7 +203,7 @@ func (r *caseRun) take(told outcome, remote *remoteStep) error {
 	for _, ends := range told.Ignored {
 		r.testbed.IgnorePeer(ends)
 	}
-	r.loops.done = append(r.loops.done, told.Loops...)
+	r.loops.told = append(r.loops.told, told.Loops...)
 	switch f := told.Failure; {
 	case f == nil:
 		return nil

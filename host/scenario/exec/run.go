@@ -99,7 +99,7 @@ func Case(ctx context.Context, config Config, program *compile.Program, c *compi
 	r.expectFailure()
 	r.result.Took = time.Since(r.begin)
 	r.result.Steps = r.steps
-	r.result.Loops = r.loops.done
+	r.result.Loops = r.loops.records()
 	config.Stream.Write(&record.Record{Kind: record.CaseEnd, File: program.File, Case: c.ID, Result: &r.result})
 	return r.result
 }

@@ -229,7 +229,7 @@ func (r *caseRun) samples(threshold *compile.Threshold, took time.Duration) []sa
 	case "duration":
 		return []sample{{fields: map[string]float64{"value": float64(took)}, env: r.limitEnv(nil)}}
 	case "loop":
-		for _, loop := range r.loops.done {
+		for _, loop := range r.loops.records() {
 			labels := map[string]string{"name": loop.Name}
 			maps.Copy(labels, loop.Tags)
 			if threshold.Chooses(labels, 0) {

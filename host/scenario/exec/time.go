@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -14,9 +15,12 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
-// loops times the rounds of named repeats.  Only the outermost one of several is timed.
+// loops times the rounds of named repeats.  Only the outermost one of several is timed.  A repeat that runs again, within a loop
+// without a name, adds to the series of its name and tags.
 type loops struct {
-	done   []record.Loop
+	series []*timing
+	// told are those of other processes.
+	told   []record.Loop
 	active *timing
 }
 
@@ -39,10 +43,11 @@ func (r *caseRun) since(begin instant) instant {
 	return instant{end.wall - begin.wall, end.clock - begin.clock}
 }
 
-// timing is the times of one repeat.
+// timing is the times of one repeat, or of all of one name and tags.
 type timing struct {
 	name        string
 	tags        map[string]string
+	virtual     bool
 	rounds      int
 	wall, clock spread
 	random      *rand.Rand
@@ -63,8 +68,9 @@ func (l *loops) enter(name string, tags map[string]string) bool {
 	return true
 }
 
-func (l *loops) round(took instant) {
-	s := l.active
+func (l *loops) round(took instant) { l.active.round(took) }
+
+func (s *timing) round(took instant) {
 	s.rounds++
 	at := s.rounds - 1
 	if at >= maxSamples {
@@ -89,8 +95,8 @@ func (s *spread) add(at int, took time.Duration) {
 }
 
 func (s *spread) summary() record.Times {
-	slices.Sort(s.times)
-	at := func(q float64) time.Duration { return s.times[int(q*float64(len(s.times)-1)+0.5)] }
+	times := slices.Sorted(slices.Values(s.times)) // of wall and clock the order stays, so that each round has both
+	at := func(q float64) time.Duration { return times[int(q*float64(len(times)-1)+0.5)] }
 	return record.Times{Min: s.min, Median: at(0.5), P99: at(0.99), Max: s.max}
 }
 
@@ -98,18 +104,51 @@ func (s *spread) summary() record.Times {
 func (l *loops) leave(completed, virtual bool) {
 	s := l.active
 	l.active = nil
-	if !completed || s.rounds == 0 {
+	if s.virtual = virtual; completed && s.rounds > 0 {
+		l.add(s)
+	}
+}
+
+// add adds a repeat to the series of its name and tags.
+func (l *loops) add(s *timing) {
+	at := slices.IndexFunc(l.series, func(other *timing) bool { return other.name == s.name && maps.Equal(other.tags, s.tags) })
+	if at < 0 {
+		l.series = append(l.series, s)
 		return
 	}
-	wall := s.wall.summary()
-	done := record.Loop{
-		Name: s.name, Tags: s.tags, Rounds: s.rounds, Min: wall.Min, Median: wall.Median, P99: wall.P99, Max: wall.Max,
+	series := l.series[at]
+	rounds := series.rounds + s.rounds
+	for i, took := range s.wall.times {
+		series.round(instant{took, s.clock.times[i]})
 	}
-	if virtual {
-		clock := s.clock.summary()
-		done.Clock = &clock
+	series.rounds = rounds // also those of which no time was kept
+	series.wall.min, series.wall.max = min(series.wall.min, s.wall.min), max(series.wall.max, s.wall.max)
+	series.clock.min, series.clock.max = min(series.clock.min, s.clock.min), max(series.clock.max, s.clock.max)
+}
+
+// join adds what a branch or a part of the case has timed.
+func (l *loops) join(part *loops) {
+	for _, s := range part.series {
+		l.add(s)
 	}
-	l.done = append(l.done, done)
+	l.told = append(l.told, part.told...)
+}
+
+// records are the series, and the loops of other processes.
+func (l *loops) records() []record.Loop {
+	var list []record.Loop
+	for _, s := range l.series {
+		wall := s.wall.summary()
+		loop := record.Loop{
+			Name: s.name, Tags: s.tags, Rounds: s.rounds, Min: wall.Min, Median: wall.Median, P99: wall.P99, Max: wall.Max,
+		}
+		if s.virtual {
+			clock := s.clock.summary()
+			loop.Clock = &clock
+		}
+		list = append(list, loop)
+	}
+	return append(list, l.told...)
 }
 
 // stretched is a limit of the wall's time, longer on a machine that was said to be slow.

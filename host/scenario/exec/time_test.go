@@ -18,7 +18,7 @@ func TestLoops(t *testing.T) {
 		t.Fatal("a second loop after the first")
 	}
 	l.leave(true, true) // without a round it tells nothing
-	list := l.done
+	list := l.records()
 	if len(list) != 1 {
 		t.Fatalf("%+v", list)
 	}
@@ -28,6 +28,44 @@ func TestLoops(t *testing.T) {
 	}
 	if clock := got.OnClock(); clock.Median != 50*time.Hour || clock.Max != 100*time.Hour {
 		t.Errorf("on a virtual clock: %+v", clock)
+	}
+}
+
+// TestLoopsWithinLoops: repeats of one name and tags are one series, others are series of their own.
+func TestLoopsWithinLoops(t *testing.T) {
+	var l, branch loops
+	burst := func(l *loops, name, tag string, completed bool, took ...time.Duration) {
+		l.enter(name, map[string]string{"tag": tag})
+		for _, each := range took {
+			l.round(instant{each, 2 * each})
+		}
+		l.leave(completed, true)
+	}
+	for i := range time.Duration(1000) {
+		burst(&l, "burst", "a", true, 3*i+1, 3*i+2, 3*i+3)
+	}
+	burst(&l, "burst", "b", true, 7)
+	burst(&l, "burst", "a", false, time.Hour)
+	burst(&branch, "burst", "a", true, 3001)
+	l.join(&branch)
+	list := l.records()
+	if len(list) != 2 || list[1].Rounds != 1 {
+		t.Fatalf("%+v", list)
+	}
+	if got := list[0]; got.Rounds != 3001 || got.Min != 1 || got.Median != 1501 || got.P99 != 2971 || got.Max != 3001 || got.Clock.Median != 3002 {
+		t.Errorf("%+v, %+v", got, got.Clock)
+	}
+	// More rounds than are kept.
+	var long loops
+	for range 3 {
+		long.enter("long", nil)
+		for i := range maxSamples {
+			long.round(instant{time.Duration(i + 1), 0})
+		}
+		long.leave(true, false)
+	}
+	if got := long.records(); len(got) != 1 || got[0].Rounds != 3*maxSamples || got[0].Min != 1 || got[0].Max != maxSamples || len(long.series[0].wall.times) != maxSamples {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -42,7 +80,7 @@ func TestManyRounds(t *testing.T) {
 		t.Errorf("%d samples", len(l.active.wall.times))
 	}
 	l.leave(true, true)
-	got := l.done[0]
+	got := l.records()[0]
 	if got.Rounds != 3*maxSamples || got.Min != 1 || got.Max != 3*maxSamples {
 		t.Errorf("%+v", got)
 	}

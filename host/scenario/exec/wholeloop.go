@@ -33,19 +33,23 @@ func (r *caseRun) wholeLoop(ctx context.Context, step *compile.Step, repeat *com
 	}
 	r.turns.begin()
 	r.turns.whole = true
-	steps, loops := r.steps, len(r.loops.done)
+	steps, before := r.steps, r.loops
+	r.loops = loops{active: before.active}
 	alive := &alive{run: r, key: r.roundsKey(), advance: advance}
 	alive.start()
 	defer alive.stop() // whatever happens in the loop
 	err := r.loop(ctx, step, repeat, advance)
 	telling := alive.stop()
 	r.turns.whole = false
+	timed := r.loops.records()
+	before.join(&r.loops)
+	r.loops = before
 	if ctx.Err() != nil {
 		return err
 	}
 	if telling == nil {
 		told := r.brought(err)
-		told.Steps, told.Loops = r.steps-steps, r.loops.done[loops:]
+		told.Steps, told.Loops = r.steps-steps, timed
 		var failed *stepError
 		if errors.As(err, &failed) {
 			told.Failure.Step = 1 + slices.Index(repeat.All, failed.step)

@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -60,11 +61,17 @@ func Parse(source *diag.Source, errors *diag.List) *Node {
 // binaryHead is how many bytes of a file are searched for a zero, which no text has.
 const binaryHead = 512
 
-// IsScenario tells whether a text has the key that scenarios begin with, in a line of its own.
+// firstKey is the key that scenarios and lab files begin with, in a line of its own, with its value.
+var firstKey = regexp.MustCompile(`(?m)^rdmarun:[ \t]*(\S*)`)
+
+// IsScenario tells whether a text has the key that scenarios begin with, and is not a lab file.
 func IsScenario(text []byte) bool {
-	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors begin a file so
-	return bytes.HasPrefix(text, []byte("rdmarun:")) || bytes.Contains(text, []byte("\nrdmarun:"))
+	match := firstKey.FindSubmatch(bytes.TrimPrefix(text, []byte("\ufeff"))) // some editors begin a file so
+	return match != nil && !IsLab(string(match[1]))
 }
+
+// IsLab tells whether a version is that of lab files, "lab/v1".
+func IsLab(version string) bool { return strings.HasPrefix(version, "lab/") }
 
 // decode reads up to two documents; root is nil when there is none.
 func decode(text string) (root, second *yaml.Node, err error) {
