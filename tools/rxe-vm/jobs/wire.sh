@@ -91,6 +91,25 @@ between() {
 	}
 }
 
+# reliably: between, once more where rdma_rxe as requester was refused for an invalid request (status 9).  When it sends again, its
+# requester reads qp->comp.psn for the PSN and then for the place in the message (rxe_req.c, req_retry), and its completer may
+# advance that in between: the packet then has another one's PSN, and a responder must refuse it (IBTA 9.7.4.1.4).  Seen once, with
+# ib_write_bw on a machine with a load of 7; known from reading the source, not reproduced.
+reliably() {
+	local output result
+	output=$(mktemp)
+	between "$@" >"$output" 2>&1
+	result=$?
+	cat "$output"
+	if [ $result != 0 ] && [ "$2" = kernel ] && grep -q 'Failed status 9:' "$output"; then
+		echo "--- again"
+		between "$@"
+		result=$?
+	fi
+	rm -f "$output"
+	return $result
+}
+
 port=7500
 # both NAME WAIT[:PORT] SERVER... -- CLIENT...: both ways; ADDRESS and PORT stand for the server's, which has a port of its
 # own in each check, unless the program cannot be told; OTHER for the client's address of IPv4; SERVERGID and CLIENTGID for
@@ -114,7 +133,7 @@ both() {
 			word=${word//CLIENTGID/${gids[1]}}
 			command+=("${word//PORT/$port}")
 		done
-		check "$name, server on ${end/%6/ over IPv6}" between "${end%6}" "$other" "$wait" "${fixed:-$port}" "${command[@]}"
+		check "$name, server on ${end/%6/ over IPv6}" reliably "${end%6}" "$other" "$wait" "${fixed:-$port}" "${command[@]}"
 	done
 }
 
