@@ -43,7 +43,7 @@ const runExample = `  rdmarun run scenarios/rping.yaml
   rdmarun run --provider verbs -d server=mlx5_0:1 -d client=mlx5_1 scenarios/rping.yaml -v
   rdmarun run -t 'smoke && !slow' -j 4 --retries 1
   rdmarun run --failed
-  rdmarun run scenarios/interop/rping-client.yaml -P verbs -p peer=192.0.2.1
+  rdmarun run scenarios/interop/rping-client.yaml -P verbs -p server=192.0.2.1
   rdmarun run --link udp --role server scenarios/rping.yaml                           # in one terminal,
   rdmarun run --link udp --role client --peer server=127.0.0.1 scenarios/rping.yaml   # and in another
   rdmarun run --lab lab.yaml scenarios/rping.yaml
