@@ -96,7 +96,7 @@ func badInputs() map[string]struct{ text, words string } {
 		"strange roles":   {begin + "roles:\n" + roles.String() + "steps:\n" + strangers.String(), "at least 200 errors in 1 file"},
 		"far expressions": {begin + "steps:\n  - log: \"" + strings.Repeat("\\t", 900_000) + strings.Repeat("$(1)", 900) + "$(nope)\"\n", "bad.yaml:3:1803613: error[E0303]"},
 		"no UTF-8":        {begin + "name: \xff\xfe\n", "bad.yaml:2:7: error[E0004]: byte 0xff is not UTF-8"},
-		"NUL bytes":       {strings.Repeat("\x00", 1000), "bad.yaml:1:1: error[E0004]: a control character (0x00)"},
+		"NUL bytes":       {strings.Repeat("\x00", 1000), "bad.yaml:1:1: error[E0004]: the file is binary"},
 		"NUL byte":        {begin + "name: a\x00b\n", "bad.yaml:2:8: error[E0004]"},
 		"tab":             {begin + "steps:\n\t- {log: x}\n", "bad.yaml:3:1: error[E0003]: a tab"},
 		"empty":           {"", "bad.yaml:1:1: error[E0008]: the file is empty"},

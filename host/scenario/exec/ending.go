@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"rdmarun/host/record"
@@ -149,9 +150,16 @@ func (r *caseRun) part(ctx context.Context) {
 	case err == nil:
 	case r.result.Status == record.Passed:
 		r.environment(err)
-	case r.result.Status == record.Failed && errors.As(err, &gone):
+	case r.result.Status == record.Failed && errors.As(err, &gone) && !r.tells(gone):
 		r.peerDied(err)
 	}
+}
+
+// tells tells whether a failure says that a process has died: of a mesh it is a result, and the other pairs are measured.
+func (r *caseRun) tells(gone *meeting.GoneError) bool {
+	return slices.ContainsFunc(r.result.Failures, func(f record.Failure) bool {
+		return strings.Contains(f.What+"\n"+f.Got+"\n"+f.Hint, gone.Error())
+	})
 }
 
 // peerDied makes the death of a process that was to end the case the reason of a failure here: whether its connections break

@@ -112,7 +112,7 @@ func isText(source *diag.Source, errors *diag.List) bool {
 			WithHint("iconv -f UTF-16 -t UTF-8 %s", source.Name)
 		return false
 	}
-	if strings.IndexByte(text[:min(len(text), binaryHead)], 0) >= 0 {
+	if head := text[:min(len(text), binaryHead)]; strings.IndexByte(head, 0) >= 0 && !IsScenario([]byte(head)) {
 		errors.Report(diag.NotText, source.Start(), "the file is binary: its first %d bytes have a zero byte", min(len(text), binaryHead)).
 			WithHint("a scenario is YAML text; a guest is run by: rdmarun guest run %s", source.Name)
 		return false

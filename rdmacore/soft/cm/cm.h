@@ -18,7 +18,6 @@
 #include "soft/base/mutex.h"
 #include "soft/base/table.h"
 #include "soft/base/timer.h"
-#include "soft/cm/id.h"
 #include "soft/wire/mad.h"
 
 #define SOFT_PORT_BUCKETS 32768
@@ -39,6 +38,15 @@ struct soft_ipc;
 #define SOFT_HALF_OPEN_MAX 8192
 #define SOFT_HALF_OPEN_SHARE 32
 #define SOFT_HALF_OPEN_SOURCES 1024
+
+/* How far a request of another host has come (soft/cm/half_open.c). */
+enum soft_half_open_stage {
+	SOFT_HALF_OPEN_NOT,
+	SOFT_HALF_OPEN_UNREAD, /* its event was not read */
+	SOFT_HALF_OPEN_READ, /* its user decides */
+	SOFT_HALF_OPEN_ACCEPTED, /* the REP was sent */
+	SOFT_HALF_OPEN_STAGES,
+};
 
 struct soft_half_open_list {
 	struct soft_id *oldest, *newest;

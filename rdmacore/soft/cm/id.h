@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "soft/base/timer.h"
+#include "soft/cm/cm.h"
 #include "soft/wire/mad.h"
 
 struct soft_cm;
@@ -16,15 +17,6 @@ struct soft_claim;
 struct soft_event_channel;
 struct soft_ipc_peer;
 struct soft_join;
-
-/* How far a request of another host has come (soft/cm/half_open.c). */
-enum soft_half_open_stage {
-	SOFT_HALF_OPEN_NOT,
-	SOFT_HALF_OPEN_UNREAD, /* its event was not read */
-	SOFT_HALF_OPEN_READ, /* its user decides */
-	SOFT_HALF_OPEN_ACCEPTED, /* the REP was sent */
-	SOFT_HALF_OPEN_STAGES,
-};
 
 enum soft_id_state {
 	SOFT_ID_IDLE,
