@@ -24,8 +24,7 @@ static void mix(uint64_t v[4], int rounds)
 	}
 }
 
-/* SipHash-2-4 of a message of one word.  The other half of its key is 0: a seed has 64 bits. */
-static uint64_t hash(uint64_t key, uint64_t message)
+uint64_t soft_secret_hash(uint64_t key, uint64_t message)
 {
 	uint64_t v[4] = {
 		key ^ UINT64_C(0x736f6d6570736575), UINT64_C(0x646f72616e646f6d),
@@ -46,12 +45,12 @@ static uint64_t hash(uint64_t key, uint64_t message)
 
 uint64_t soft_secret_next(struct soft_secret *secret)
 {
-	return hash(secret->key, secret->drawn++);
+	return soft_secret_hash(secret->key, secret->drawn++);
 }
 
 static uint32_t round_of(uint64_t key, unsigned int round, uint32_t half)
 {
-	return (uint32_t)hash(key, (uint64_t)round << 32 | half);
+	return (uint32_t)soft_secret_hash(key, (uint64_t)round << 32 | half);
 }
 
 uint32_t soft_secret_permute(uint64_t key, unsigned int bits, uint32_t number)

@@ -33,6 +33,9 @@ struct soft_secret {
 /* SipHash-2-4 of the count of draws under the key (Aumasson, Bernstein: "SipHash: a fast short-input PRF"). */
 uint64_t soft_secret_next(struct soft_secret *secret);
 
+/* SipHash-2-4 of a message of one word.  The other half of its key is 0: a seed has 64 bits. */
+uint64_t soft_secret_hash(uint64_t key, uint64_t message);
+
 /*
  * A permutation of the numbers of an even number of bits: counted numbers look drawn, and yet none comes twice before
  * all others came.  It is a Feistel network whose rounds are SipHash-2-4.  soft_secret_restore is its inverse.  Each

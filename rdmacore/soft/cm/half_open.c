@@ -12,16 +12,14 @@ _Static_assert((sizeof(struct soft_id) + sizeof(struct soft_cm_event)) * SOFT_HA
 /* An IPv6 host has all addresses of its /64, so they count as one source. */
 static uint16_t source_of(struct soft_cm *cm, const struct sockaddr *address)
 {
-	struct soft_random mixer;
 	union ibv_gid gid;
 
 	while (!cm->half_open.key)
 		cm->half_open.key = soft_fabric_random(cm->fabric);
 	soft_address_to_gid(address, &gid);
-	mixer.state = cm->half_open.key ^ gid.global.subnet_prefix;
-	if (address->sa_family == AF_INET)
-		mixer.state = soft_random_next(&mixer) ^ gid.global.interface_id;
-	return (uint16_t)(soft_random_next(&mixer) % SOFT_HALF_OPEN_SOURCES);
+	return (uint16_t)(soft_secret_hash(cm->half_open.key, address->sa_family == AF_INET ? gid.global.interface_id :
+											     gid.global.subnet_prefix) %
+			  SOFT_HALF_OPEN_SOURCES);
 }
 
 static void set_stage(struct soft_id *id, enum soft_half_open_stage stage)
