@@ -20,10 +20,11 @@ records made by "rdmarun run --out jsonl=FILE".  A name means the baseline; a fi
 that name is ./NAME.
 
 The comparison shows cases and metrics that only one run has, cases whose result
-changed, parameters that differ, and what became faster or slower.  Whether a difference is more than chance is said where each
-run has at least 4 samples of it: run with --repeat 10.  The test is that of Mann and
-Whitney; of the differences that it finds, fewer than one in twenty are chance (Benjamini
-and Hochberg), however many metrics there are.
+changed, parameters that differ, and what became faster or slower.  Whether a
+difference is more than chance is said where each run has at least 4 samples of it: run
+with --repeat 10.  The test is that of Mann and Whitney; of the differences that it
+finds, fewer than one in twenty are chance (Benjamini and Hochberg), however many
+metrics there are.
 
 Exit code 6 when a case that passed does not any more, or something became slower; with
 --strict also when the runs do not have the same cases, metrics and parameters.`

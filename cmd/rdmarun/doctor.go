@@ -27,7 +27,8 @@ import (
 const doctorLong = `Look why RDMA will not work on this machine, and say what to type: kernel modules,
 device files, ports, addresses, MTU, the limit of locked memory, what a container
 lacks, a connection of this machine to itself over rdma_cm, what the kernel has for
---sandbox, and a self-test of the embedded provider.  Each check ends ok, warn, fail or skip (it does not apply).
+--sandbox, and a self-test of the embedded provider.  Each check ends ok, warn, fail or
+skip (it does not apply).
 Use it first when "rdmarun devices" misses a device or registrations fail.
 
 With --peer HOST it also asks rdma_cm for the way to another host: which device,

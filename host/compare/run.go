@@ -170,9 +170,10 @@ func (s *samples) mesh(found *record.Mesh) {
 				is.figure /= 1e9
 			}
 		}
-		s.pairs[nameOf(m)] = is
+		name := nameOf(m)
+		s.pairs[name] = is
 		if pair.Lost == "" {
-			s.figures(m, nameOf(m), true)
+			s.figures(m, name, true)
 		}
 	}
 }

@@ -46,8 +46,8 @@ func (m *Module) runs() []run {
 	return runs
 }
 
-// decodeBodies decodes and validates the bodies of all functions in one pass, and looks between two whether ctx has ended.  Each run gets a writer that writes them, unless
-// writer is nil.
+// decodeBodies decodes and validates the bodies of all functions in one pass, and looks between two whether ctx has ended.  Each
+// run gets a writer that writes them, unless writer is nil.
 func (m *Module) decodeBodies(ctx context.Context, writer func() *bodyWriter) ([]run, error) {
 	runs := m.runs()
 	var group sync.WaitGroup

@@ -33,8 +33,8 @@ const Period = 1 << 16
 //	fuel = Period; memory.grow beyond the maximum; if stop { unreachable }
 //
 // memory.grow leaves compiled code for Go, where the scheduler can preempt, and asks the host's allocator, which refuses and lets
-// other goroutines run (Rewritten.SparePages); and stop is a global that the host sets (StopGlobal).  The counter is a global too: it takes no address from the guest, needs
-// no thread to set a flag, and no index of the module moves.  An instruction that fills or copies is a step
+// other goroutines run (Rewritten.SparePages); and stop is a global that the host sets (StopGlobal).  The counter is a global too:
+// it takes no address from the guest, needs no thread to set a flag, and no index of the module moves.  An instruction that fills or copies is a step
 // for each 256 of its bytes or elements, paid for before it.
 //
 // The tables of the result grow as far as the host allows (Bound).  DWARF sections are left out, because the offsets in

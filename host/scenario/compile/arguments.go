@@ -21,7 +21,7 @@ type argumentReader struct {
 	// fromDefaults tells which were given by the file's `defaults`.
 	fromDefaults []bool
 	inline       []syntax.Pair // keys of inline data
-	// misspelled are required arguments that an unknown key may have been meant for, which has been reported.
+	// misspelled are arguments that an unknown key may have been meant for, which has been reported.
 	misspelled []string
 }
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,8 @@ import (
 // without a name, adds to the series of its name and tags.
 type loops struct {
 	series []*timing
+	// known has them by name and tags: tags may be computed, so there may be as many as rounds of the loop around.
+	known map[string]*timing
 	// told are those of other processes.
 	told   []record.Loop
 	active *timing
@@ -109,14 +112,26 @@ func (l *loops) leave(completed, virtual bool) {
 	}
 }
 
+// key is the same for repeats of one name and tags.
+func (s *timing) key() string {
+	key := strconv.Quote(s.name)
+	for _, tag := range slices.Sorted(maps.Keys(s.tags)) {
+		key += strconv.Quote(tag) + strconv.Quote(s.tags[tag])
+	}
+	return key
+}
+
 // add adds a repeat to the series of its name and tags.
 func (l *loops) add(s *timing) {
-	at := slices.IndexFunc(l.series, func(other *timing) bool { return other.name == s.name && maps.Equal(other.tags, s.tags) })
-	if at < 0 {
-		l.series = append(l.series, s)
+	if l.known == nil {
+		l.known = make(map[string]*timing)
+	}
+	key := s.key()
+	series := l.known[key]
+	if series == nil {
+		l.series, l.known[key] = append(l.series, s), s
 		return
 	}
-	series := l.series[at]
 	rounds := series.rounds + s.rounds
 	for i, took := range s.wall.times {
 		series.round(instant{took, s.clock.times[i]})
