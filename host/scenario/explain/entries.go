@@ -163,7 +163,7 @@ var topics = []Topic{
 		{"lose", "what the fault concerns never arrives; its sender repeats it, or gives up", nil},
 		{"delay", "a message arrives later, by the fault's delay", nil},
 		{"duplicate", "a message arrives, and again after the fault's delay", nil},
-		{"corrupt", "one bit of a packet is another, which its receiver finds by the ICRC (IBTA annex A17.3.3), or by the IP header's checksum, and drops it", nil},
+		{"corrupt", "one bit that the ICRC covers is changed; the receiver finds it by the ICRC (IBTA annex A17.3.3) and drops the packet", nil},
 		{"reorder", "a message is held until another has gone the same way, or the fault's delay has passed", nil},
 	}},
 	{"errno", "errno of a call, and negative in the status of an event", func(n int) string { return ErrnoName(syscall.Errno(max(n, -n))) }, []Entry{ // those that the manual pages of librdmacm and libibverbs name

@@ -80,7 +80,7 @@ static void decode_all(const struct pcapng *pcapng, struct soft_packet *packets,
 		struct soft_cm_message message;
 
 		CHECK(pcapng->packets[index].captured == length);
-		CHECK(soft_ip_is_whole(datagram, length));
+		CHECK(ip_is_whole(datagram));
 		udp = soft_ip_parse(datagram, length, header, &from, &to);
 		CHECK(udp && soft_udp_port(datagram + udp) == SOFT_WIRE_PORT);
 		CHECK(soft_icrc(datagram, length - SOFT_WIRE_ICRC) == soft_icrc_get(datagram + length - SOFT_WIRE_ICRC));

@@ -128,12 +128,9 @@ static bool is_ipv4(const union ibv_gid *gid)
 	return !memcmp(gid->raw, mapped, sizeof(mapped));
 }
 
-/*
- * Every byte of the 40 (annex A17.4.5.2); length: what follows the IP header on the wire.  corrupts: the
- * network may, and what routers change of an IPv6 header has no checksum.
- */
+/* Check every byte of the 40 (annex A17.4.5.2); length: what follows the IP header on the wire. */
 static void check_header(const uint8_t *grh, const struct ibv_global_route *route,
-			 const union ibv_gid *source, uint32_t length, bool corrupts)
+			 const union ibv_gid *source, uint32_t length)
 {
 	uint8_t hops = route->hop_limit ? route->hop_limit : 64;
 	uint8_t v6[GRH] = {
@@ -149,10 +146,6 @@ static void check_header(const uint8_t *grh, const struct ibv_global_route *rout
 	uint32_t sum = 0;
 
 	if (!is_ipv4(source)) {
-		if (corrupts && grh[0] >> 4 == 6) {
-			memcpy(v6, grh, 4);
-			v6[7] = grh[7];
-		}
 		memcpy(&v6[8], source->raw, 16);
 		memcpy(&v6[24], route->dgid.raw, 16);
 		CHECK(!memcmp(grh, v6, sizeof(v6)));
@@ -192,8 +185,7 @@ static void datagram_arrives(struct model_datagrams *datagrams, struct model_por
 	CHECK(!memcmp(bytes + GRH + named, datagrams->pool + message->source, message->length));
 	/* UDP 8, BTH 12, DETH 8, the immediate, the payload in words, ICRC 4 */
 	check_header(bytes, message->route, &message->from->host->address,
-		     8 + 12 + 8 + (with_immediate ? 4 : 0) + ((payload + 3) & ~3u) + 4,
-		     datagrams->corrupts);
+		     8 + 12 + 8 + (with_immediate ? 4 : 0) + ((payload + 3) & ~3u) + 4);
 	CHECK(message->arrived++ == 0 || datagrams->doubles);
 	sender = (uint64_t)(message->from - datagrams->ports);
 	if (datagrams->exact)

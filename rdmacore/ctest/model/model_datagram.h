@@ -37,7 +37,7 @@ struct model_port {
 
 struct model_datagrams {
 	bool exact; /* nothing may be lost, doubled or overtaken */
-	bool doubles, corrupts; /* the network may */
+	bool doubles; /* the network may */
 	const uint8_t *pool;
 	struct soft_random *random;
 	struct model_tally *tally;

@@ -33,7 +33,7 @@ struct world {
 	struct model_shared shared[HOSTS], datagram_shared[HOSTS]; /* of each host */
 	bool has_shared, has_datagrams;
 	struct model_datagrams datagrams;
-	bool faulty, doubles, corrupts;
+	bool faulty, doubles;
 };
 
 static uint64_t running; /* the seed */
@@ -63,7 +63,7 @@ static void add_faults(struct world *world, struct soft_random *random, bool icr
 		sim_net_fault(net, SOFT_FAULT_DUPLICATE, (uint32_t)below(random, MILLION / 10));
 	if (order && below(random, 2) && (world->faulty = true))
 		sim_net_fault(net, SOFT_FAULT_REORDER, (uint32_t)below(random, MILLION / 10));
-	if (icrc && below(random, 2) && (world->faulty = world->corrupts = true))
+	if (icrc && below(random, 2) && (world->faulty = true))
 		sim_net_fault(net, SOFT_FAULT_CORRUPT, (uint32_t)below(random, MILLION / 20));
 }
 
@@ -172,7 +172,6 @@ static void open_datagrams(struct world *world, struct soft_random *random, cons
 			shared[port] = &world->datagram_shared[host];
 	}
 	world->datagrams = (struct model_datagrams){.exact = !world->faulty, .doubles = world->doubles,
-						    .corrupts = world->corrupts,
 						    .pool = pool, .random = random, .tally = &tally->model};
 	model_datagrams_open(&world->datagrams, count, hosts, shared, DATAGRAMS);
 }

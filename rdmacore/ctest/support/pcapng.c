@@ -166,3 +166,13 @@ void pcapng_free(struct pcapng *pcapng)
 	free(pcapng->packets);
 	free(pcapng->file);
 }
+
+bool ip_is_whole(const uint8_t *datagram)
+{
+	uint32_t sum = 0;
+
+	for (int word = 0; word < 20; word += 2)
+		sum += (uint32_t)datagram[word] << 8 | datagram[word + 1];
+	sum = (sum & 0xffff) + (sum >> 16);
+	return datagram[0] != 0x45 || (sum & 0xffff) + (sum >> 16) == 0xffff;
+}

@@ -40,5 +40,7 @@ void pcapng_read(struct pcapng *pcapng, const char *path, bool cut);
 /* The number of the packet's interface of that name. */
 uint32_t pcapng_find(const struct pcapng *pcapng, const char *name);
 void pcapng_free(struct pcapng *pcapng);
+/* Whether the checksum of an IPv4 header is right (RFC 1071); an IPv6 header has none. */
+bool ip_is_whole(const uint8_t *datagram);
 
 #endif

@@ -19,7 +19,7 @@
 /* How long a datagram waits to be overtaken, where the rule does not say. */
 #define REORDER_LIMIT (20 * SOFT_MICROSECOND)
 
-/* In the BTH, with which a packet of another link begins: routers may change it, and no ICRC tells that it was damaged. */
+/* The byte of the BTH that routers may change and that the ICRC leaves out (IBTA 7.8.1, annex A17.3.3). */
 #define UNCOVERED 4
 
 /* Lists that ways are in, by their keys. */
@@ -222,13 +222,13 @@ static void carry(struct soft_packets *packets, struct event *event, uint64_t ke
 
 	soft_lock_expect(&packets->lock);
 	if (verdict->corrupt) {
+		/* A packet of another link has no headers here. */
+		size_t bth = event->sender.send ? 0 : PACKET;
 		uint8_t bit = (uint8_t)(1u << below(packets, 8));
-		size_t place = below(packets, event->length);
+		size_t offset = below(packets, event->begin + event->length - bth - 1);
 
 		packets->counters.corrupted++;
-		if (event->sender.send && place == UNCOVERED)
-			place++;
-		event->bytes[event->begin + place] ^= bit;
+		event->bytes[bth + offset + (offset >= UNCOVERED)] ^= bit;
 	}
 	event->way = use_way(packets, key);
 	if (due < event->way->latest)
@@ -354,9 +354,8 @@ static void happen(struct soft_packets *packets, struct event *event, bool *deli
 		*delivered = true;
 		return;
 	}
-	/* As a receiver's IP layer does, check the IP checksum first. */
-	*delivered = (!packets->link.icrc || soft_ip_is_whole(event->bytes + event->begin, event->length)) &&
-		     soft_link_receive(event->device, packets->link.icrc, event->from, event->bytes + event->begin, event->length);
+	*delivered = soft_link_receive(event->device, packets->link.icrc, event->from, event->bytes + event->begin,
+				       event->length);
 }
 
 static void expire(struct soft_timer *timer)

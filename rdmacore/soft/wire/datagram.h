@@ -34,11 +34,6 @@ static inline size_t soft_ip_offset(const uint8_t header[SOFT_GRH])
 }
 
 /*
- * False for an IPv4 header with a wrong checksum: the ICRC leaves out the fields that routers change, and nothing else
- * covers them.  IPv6 headers have no checksum.
- */
-bool soft_ip_is_whole(const uint8_t *datagram, size_t length);
-/*
  * Take apart a datagram that arrived: its addresses, and its IP header in 40 bytes.  Returns where the UDP header begins,
  * or 0 when it is not for us: IPv4 with options, IPv6 with extensions, a fragment, not UDP, or not of that length.
  */

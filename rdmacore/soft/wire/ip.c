@@ -34,7 +34,7 @@ void soft_ip_make(uint8_t header[SOFT_GRH], const struct ibv_global_route *route
 	memcpy(&header[24], route->dgid.raw, 16);
 }
 
-/* RFC 1071, over an IPv4 header; 0xffff when its checksum is right. */
+/* The sum of an IPv4 header's words (RFC 1071). */
 static uint32_t sum_words(const uint8_t header[SOFT_IPV4_HEADER])
 {
 	uint32_t sum = 0;
@@ -43,11 +43,6 @@ static uint32_t sum_words(const uint8_t header[SOFT_IPV4_HEADER])
 		sum += soft_get16(&header[word]);
 	sum = (sum & 0xffff) + (sum >> 16);
 	return (sum & 0xffff) + (sum >> 16);
-}
-
-bool soft_ip_is_whole(const uint8_t *datagram, size_t length)
-{
-	return length < SOFT_IPV4_HEADER || datagram[0] != 0x45 || sum_words(datagram) == 0xffff;
 }
 
 void soft_ip_finish(uint8_t header[SOFT_GRH], uint32_t length)
