@@ -146,13 +146,14 @@ func TestVersionRemedy(t *testing.T) {
 func TestPush(t *testing.T) {
 	folder := t.TempDir()
 	program := filepath.Join(folder, "program")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\n"+answers("v1")+"\n"), 0o755); err != nil {
+	whole := []byte("#!/bin/sh\n" + answers("v1") + "\n")
+	if err := os.WriteFile(program, whole, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	// An ssh that goes nowhere: it has the far shell read the words, as the real one does.
 	calls := filepath.Join(folder, "calls")
 	ssh := "#!/bin/sh\necho \"$@\" >>" + calls + "\nwhile [ \"$1\" != -- ]; do shift; done\nshift 2\n" +
-		"case \"$CUT$*\" in cut*cat*) head -c 9 | sh -c \"$*\"; exit 255;; esac\nexec sh -c \"$*\"\n"
+		"case \"$CUT$*\" in cut*cat*) head -c 9 | sh -c \"$*\"; exit 255;; other*cat*) tr v w | exec sh -c \"$*\"; exit;; esac\nexec sh -c \"$*\"\n"
 	if err := os.WriteFile(filepath.Join(folder, "ssh"), []byte(ssh), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -160,12 +161,15 @@ func TestPush(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(folder, "a cache"))
 	host := lab.Host{Name: "a", Push: true, SSH: &lab.SSH{Host: "far", User: "me", Port: 22, Options: []string{"X=y"}}}
 	var said printedLines
-	t.Setenv("CUT", "cut") // the connection, while the program is on its way: half of it is none
-	if _, err := Start(t.Context(), host, Config{Program: program, Version: "v1", Print: said.print}); err == nil || !strings.Contains(err.Error(), "bring this program there: ") {
-		t.Errorf("%v", err)
-	}
-	if found, err := filepath.Glob(filepath.Join(folder, "a cache/rdmarun/bin/*")); err != nil || len(found) > 0 {
-		t.Errorf("there are %q: %v", found, err)
+	// The connection is cut while the program is on its way, and half of it is none; or other bytes come, just as many.
+	for _, cut := range []string{"cut", "other"} {
+		t.Setenv("CUT", cut)
+		if _, err := Start(t.Context(), host, Config{Program: program, Version: "v1", Print: said.print}); err == nil || !strings.Contains(err.Error(), "bring this program there: ") {
+			t.Errorf("%s: %v", cut, err)
+		}
+		if found, err := filepath.Glob(filepath.Join(folder, "a cache/rdmarun/bin/*")); err != nil || len(found) > 0 {
+			t.Errorf("%s: there are %q: %v", cut, found, err)
+		}
 	}
 	t.Setenv("CUT", "")
 	if err := os.Remove(calls); err != nil {
@@ -198,6 +202,18 @@ func TestPush(t *testing.T) {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o700 {
 			t.Errorf("%s: %v, %v", path, info.Mode(), err)
 		}
+	}
+	// A copy with other bytes, just as many, is replaced, and not started.
+	if err := os.WriteFile(found[0], bytes.Replace(whole, []byte("v1"), []byte("v2"), 1), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Start(t.Context(), host, Config{Program: program, Version: "v1", Print: said.print})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.End(false)
+	if brought, err := os.ReadFile(found[0]); err != nil || !bytes.Equal(brought, whole) {
+		t.Errorf("%q, %v", brought, err)
 	}
 	// A link in its place is replaced, and not started.
 	if err := errors.Join(os.Rename(found[0], found[0]+".moved"), os.Symlink(found[0]+".moved", found[0])); err != nil {

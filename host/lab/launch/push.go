@@ -30,11 +30,12 @@ func push(ctx context.Context, h *lab.Host, config Config) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read this program: %w", err)
 	}
-	path := fmt.Sprintf(`"${XDG_CACHE_HOME:-$HOME/.cache}/rdmarun/bin/%x/rdmarun"`, sha256.Sum256(program))
-	// One look first: the program is on most hosts already, and tens of megabytes.  One that a crash has cut is brought again,
-	// as is one that belongs to another user (-O) or is a link.
-	ask := fmt.Sprintf(`p=%s; if [ -x "$p" ] && [ -O "$p" ] && [ ! -L "$p" ] && [ "$(wc -c <"$p")" -eq %d ]; then echo %s; elif [ "$(uname -s) $(uname -m)" = %q ]; then echo %s; else echo %s $(uname -s) $(uname -m); fi`,
-		path, len(program), wordHere, machine(), wordWants, wordOther)
+	digest := fmt.Sprintf("%x", sha256.Sum256(program))
+	path := fmt.Sprintf(`"${XDG_CACHE_HOME:-$HOME/.cache}/rdmarun/bin/%s/rdmarun"`, digest)
+	// One look first: the program is on most hosts already, and tens of megabytes.  One whose bytes differ, from a crash or a
+	// disk or somebody's hand, is brought again, as is one that belongs to another user (-O) or is a link.
+	ask := fmt.Sprintf(`p=%s; if [ -x "$p" ] && [ -O "$p" ] && [ ! -L "$p" ] && [ "$(sha256sum <"$p")" = "%s  -" ]; then echo %s; elif [ "$(uname -s) $(uname -m)" = %q ]; then echo %s; else echo %s $(uname -s) $(uname -m); fi`,
+		path, digest, wordHere, machine(), wordWants, wordOther)
 	said, err := onHost(ctx, h, nil, ask)
 	switch {
 	case err != nil:
@@ -47,7 +48,7 @@ func push(ctx context.Context, h *lab.Host, config Config) (string, error) {
 	}
 	// Beside its place first, and whole, so that nobody starts half of it: where the connection is cut, cat ends well.  The file
 	// is new (set -C is O_EXCL), and nobody else may read or exchange it.
-	bring := fmt.Sprintf(`umask 077; set -C; p=%s; d="${p%%/*}"; mkdir -p "$d" && [ -O "$d" ] && rm -f "$d/new.$$" && cat >"$d/new.$$" && [ "$(wc -c <"$d/new.$$")" -eq %d ] && chmod 700 "$d/new.$$" && mv "$d/new.$$" "$p" || { rm -f "$d/new.$$"; rmdir "$d" 2>/dev/null; exit 1; }`, path, len(program))
+	bring := fmt.Sprintf(`umask 077; set -C; p=%s; d="${p%%/*}"; mkdir -p "$d" && [ -O "$d" ] && rm -f "$d/new.$$" && cat >"$d/new.$$" && [ "$(sha256sum <"$d/new.$$")" = "%s  -" ] && chmod 700 "$d/new.$$" && mv "$d/new.$$" "$p" || { rm -f "$d/new.$$"; rmdir "$d" 2>/dev/null; exit 1; }`, path, digest)
 	if _, err := onHost(ctx, h, program, bring); err != nil {
 		return "", fmt.Errorf("bring this program there: %w: make room in its user's cache folder, or install it and say where: `rdmarun: PATH`", err)
 	}
