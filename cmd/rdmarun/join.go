@@ -18,6 +18,7 @@ import (
 	"rdmarun/host/bus/tunnel"
 	"rdmarun/host/lab"
 	"rdmarun/host/lab/join"
+	"rdmarun/host/printable"
 )
 
 // natsFlags are how a NATS server is reached; their words are those of its own command line.
@@ -98,7 +99,7 @@ func (f *labFlags) standing(a *app, read *lab.Lab) (*join.Lab, error) {
 		return nil, err
 	}
 	f.close = conn.Close
-	standing := &join.Lab{Conn: conn, Holder: holder(), Say: func(text string) { fmt.Fprintf(a.stderr, "rdmarun: %s\n", text) }}
+	standing := &join.Lab{Conn: conn, Holder: holder(), Say: func(text string) { fmt.Fprintf(a.stderr, "rdmarun: %s\n", printable.Log(text)) }}
 	if f.isSet("wait") {
 		standing.Wait = f.wait()
 	}
@@ -176,7 +177,7 @@ func (f *joinFlags) serve(ctx context.Context, a *app, allow []string, sandbox *
 	err = join.Serve(ctx, conn, join.Config{
 		Name: f.name, Version: buildVersion().Version, Labels: f.labels, Program: program, Words: words, Environment: f.environment(a),
 		Log: func(text string) {
-			fmt.Fprintf(a.stderr, "rdmarun: agent: %s: %s\n", time.Now().Format(time.DateTime), text)
+			fmt.Fprintf(a.stderr, "rdmarun: agent: %s: %s\n", time.Now().Format(time.DateTime), printable.Log(text))
 		},
 	})
 	return withExit(exitEnvironment, err)

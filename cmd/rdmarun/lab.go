@@ -22,6 +22,7 @@ import (
 	"rdmarun/host/lab/join"
 	"rdmarun/host/lab/launch"
 	"rdmarun/host/pack"
+	"rdmarun/host/printable"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/diag"
@@ -342,7 +343,7 @@ func (a *app) launcher(program string) launch.Config {
 	said := a.aside()
 	return launch.Config{
 		Program: program, Version: buildVersion().Version,
-		Print: func(host, line string) { fmt.Fprintf(said, "rdmarun: host %s: %s\n", host, line) },
+		Print: func(host, line string) { fmt.Fprintf(said, "rdmarun: host %s: %s\n", host, printable.Log(line)) },
 		Waits: func(come, hosts int, missing []string) {
 			more := ""
 			if n := len(missing) - mostNames; n > 0 {

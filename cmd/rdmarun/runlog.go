@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rdmarun/host/ownfile"
+	"rdmarun/host/printable"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
 )
@@ -72,11 +73,11 @@ type failingWriter struct {
 }
 
 func (f *failingWriter) Write(p []byte) (int, error) {
-	n, err := f.w.Write(p)
+	_, err := io.WriteString(f.w, printable.Log(string(p))) // Azure obeys within a line
 	if err != nil && f.err == nil {
 		f.err = err
 	}
-	return n, err
+	return len(p), err
 }
 
 func newRunLog(w io.Writer, format string, steps bool) *runLog {

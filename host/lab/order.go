@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
-	"strings"
 	"time"
 
 	"rdmarun/host/doctor"
@@ -128,19 +127,14 @@ const (
 )
 
 // Text is what a host says, fit to be shown.
-func Text(said string) string {
-	if len(said) > MostText {
-		said = said[:MostText] + "..."
-	}
-	return printable.Line(strings.ToValidUTF8(said, "?"))
-}
+func Text(said string) string { return printable.Brief(said, MostText) }
 
 // ParseDone reads an agent's answer to an order.
 func ParseDone(said []byte) (done Done, err error) {
 	if err := json.Unmarshal(said, &done); err != nil {
 		return done, fmt.Errorf("its agent's answer cannot be read: %s", Text(err.Error()))
 	}
-	done.Error, done.Hint = Text(done.Error), Text(done.Hint)
+	printable.Each(&done, Text)
 	return done, nil
 }
 
@@ -149,15 +143,13 @@ func ParseExamined(said []byte) (found Examined, err error) {
 	if err := json.Unmarshal(said, &found); err != nil {
 		return Examined{}, fmt.Errorf("what it says of itself cannot be read: %s", Text(err.Error()))
 	}
-	for _, text := range []*string{&found.Error, &found.Version, &found.Device, &found.Address, &found.GIDType} {
-		*text = Text(*text)
-	}
 	found.MTU = max(0, found.MTU)
 	found.Findings = found.Findings[:min(len(found.Findings), mostFindings)]
-	for i := range found.Findings {
-		finding := &found.Findings[i]
-		finding.ID, finding.Title, finding.Detail, finding.Fix = Text(finding.ID), Text(finding.Title), Text(finding.Detail), Text(finding.Fix)
-		finding.Status = doctor.Status(Text(string(finding.Status)))
+	address, err := netip.ParseAddr(found.Address)
+	if printable.Each(&found, Text); found.Address != "" && err != nil {
+		return Examined{}, fmt.Errorf("its address %.80q is none", found.Address) // it stands in a command to be typed
+	} else if found.Address != "" {
+		found.Address = address.WithZone("").String() // and a zone may be any text
 	}
 	return found, nil
 }

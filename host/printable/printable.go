@@ -4,6 +4,7 @@ package printable
 
 import (
 	"io"
+	"reflect"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -63,6 +64,71 @@ func Log(text string) string {
 		lines[i] = line
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Cut is the beginning of a text that somebody else says, of at most so many bytes.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for least := most - utf8.UTFMax; most > max(0, least) && !utf8.RuneStart(text[most]); {
+		most--
+	}
+	return text[:most] + "..."
+}
+
+// Brief is the beginning of a text that somebody else says: one line, of so many bytes and a few, which no terminal and no CI
+// system obeys.
+func Brief(text string, most int) string { return Cut(Log(Line(Cut(text, most))), most+len("...")) }
+
+// Error is an error with what somebody else says in its text, as Brief has it.
+func Error(err error, most int) error { return &briefError{err, Brief(err.Error(), most)} }
+
+type briefError struct {
+	error
+	text string
+}
+
+func (e *briefError) Error() string { return e.text }
+func (e *briefError) Unwrap() error { return e.error }
+
+// Each changes every string that value leads to: a pointer to what was read of JSON that somebody else says.
+func Each(value any, change func(string) string) { each(reflect.ValueOf(value), change) }
+
+func each(v reflect.Value, change func(string) string) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			each(v.Elem(), change)
+		}
+	case reflect.String:
+		v.SetString(change(v.String()))
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				each(v.Field(i), change)
+			}
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() != reflect.Uint8 {
+			for i := range v.Len() {
+				each(v.Index(i), change)
+			}
+		}
+	case reflect.Map:
+		all := reflect.MakeMapWithSize(v.Type(), v.Len())
+		for pairs := v.MapRange(); pairs.Next(); {
+			pair := [2]reflect.Value{reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()}
+			pair[0].Set(pairs.Key())
+			pair[1].Set(pairs.Value())
+			each(pair[0], change)
+			each(pair[1], change)
+			all.SetMapIndex(pair[0], pair[1])
+		}
+		if v.Len() > 0 {
+			v.Set(all)
+		}
+	}
 }
 
 // Writer passes on what is written to it as Text.

@@ -1,8 +1,12 @@
 package printable_test
 
 import (
+	"encoding/json"
+	"errors"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"rdmarun/host/printable"
 )
@@ -43,6 +47,57 @@ func TestLog(t *testing.T) {
 	const fine = "std::string ## heading\na :: b"
 	if got := printable.Log(fine); got != fine {
 		t.Errorf("%q becomes %q", fine, got)
+	}
+}
+
+// TestBrief: what somebody else says is one line of so many bytes, also where pictures take the place of its characters.
+func TestBrief(t *testing.T) {
+	const most = 40
+	for text, want := range map[string]string{
+		"":                           "",
+		"no route to host":           "no route to host",
+		"::error::x\n::error::y":     ": :error::x␊::error::y",
+		"a ##vso[b]":                 "a # #vso[b]",
+		strings.Repeat("x", 41):      strings.Repeat("x", 40) + "...",
+		strings.Repeat("\x1b", 4096): strings.Repeat("␛", 14) + "...",
+		strings.Repeat("€", 20):      strings.Repeat("€", 13) + "...",
+	} {
+		if got := printable.Brief(text, most); got != want || printable.Brief(got, len(got)) != got {
+			t.Errorf("%.80q: got %q, want %q", text, got, want)
+		}
+	}
+	cause := errors.New(strings.Repeat("\n", 4096))
+	if err := printable.Error(cause, most); !errors.Is(err, cause) || len(err.Error()) > 2*most || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%q", err)
+	}
+}
+
+// TestEach has strings in everything that JSON is read into.
+func TestEach(t *testing.T) {
+	type word string
+	type inner struct {
+		Text   string
+		Labels map[string]string
+	}
+	type outer struct {
+		inner
+		Word   word
+		Inner  *inner
+		None   *inner
+		List   []inner
+		Words  []word
+		Raw    json.RawMessage
+		At     time.Time
+		hidden string
+	}
+	text := inner{"a", map[string]string{"k": "v"}}
+	now := time.Now()
+	value := outer{text, "a", &inner{Text: "b"}, nil, []inner{text}, []word{"c"}, []byte("d"), now, "e"}
+	printable.Each(&value, func(text string) string { return text + "!" })
+	text = inner{"a!", map[string]string{"k!": "v!"}}
+	want := outer{value.inner, "a!", &inner{Text: "b!"}, nil, []inner{text}, []word{"c!"}, []byte("d"), now, "e"}
+	if !reflect.DeepEqual(value, want) {
+		t.Errorf("%+v", value)
 	}
 }
 

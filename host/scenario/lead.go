@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"rdmarun/host/bus"
+	"rdmarun/host/printable"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/exec"
 )
@@ -69,6 +70,7 @@ func (l *Lead) take(from string, data []byte) {
 		return // none of its roles
 	}
 	reported.Host, reported.File, reported.Case = from, l.of.Scenario.Path, l.of.Case.ID
+	brief(reported)
 	if !l.room.take(from, reported, len(data), l.Players) {
 		return
 	}
@@ -85,9 +87,24 @@ func (l *Lead) take(from string, data []byte) {
 	l.current.Write(reported)
 }
 
+// brief cuts what people read of a record; the fields of a step are data, and some have the bytes of a buffer.
+func brief(reported *record.Record) {
+	cut := func(text string) string { return printable.Cut(text, mostText) }
+	if step := reported.Step; step != nil {
+		fields := step.Fields
+		step.Fields = nil
+		printable.Each(step, cut)
+		step.Fields = fields
+	}
+	printable.Each(reported.Line, cut)
+	printable.Each(reported.Device, cut)
+}
+
 const (
 	// mostReported is how many bytes of records are kept of all processes in a run, mostOfOne of one: they are written to disks.
 	mostReported, mostOfOne = 8 << 30, 1 << 30
+	// mostText bounds a text of a record: it is as long as a line that a guest prints.
+	mostText = 4 << 10
 	// mostDevices is how many devices a process reports, which stay in memory.
 	mostDevices = 256
 )

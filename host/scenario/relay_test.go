@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"rdmarun/host/record"
@@ -60,6 +61,24 @@ func reportOf(t *testing.T, each *record.Record) []byte {
 		t.Fatal(err)
 	}
 	return data
+}
+
+// TestBriefReports: texts of others are cut, and what a call has returned is not.
+func TestBriefReports(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	step := &record.Record{Step: &record.Step{Action: long, Tags: map[string]string{"a": long}, Fields: []record.Field{{Name: "bytes", Value: long}}}}
+	line, device := &record.Record{Line: &record.Line{Text: long}}, &record.Record{Device: &record.Device{Firmware: long}}
+	for _, each := range []*record.Record{step, line, device} {
+		brief(each)
+	}
+	for _, text := range []string{step.Step.Action, step.Step.Tags["a"], line.Line.Text, device.Device.Firmware} {
+		if len(text) != mostText+len("...") {
+			t.Errorf("%d bytes", len(text))
+		}
+	}
+	if step.Step.Fields[0].Value != long {
+		t.Error("the field is cut")
+	}
 }
 
 // TestRoomForReports: a process has room for so many bytes and devices, and one that has none more is named in each case, with how

@@ -18,7 +18,7 @@ var arrows = []struct {
 	{"host/bounded", nil},
 	{"host/ownfile", nil},
 	{"host/sandbox", nil},
-	{"host/bus", nil},
+	{"host/bus", []string{"host/printable"}},
 	{"host/guest", []string{"host/bounded", "host/printable", "hostfuncs", "rdmacore"}},
 	{"host/record", nil},
 	{"host/scenario", []string{"host/bounded", "host/bus", "host/guest", "host/printable", "host/record", "rdmacore"}},

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"rdmarun/host/bus"
+	"rdmarun/host/printable"
 )
 
 // Options are how a server is reached, and what it is shown; files are those that NATS' own clients read.
@@ -41,6 +42,8 @@ const (
 	pingEvery, mostPings = 2 * time.Second, 2
 	// flushTime bounds the wait for what is said last.
 	flushTime = time.Second
+	// mostWords bounds what is shown of what the server says, in bytes.
+	mostWords = 600
 )
 
 // Conn is a connection to a server.
@@ -93,7 +96,7 @@ func Connect(o Options) (*Conn, error) {
 		nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			c.last = err
+			c.last = printable.Error(err, mostWords)
 		}),
 	}
 	if o.Creds != "" {
@@ -116,7 +119,7 @@ func Connect(o Options) (*Conn, error) {
 	if c.nats, err = nats.Connect(o.URL, options...); errors.Is(err, nats.ErrNoServers) {
 		return nil, fmt.Errorf("connect to %s: %w", c.where, ErrNoServer)
 	} else if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", c.where, err)
+		return nil, fmt.Errorf("connect to %s: %w", c.where, printable.Error(err, mostWords))
 	}
 	return c, nil
 }
@@ -131,7 +134,7 @@ func (c *Conn) Closed() <-chan struct{} { return c.closed }
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return cmp.Or(c.nats.LastError(), c.last, nats.ErrConnectionClosed)
+	return printable.Error(cmp.Or(c.nats.LastError(), c.last, nats.ErrConnectionClosed), mostWords)
 }
 
 // Close says what is still to be said, and ends the connection.

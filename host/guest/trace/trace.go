@@ -74,9 +74,12 @@ func (t *Tracer) more(lines []byte) []byte {
 	return lines
 }
 
+// mostElsewhere bounds a line of a tracer elsewhere, in bytes.
+const mostElsewhere = 4 * maxText
+
 // Elsewhere shows a line of a tracer elsewhere.
 func (t *Tracer) Elsewhere(where, line string) {
-	t.write(printable.Line(where + ": " + strings.ToValidUTF8(line, "?")))
+	t.write(printable.Brief(where+": "+line, mostElsewhere))
 }
 
 // Close writes what is left, and ends the tracer.  Guests must have ended.

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"rdmarun/host/lab"
+	"rdmarun/host/printable"
 )
 
 // CallSender is the agent's end of what its guests call: a tracer writes to it.
@@ -103,7 +104,7 @@ func (c *Calls) Take(host, what string, data []byte) {
 		if err := json.Unmarshal(data, h.end); err != nil {
 			h.end, h.wrong = nil, "what it says of their end makes no sense"
 		} else {
-			h.end.Error = lab.Text(h.end.Error)
+			printable.Each(h.end, lab.Text)
 		}
 	}
 	c.came(host, h.end != nil || h.wrong != "")

@@ -15,6 +15,7 @@ import (
 
 	"rdmarun/host/lab"
 	"rdmarun/host/ownfile"
+	"rdmarun/host/printable"
 	"rdmarun/host/record"
 )
 
@@ -113,7 +114,7 @@ func (c *Collector) Take(host, what string, data []byte) {
 		if err := json.Unmarshal(data, s.end); err != nil {
 			s.end, s.wrong = nil, errStrange.Error()
 		} else {
-			s.end.Error = lab.Text(s.end.Error)
+			printable.Each(s.end, lab.Text)
 		}
 	}
 	c.came(host, s.end != nil || s.wrong != "")

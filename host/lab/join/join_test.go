@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -321,14 +322,14 @@ func FuzzAgents(f *testing.F) {
 	granted, _ := json.Marshal(grant{Stream: newID()})
 	for _, seed := range []string{
 		string(presence), string(granted), `{"name":"\u001b"}`, `{"name":"a","labels":{"\n":"x"}}`, `{"holder":"\u001b[2J","since":"9999-12-31T23:59:59Z"}`,
-		`{"error":"\u0000"}`, `{"stream":"x.>"}`, `[]`, ``, `{"error":"\ud800"}`, `{"device":"\u001b","findings":[{"title":"\u001b","status":"\u0007"}]}`,
+		`{"error":"\u0000"}`, `{"stream":"x.>"}`, `{"error":"::error::x","address":"$(x)"}`, `{"version":"` + strings.Repeat(`\u0001`, 2000) + `"}`, `[]`, ``, `{"error":"\ud800"}`, `{"device":"\u001b","findings":[{"title":"\u001b","status":"\u0007"}]}`,
 		lab.NewAnswer("v1").String(), "rdmarun-agent 999999999999999999999 x y",
 	} {
 		f.Add([]byte(seed))
 	}
 	shown := func(t *testing.T, texts ...string) {
 		for _, text := range texts {
-			if len(text) > 3*lab.MostText+3 || lab.Text(text) != text && len(text) <= lab.MostText || strings.ContainsAny(text, "\x1b\x07\x00\n") {
+			if len(text) > lab.MostText+6 || lab.Text(text) != text && len(text) <= lab.MostText || strings.ContainsAny(text, "\x1b\x07\x00\n") || strings.HasPrefix(text, "::error") {
 				t.Errorf("%q cannot be shown", text)
 			}
 		}
@@ -358,7 +359,10 @@ func FuzzAgents(f *testing.F) {
 			shown(t, done.Error, done.Hint)
 		}
 		if found, err := lab.ParseExamined(said); err == nil {
-			shown(t, found.Error, found.Device, found.Address, found.GIDType, found.Version)
+			shown(t, found.Error, found.Device, found.GIDType, found.Version)
+			if _, err := netip.ParseAddr(found.Address); found.Address != "" && err != nil {
+				t.Errorf("%q is no address", found.Address)
+			}
 			for _, each := range found.Findings {
 				shown(t, each.Title, each.Detail, each.Fix, each.ID, string(each.Status))
 			}

@@ -375,7 +375,7 @@ func (l *lastLines) Write(p []byte) (int, error) {
 
 // line ends a line.  mu is held.
 func (l *lastLines) line() {
-	text := printable.Line(strings.TrimRight(string(l.part), "\r\n"))
+	text := printable.Brief(strings.TrimRight(string(l.part), "\r\n"), width)
 	l.part = l.part[:0]
 	if strings.TrimSpace(text) == "" {
 		return
@@ -403,5 +403,9 @@ func (l *lastLines) end() {
 func (l *lastLines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return strings.Join(l.kept, "; ")
+	last, length := len(l.kept), 0
+	for ; last > 0 && length+len(l.kept[last-1]) <= lab.MostText; last-- {
+		length += len(l.kept[last-1])
+	}
+	return strings.Join(l.kept[last:], "; ")
 }

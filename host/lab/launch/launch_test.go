@@ -293,7 +293,7 @@ func TestStoppedElsewhere(t *testing.T) {
 func TestPrinted(t *testing.T) {
 	shown := 0
 	l := &lastLines{print: func(line string) {
-		if shown++; len(line) > 3*width {
+		if shown++; len(line) > width+6 {
 			t.Errorf("a line of %d bytes is shown", len(line))
 		}
 	}}
@@ -301,8 +301,15 @@ func TestPrinted(t *testing.T) {
 		fmt.Fprintf(l, "%d \x1b[2J%s\n", i, strings.Repeat("x", 2*width))
 	}
 	_, _ = l.Write(bytes.Repeat([]byte("y"), 1<<20))
-	if words := l.String(); shown != mostPrinted || len(l.part) > width || !strings.Contains(words, "2999 ␛[2Jx") || len(words) > lines*3*width {
+	if words := l.String(); shown != mostPrinted || len(l.part) > width || !strings.Contains(words, "2999 ␛[2Jx") || len(words) > lab.MostText+6 {
 		t.Errorf("%d lines are shown, %d bytes are kept: %.80q", shown, len(words), words)
+	}
+	// Pictures of what must not be shown are no longer than what may be.
+	for range lines {
+		_, _ = l.Write(append(bytes.Repeat([]byte("\x01"), width), '\n'))
+	}
+	if words := l.String(); len(words) > lab.MostText+6 || !strings.HasPrefix(words, "␁") {
+		t.Errorf("%d bytes are kept: %.80q", len(words), words)
 	}
 	said, err := onHost(t.Context(), &lab.Host{Command: []string{"env"}}, nil, "head -c 1000000 /dev/zero; echo last")
 	if err != nil || len(said) != noise {

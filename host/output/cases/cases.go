@@ -264,7 +264,7 @@ func (c *Case) Transcript() string {
 		b.WriteString(StepText(c.File, &step))
 	}
 	for _, line := range c.Lines.All() {
-		fmt.Fprintf(&b, "%s | %s\n", line.Role, line.Text)
+		fmt.Fprintf(&b, "%s | %s\n", line.Role, strings.ReplaceAll(line.Text, "\n", "\n"+line.Role+" | "))
 	}
 	return b.String()
 }
@@ -278,7 +278,7 @@ func StepText(file string, step *record.Step) string {
 	if step.File != "" {
 		file = step.File
 	}
-	return fmt.Sprintf("+%.6f  %-8s  %s  (%s:%d)\n", step.OnClock().At.Seconds(), step.Role, text, file, step.Line)
+	return fmt.Sprintf("+%.6f  %-8s  %s  (%s:%d)\n", step.OnClock().At.Seconds(), step.Role, strings.ReplaceAll(text, "\n", "\n    "), file, step.Line)
 }
 
 // Seconds prints a time as JUnit and TAP want it.

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,8 +36,6 @@ type Writer struct {
 type log struct {
 	file *os.File
 	text *bufio.Writer
-	// clean is before text: what a host prints is data, and no command to a terminal.
-	clean io.Writer
 	// of is the case of the last line, open are those that have a line and no end.
 	of   string
 	open map[string]bool
@@ -132,9 +129,11 @@ func (w *Writer) line(r *record.Record, host, format string, values ...any) erro
 	}
 	if of := attempt(r); r.Case != "" && l.of != of {
 		l.of, l.open[of] = of, true
-		fmt.Fprintf(l.clean, "%s\n", of) // an error stays until Flush
+		fmt.Fprintf(l.text, "%s\n", printable.Log(printable.Line(of))) // an error stays until Flush
 	}
-	_, err = fmt.Fprintf(l.clean, "%s  %s\n", r.Time.Format(stamp), strings.TrimSpace(fmt.Sprintf(format, values...)))
+	// What a host prints is data, and no command to a terminal, nor to a CI system that is shown the log; nor a line of its own.
+	said := printable.Log(strings.TrimSpace(fmt.Sprintf(format, values...)))
+	_, err = fmt.Fprintf(l.text, "%s  %s\n", r.Time.Format(stamp), strings.ReplaceAll(said, "\n", "\n"+strings.Repeat(" ", len(stamp)+2)))
 	return err
 }
 
@@ -159,7 +158,6 @@ func (w *Writer) of(host string) (*log, error) {
 		return nil, fmt.Errorf("write logs of hosts: %w", err)
 	}
 	l := &log{file: file, text: bufio.NewWriter(file), open: make(map[string]bool)}
-	l.clean = printable.NewWriter(l.text)
 	w.logs[host] = l
 	return l, nil
 }

@@ -53,7 +53,18 @@ func (s Style) shown(text string) string {
 }
 
 // Fold breaks a line between words where it is wider than the terminal; the rest is indented by hang blanks.
-func (s Style) Fold(line string, hang int) string { return fold(line, s.Width, hang) }
+//
+// What the line has of others may have ends of lines: what follows one is indented, too, and cannot pass for a line of ours.
+func (s Style) Fold(line string, hang int) string {
+	lines := strings.Split(line, "\n")
+	for i, each := range lines {
+		if i > 0 {
+			each = strings.Repeat(" ", hang) + each
+		}
+		lines[i] = fold(each, s.Width, hang)
+	}
+	return strings.Join(lines, "\n")
+}
 
 // Painter is the style for diagnostics.
 func (s Style) Painter() diag.Painter {

@@ -190,11 +190,13 @@ func (h *Human) line(r *record.Record) {
 		return
 	}
 	h.below()
-	if r.Line.Role == "" {
-		h.print("      %s\n", printable.Log(r.Line.Text))
-		return
+	for line := range strings.SplitSeq(r.Line.Text, "\n") {
+		if r.Line.Role == "" {
+			h.print("      %s\n", printable.Log(line))
+			continue
+		}
+		h.print("      %s %s %s\n", h.style.role(fmt.Sprintf("%-8s", r.Line.Role)), h.style.dim("|"), printable.Log(line))
 	}
-	h.print("      %s %s %s\n", h.style.role(fmt.Sprintf("%-8s", r.Line.Role)), h.style.dim("|"), printable.Log(r.Line.Text))
 }
 
 // retry shows an attempt that does not count; its failure is not repeated at the end.

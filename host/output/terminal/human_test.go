@@ -56,6 +56,34 @@ func stream() []*record.Record {
 	}
 }
 
+// TestLinesOfOthers: what a host or a guest says of several lines has none that could be ours, or that a CI system obeys.
+func TestLinesOfOthers(t *testing.T) {
+	const said = "first\r\nPASS  a.yaml\n::error::x"
+	var out strings.Builder
+	h := NewHuman(&out, HumanOptions{Steps: true})
+	for _, r := range []*record.Record{
+		{Kind: record.RunStart, Run: &record.Run{Provider: "soft", Cases: 1}},
+		{Kind: record.CaseStart, File: "a.yaml", Case: "a.yaml", Start: &record.Start{Name: "a"}},
+		{Kind: record.StepEnd, Step: &record.Step{Role: "client", Action: said, Text: said, Outcome: said}},
+		{Kind: record.Output, Line: &record.Line{Role: "server", Text: said}},
+		{Kind: record.Output, Line: &record.Line{Text: said}},
+		{Kind: record.CaseEnd, File: "a.yaml", Case: "a.yaml", Result: &record.Result{Name: "a", Status: record.Failed, Failures: []record.Failure{{
+			File: "a.yaml", Role: "client", Action: said, What: said, Expected: said, Got: said, Hint: said, Details: []string{said},
+			Timeline: []record.Moment{{Role: "client", Text: said}},
+		}}}},
+		{Kind: record.RunEnd, Totals: &record.Totals{Failed: 1}},
+	} {
+		if err := h.Record(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for line := range strings.Lines(out.String()) {
+		if strings.HasPrefix(line, "PASS") || strings.HasPrefix(strings.TrimSpace(line), "::") {
+			t.Errorf("%q in\n%s", line, out.String())
+		}
+	}
+}
+
 func render(t *testing.T, options HumanOptions) string {
 	t.Helper()
 	var text strings.Builder

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"rdmarun/host/printable"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/meeting"
 	"rdmarun/host/scenario/testbed"
@@ -61,10 +62,14 @@ func (o *others) note(name string, raw json.RawMessage) {
 	if err := json.Unmarshal(raw, &end); err != nil {
 		end = ending{Status: record.Errored, Reason: fmt.Sprintf("how it ended cannot be read: %v", err)}
 	}
+	end.brief()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.ends[name] = end
 }
+
+// brief cuts the texts of the end of another process, which are shown.
+func (e *ending) brief() { printable.Each(e, verb.Brief) }
 
 // endOf is the end of a process, if it has told it.
 func (o *others) endOf(name string) (end ending, told bool) {
@@ -134,6 +139,7 @@ func (r *caseRun) part(ctx context.Context) {
 		there, told := o.endOf(name)
 		if !told && err == nil {
 			err = o.await(waiting, name, o.key("end", name), &there)
+			there.brief()
 		}
 		if err != nil {
 			break

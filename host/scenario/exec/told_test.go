@@ -10,10 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"rdmarun/host/printable"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/testbed"
+	"rdmarun/host/scenario/verb"
 )
 
 // toldRun is a run of which the role server is in the process a, and client in b.
@@ -193,6 +195,7 @@ func FuzzEnding(f *testing.F) {
 		`{"status":"passed","traffic":[{"operation":"SEND","count":-9223372036854775808,"bytes":9223372036854775807},{"operation":"SEND","count":-1,"bytes":1}]}`,
 		`{"status":"\u001b","failures":[{"kind":"bug","what":"x","line":-1,"step":-1,"path":["a"],"excerpt":["b"],"rerun":"rm"}],"began":"0001-01-01T00:00:00Z","timeline":[{"at_ns":9223372036854775807,"role":"server"},{"role":"nobody"}]}`,
 		`{"case":"x","status":"passed","roles":[{"name":"server"},{"name":"client","index":-1,"object":{"record":{}}},{"name":"node[3]","group":"node","index":3,"first":true}],"baseline":-9223372036854775808}`,
+		`{"status":"error","reason":"` + strings.Repeat("x", 5000) + `","failures":[{"what":"` + strings.Repeat("y", 5000) + `"}]}`,
 		`7`, `-1`, `9223372036854775807`, `[{"type":"latency"},null]`, `[{"threshold":-1,"limit":9}]`, `null`, `{}`,
 	} {
 		f.Add([]byte(seed))
@@ -210,6 +213,12 @@ func FuzzEnding(f *testing.F) {
 			t.Errorf("%v", err)
 		}
 		there := r.others.ends["a"]
+		printable.Each(&there, func(text string) string {
+			if len(text) > len(verb.Brief(text)) {
+				t.Errorf("a text of %d bytes", len(text))
+			}
+			return text
+		})
 		r.addMoments("a", there, math.MinInt64)
 		r.addTraffic(there.Traffic)
 		if timeline := r.result.Failures[0].Timeline; slices.ContainsFunc(timeline, func(m record.Moment) bool { return m.Role != "server" }) || len(timeline) > rememberedOfAll || len(r.result.Traffic) > maxOperations {

@@ -161,7 +161,7 @@ func (m *Meeting) visit(ctx context.Context, config Config) error {
 const mostShown = 1000
 
 // shown is what somebody says, fit to be shown.
-func shown(text string) string { return printable.Line(fmt.Sprintf("%.*s", mostShown, text)) }
+func shown(text string) string { return printable.Brief(text, mostShown) }
 
 // cast takes who plays the roles that are not of this process: each has one player.
 func (m *Meeting) cast(players map[string]string, all []string) error {

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
+	"rdmarun/host/printable"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/mesh"
 	"rdmarun/host/scenario/testbed"
@@ -88,7 +88,8 @@ func (m *meshing) find(ctx context.Context) error {
 		}
 		for i, node := range there {
 			if i >= 0 && i < len(m.nodes) && m.process(i) == process && len(node.Labels) <= mostLabels {
-				m.nodes[i] = mesh.Node{Name: m.args.Nodes[i], Host: m.call.Company.Host(m.args.Nodes[i]), Device: Brief(node.Device), Labels: node.Labels}
+				printable.Each(&node, Brief)
+				m.nodes[i] = mesh.Node{Name: m.args.Nodes[i], Host: m.call.Company.Host(m.args.Nodes[i]), Device: node.Device, Labels: node.Labels}
 			}
 		}
 	}
@@ -206,9 +207,4 @@ func (m *meshing) fit(told *lookTold) error {
 const mostWords = 600
 
 // Brief is the beginning of a text that another process tells.
-func Brief(text string) string {
-	if len(text) > mostWords {
-		return strings.ToValidUTF8(text[:mostWords], "") + "..."
-	}
-	return text
-}
+func Brief(text string) string { return printable.Cut(text, mostWords) }
