@@ -21,8 +21,8 @@ const (
 	partTime, again = time.Second, 50 * time.Millisecond
 	// aliveEvery is how often each end says that it is there.
 	aliveEvery = 500 * time.Millisecond
-	// longestNote bounds a note in bytes.
-	longestNote = 4 << 10
+	// longestNote bounds a note in bytes, mostVain how many messages may bring no part of the stream between two looks of watch.
+	longestNote, mostVain = 4 << 10, 1 << 13
 )
 
 // What the ends of a stream say under their subjects.
@@ -51,14 +51,17 @@ type Stream struct {
 
 	mu             sync.Mutex
 	heard          time.Time
+	vain           int // messages that have brought no part of the stream since watch has looked
 	arrived, taken uint64
 	reply          string // where the answer to the last part goes
 }
 
-// ErrGone tells that the other end has ended the stream, ErrClosed that this one has.
+// ErrGone tells that the other end has ended the stream, ErrClosed that this one has, ErrTooMuch that the other says more beside
+// it than it may.
 var (
-	ErrGone   = errors.New("the other end has gone")
-	ErrClosed = errors.New("the stream was closed")
+	ErrGone    = errors.New("the other end has gone")
+	ErrClosed  = errors.New("the stream was closed")
+	ErrTooMuch = errors.New("the other end says too much beside the stream")
 )
 
 // Open opens an end that hears what is under one subject, and speaks under another; the other end does the reverse, and
@@ -176,6 +179,10 @@ func (s *Stream) take(said *nats.Msg) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.heard = time.Now()
+	if s.vain++; s.vain > mostVain {
+		s.end(ErrTooMuch)
+		return
+	}
 	switch word {
 	case sayGone:
 		s.end(ErrGone)
@@ -193,7 +200,7 @@ func (s *Stream) take(said *nats.Msg) {
 		case number == s.arrived:
 			s.reply = said.Reply // it was asked again, and is still to be read
 		default:
-			s.arrived, s.reply = number, said.Reply
+			s.arrived, s.reply, s.vain = number, said.Reply, s.vain-1
 			s.came <- said.Data // there is room: the one before was taken
 		}
 	}
@@ -238,6 +245,7 @@ func (s *Stream) watch() {
 		}
 		s.mu.Lock()
 		silent := time.Since(s.heard) > s.silence
+		s.vain = 0
 		s.mu.Unlock()
 		switch {
 		case silent && !s.conn.nats.IsConnected():

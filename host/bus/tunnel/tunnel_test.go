@@ -184,6 +184,29 @@ func TestNonsense(t *testing.T) {
 	}
 }
 
+// TestTooMuch: an end that says more beside the stream than it may ends the stream, whatever it says.
+func TestTooMuch(t *testing.T) {
+	for _, subject := range []string{"one.note.x", "one.alive", "one.nonsense", "one.part.1"} {
+		server := bustest.Start(t, bustest.Config{})
+		one, other, _ := joined(t, server, patience)
+		if subject == "one.part.1" { // one that has come
+			go func() { _, _ = io.Copy(io.Discard, one) }()
+			if _, err := other.Write([]byte("x")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stranger := connected(t, server)
+		for end := time.Now().Add(patience); one.Err() == nil && time.Now().Before(end); {
+			if err := stranger.nats.Publish(subject, []byte("x")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := ended(t, one); !errors.Is(err, ErrTooMuch) {
+			t.Error(subject, err)
+		}
+	}
+}
+
 // TestCredentials: who is taken is what NATS' own clients say; what is refused is said without the password.
 func TestCredentials(t *testing.T) {
 	user := bustest.Start(t, bustest.Config{User: "lab", Password: "geheim"})

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"rdmarun/host/bounded"
 	"rdmarun/host/bus"
 	"rdmarun/host/bus/tunnel"
 	"rdmarun/host/lab"
@@ -25,6 +26,9 @@ const (
 	endTime, goneTime = 8 * time.Second, 4 * time.Second
 	// longestLine bounds what is passed on of a line that a process prints.
 	longestLine = 1 << 10
+	// burst and perSecond bound how fast that is, in bytes, of which each message counts as leastNote: a process that prints
+	// without an end waits.
+	burst, perSecond, leastNote = 1 << 20, 64 << 10, 512
 )
 
 // Config is what an agent is.
@@ -213,11 +217,15 @@ func (a *agent) run(stream *tunnel.Stream) (ended string) {
 
 // printed passes on what a process prints, line by line.
 func (a *agent) printed(stream *tunnel.Stream, from io.Reader) {
-	lines := bufio.NewReaderSize(from, longestLine)
+	lines, pace := bufio.NewReaderSize(from, longestLine), &bounded.Pace{Burst: burst, PerSecond: perSecond}
+	var note []byte // of all lines that are there
 	for {
 		line, err := lines.ReadSlice('\n')
-		if len(line) > 0 {
-			stream.Note(notePrinted, line)
+		note = append(note, line...)
+		if len(note) > 0 && (err != nil || lines.Buffered() == 0) {
+			stream.Note(notePrinted, note)
+			pace.Take(max(len(note), leastNote))
+			note = note[:0]
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return

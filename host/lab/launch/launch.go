@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"rdmarun/host/bounded"
 	"rdmarun/host/bus"
 	"rdmarun/host/lab"
 	"rdmarun/host/lab/join"
@@ -38,6 +39,8 @@ const (
 	noise = 64 << 10
 	// mostPrinted is how many lines of a host are shown.
 	mostPrinted = 1000
+	// burst and perSecond bound how fast is read what a host prints, in bytes: one that prints without an end waits.
+	burst, perSecond = 1 << 20, 64 << 10
 )
 
 // Agent is an agent that runs on a host, for this run alone.
@@ -158,7 +161,7 @@ func start(h lab.Host, config Config, words []string) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	process.Stdout, process.Stderr = theirs, a.last
+	process.Stdout, process.Stderr = theirs, paced(a.last)
 	process.WaitDelay = killTime
 	err = process.Start()
 	theirs.Close()
@@ -348,19 +351,26 @@ func (s *stream) Read(p []byte) (int, error)  { return s.reader.Read(p) }
 func (s *stream) Write(p []byte) (int, error) { return s.input.Write(p) }
 func (s *stream) Close() error                { return errors.Join(s.input.Close(), s.output.Close()) }
 
+// paced is out, to which nobody writes faster than a host may print.
+func paced(out io.Writer) io.Writer {
+	return io.MultiWriter(out, &bounded.Pace{Burst: burst, PerSecond: perSecond})
+}
+
 // lastLines keeps the last lines of what is written, and passes each on.
 type lastLines struct {
 	print func(string)
 
 	mu      sync.Mutex
 	part    []byte
-	kept    []string
+	kept    []string // as they came: of a flood most are never shown
 	printed int
+	taken   int64 // bytes of them all
 }
 
 func (l *lastLines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.taken += int64(len(p))
 	for _, piece := range bytes.SplitAfter(p, []byte("\n")) {
 		l.part = append(l.part, piece...)
 		if len(l.part) > width {
@@ -375,17 +385,16 @@ func (l *lastLines) Write(p []byte) (int, error) {
 
 // line ends a line.  mu is held.
 func (l *lastLines) line() {
-	text := printable.Brief(strings.TrimRight(string(l.part), "\r\n"), width)
-	l.part = l.part[:0]
-	if strings.TrimSpace(text) == "" {
+	text := string(bytes.TrimSpace(l.part))
+	if l.part = l.part[:0]; text == "" {
 		return
 	}
 	if l.kept = append(l.kept, text); len(l.kept) > lines {
-		l.kept = l.kept[1:]
+		l.kept = append(l.kept[:0], l.kept[1:]...)
 	}
 	switch l.printed++; {
 	case l.printed < mostPrinted:
-		l.print(text)
+		l.print(printable.Brief(text, width))
 	case l.printed == mostPrinted:
 		l.print("(what it prints from here on is not shown)")
 	}
@@ -403,9 +412,14 @@ func (l *lastLines) end() {
 func (l *lastLines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	last, length := len(l.kept), 0
-	for ; last > 0 && length+len(l.kept[last-1]) <= lab.MostText; last-- {
-		length += len(l.kept[last-1])
+	var last []string
+	for length := 0; len(last) < len(l.kept); {
+		text := printable.Brief(l.kept[len(l.kept)-len(last)-1], width)
+		if length += len(text); length > lab.MostText {
+			break
+		}
+		last = append(last, text)
 	}
-	return strings.Join(l.kept[last:], "; ")
+	slices.Reverse(last)
+	return strings.Join(last, "; ")
 }

@@ -289,6 +289,31 @@ func TestStoppedElsewhere(t *testing.T) {
 	}
 }
 
+// TestFlood: of an agent that prints without an end no more is read than a host may print.
+func TestFlood(t *testing.T) {
+	before := time.Now()
+	agent, err := Start(t.Context(), shell("yes >&2 & "+answers("v1")), Config{Program: "x", Version: "v1", Print: func(string, string) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := int64(0)
+	for end := before.Add(time.Minute); taken < burst+128<<10; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d bytes are read", taken)
+		}
+		agent.last.mu.Lock()
+		taken = agent.last.taken
+		agent.last.mu.Unlock()
+	}
+	const once = 64 << 10 // what is read at a time
+	if most := burst + once + int64(time.Since(before).Seconds()*perSecond); taken > most {
+		t.Errorf("%d bytes are read, more than %d", taken, most)
+	}
+	if _, err := agent.End(true); err != nil || agent.LastWords() != strings.Repeat("y; ", lines-1)+"y" {
+		t.Errorf("%q, %v", agent.LastWords(), err)
+	}
+}
+
 // TestPrinted: of what a host prints without an end some is shown, and the last of it is kept; what its shell says is cut.
 func TestPrinted(t *testing.T) {
 	shown := 0

@@ -59,7 +59,7 @@ func onHost(ctx context.Context, h *lab.Host, input []byte, script string) (stri
 	command.WaitDelay = killTime
 	last := &lastLines{print: func(string) {}}
 	var output beginning
-	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(input), &output, last
+	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(input), paced(&output), paced(last)
 	if err := command.Run(); err != nil {
 		if said := last.String(); said != "" {
 			return "", fmt.Errorf("%s (%w)%s", said, err, keyRemedy(h, said))

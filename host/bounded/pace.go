@@ -1,0 +1,41 @@
+package bounded
+
+import (
+	"sync"
+	"time"
+)
+
+// Pace bounds how fast something is taken of somebody who may never end: a number of bytes at once, and so many a second after
+// that.  Whoever says more waits, with his pipe.
+type Pace struct {
+	// Burst are the bytes at once, PerSecond those after that.
+	Burst, PerSecond int
+
+	mu sync.Mutex
+	// free is when all that was taken may have been taken.
+	free time.Time
+}
+
+// Take waits until so many bytes may be taken, and takes them.
+func (p *Pace) Take(bytes int) { time.Sleep(p.wait(bytes, time.Now())) }
+
+// Write implements io.Writer: it takes the bytes, and writes nothing.
+func (p *Pace) Write(data []byte) (int, error) {
+	p.Take(len(data))
+	return len(data), nil
+}
+
+// wait takes bytes at a time, and says how long to wait for that.
+func (p *Pace) wait(bytes int, now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.free.Before(now) {
+		p.free = now
+	}
+	p.free = p.free.Add(p.lasts(bytes))
+	return max(0, p.free.Sub(now)-p.lasts(p.Burst))
+}
+
+func (p *Pace) lasts(bytes int) time.Duration {
+	return time.Duration(float64(bytes) / float64(p.PerSecond) * float64(time.Second))
+}
