@@ -87,7 +87,7 @@ func TestRefusals(t *testing.T) {
 		"atomic alignment":      {oneFunction("\x00\x41\x00\xfe\x10\x00\x00\x1a\x0b", oneMemory), "i32.atomic.load has an alignment of 2^0 bytes, and needs 2^2"},
 		"lane":                  {oneFunction("\x00\x41\x00\xfd\x0f\xfd\x15\x10\x1a\x0b"), "lane 16 is not one of 16"},
 		"block type":            {oneFunction("\x00\x02\x01\x0b\x0b"), "a block has type 1, and there are 1 types"},
-		"long block type":       {oneFunction("\x00\x02\xc0\x7f\x0b\x0b"), "a block has type -64, and there are 1 types"},
+		"long block type":       {oneFunction("\x00\x02\xc0\x7f\x0b\x0b"), "block type -64 is written with more bytes than it needs"},
 		"undeclared function":   {oneFunction("\x00\xd2\x00\x1a\x0b"), "ref.func has function 0, which no segment, export or global names"},
 		"memory.init uncounted": {oneFunction("\x00\x41\x00\x41\x00\x41\x00\xfc\x08\x00\x00\x0b", oneMemory), "memory.init has data segment 0, and the data count section says 0"},
 		"if without else":       {oneFunction("\x00\x41\x00\x04\x7f\x41\x00\x0b\x1a\x0b"), "end closes an if without an else"},
