@@ -91,7 +91,12 @@ func (c *guestCache) open(dir string) (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if c.folder, err = os.OpenRoot(dir); err != nil {
+	parent, err := os.OpenRoot(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	if c.folder, err = parent.OpenRoot(filepath.Base(dir)); err != nil { // no link of another user's out of the parent
 		return err
 	}
 	info, err := c.folder.Stat(".") // of what is open, whatever has that name now
@@ -269,8 +274,8 @@ func (c *guestCache) put(name string, code *machineCode) {
 // remove drops what turned out to be of no use.
 func (c *guestCache) remove(name string) { _ = c.folder.Remove(name + codeSuffix) }
 
-// trim removes the code that was used least recently until the rest is no larger than most, and what is neither code nor
-// the key: parts of killed processes, and what other versions have left.
+// trim removes the code that was used least recently until the rest is no larger than most, and parts of killed processes.
+// Other files are the user's, who may have named a folder that had them before.
 func (c *guestCache) trim(most int64) error {
 	folder, err := c.folder.Open(".")
 	if err != nil {
@@ -286,11 +291,11 @@ func (c *guestCache) trim(most int64) error {
 	})
 	var kept int64
 	for _, info := range infos {
-		code := strings.HasSuffix(info.Name(), codeSuffix)
+		code, part := strings.HasSuffix(info.Name(), codeSuffix), strings.HasPrefix(info.Name(), partPrefix)
 		if code {
 			kept += info.Size()
 		}
-		if info.Name() != keyFile && (code && kept > most || !code && time.Since(info.ModTime()) > partAge) {
+		if code && kept > most || part && time.Since(info.ModTime()) > partAge {
 			err = errors.Join(err, c.folder.RemoveAll(info.Name()))
 		}
 	}

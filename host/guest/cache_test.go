@@ -100,6 +100,12 @@ func TestCacheIsAHint(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "not a directory", true},
+		"a link to another folder": {func(t *testing.T, folder string) {
+			guests := filepath.Join(folder, "guests")
+			if err := joinErrors(os.Rename(guests, folder+".guests"), os.Symlink(folder+".guests", guests)); err != nil {
+				t.Fatal(err)
+			}
+		}, "guests: path escapes from parent", true},
 		"others may write": {func(t *testing.T, folder string) {
 			if err := os.Chmod(filepath.Join(folder, "guests"), 0o777); err != nil {
 				t.Fatal(err)
@@ -227,7 +233,8 @@ func runCached(t *testing.T, folder string, paths ...string) (warnings []string)
 	return warnings
 }
 
-// TestCacheIsBounded trims a cache: what was used least recently goes first, then what is no code; the key stays.
+// TestCacheIsBounded trims a cache: what was used least recently goes first, and old parts; the key and the user's own
+// files stay.
 func TestCacheIsBounded(t *testing.T) {
 	folder := t.TempDir()
 	now := time.Now()
@@ -239,8 +246,8 @@ func TestCacheIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	old := filepath.Join(folder, "stage-of-another-version", "folder")
-	if err := joinErrors(os.MkdirAll(old, 0o700), os.Chtimes(filepath.Dir(old), now.Add(-2*time.Hour), now.Add(-2*time.Hour))); err != nil {
+	own := filepath.Join(folder, "hello", "folder")
+	if err := joinErrors(os.MkdirAll(own, 0o700), os.Chtimes(filepath.Dir(own), now.Add(-2*time.Hour), now.Add(-2*time.Hour))); err != nil {
 		t.Fatal(err)
 	}
 	if err := guest.TrimCache(folder, 250); err != nil {
@@ -254,7 +261,7 @@ func TestCacheIsBounded(t *testing.T) {
 	for _, entry := range entries {
 		left = append(left, entry.Name())
 	}
-	if want := ".part-new b.code c.code key"; strings.Join(left, " ") != want {
+	if want := ".part-new b.code c.code hello key"; strings.Join(left, " ") != want {
 		t.Errorf("left: %q, want %q", left, want)
 	}
 }
