@@ -14,6 +14,7 @@ import (
 
 	"rdmarun/host/bounded"
 	"rdmarun/host/bus/tunnel"
+	"rdmarun/host/printable"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/syntax"
@@ -207,6 +208,9 @@ func (r *reader) host(node *syntax.Node, h *Host, defaults bool) {
 	pushes := false
 	for _, pair := range node.Pairs {
 		value := pair.Value
+		if pair.Key.Value != "command" { // whose words may be scripts of many lines
+			r.plain(value)
+		}
 		switch pair.Key.Value {
 		case "ssh":
 			r.ssh(value, h, defaults)
@@ -222,7 +226,9 @@ func (r *reader) host(node *syntax.Node, h *Host, defaults bool) {
 				r.errors.Report(diag.WrongType, value.Span(), "a host that is not local has ssh or command")
 			}
 		case "rdmarun":
-			h.Program = value.Value
+			if h.Program = value.Value; strings.HasPrefix(h.Program, "-") { // a launcher's option
+				r.errors.Report(diag.WrongType, value.Span(), "%q is no path of a program", h.Program)
+			}
 		case "push":
 			h.Push, pushes = r.flag(value, "push"), true
 		case "provider":
@@ -282,12 +288,13 @@ func (r *reader) ssh(node *syntax.Node, h *Host, defaults bool) {
 	}
 	h.SSH = &ssh
 	if node.Kind == syntax.Scalar && !defaults {
-		if user, host, both := strings.Cut(node.Value, "@"); both {
-			ssh.User, ssh.Host = user, host
-		} else {
-			ssh.Host = node.Value
+		host := node.Value
+		if at := strings.LastIndexByte(host, '@'); at >= 0 {
+			ssh.User, host = host[:at], host[at+1:]
+			r.sshWord(node, ssh.User, "user")
 		}
-		r.sshHost(node, ssh.Host)
+		ssh.Host = host
+		r.sshWord(node, host, "host")
 		return
 	}
 	if !r.kind(node, syntax.Mapping, "ssh") {
@@ -298,9 +305,10 @@ func (r *reader) ssh(node *syntax.Node, h *Host, defaults bool) {
 		switch value := pair.Value; pair.Key.Value {
 		case "host":
 			ssh.Host = value.Value
-			r.sshHost(value, ssh.Host)
+			r.sshWord(value, ssh.Host, "host")
 		case "user":
 			ssh.User = value.Value
+			r.sshWord(value, ssh.User, "user")
 		case "port":
 			ssh.Port = r.number(value, "port", 1, 65535)
 		case "options":
@@ -312,10 +320,32 @@ func (r *reader) ssh(node *syntax.Node, h *Host, defaults bool) {
 	}
 }
 
-// sshHost refuses what ssh would take for an option.
-func (r *reader) sshHost(node *syntax.Node, host string) {
-	if host == "" || strings.HasPrefix(host, "-") {
-		r.errors.Report(diag.WrongType, node.Span(), "%q is no name of a host", host)
+// sshForm is that of a host, an address or a user: ssh takes none for an option, and no shell anything for more than a word.
+var sshForm = regexp.MustCompile(`^[\pL\pN_:\[][\pL\pN._:%+\[\]\\-]{0,254}$`)
+
+func (r *reader) sshWord(node *syntax.Node, word, of string) {
+	if !sshForm.MatchString(word) {
+		r.errors.Report(diag.WrongType, node.Span(), "%.80q is no name of a %s", word, of)
+	}
+}
+
+// longestWord bounds a word of a lab file, in bytes.
+const longestWord = 4096
+
+// plain refuses words with anything that cannot be printed in a line: they stand in reports, and in commands to be typed.
+func (r *reader) plain(node *syntax.Node) {
+	if node == nil {
+		return
+	}
+	if len(node.Value) > longestWord || strings.ContainsRune(node.Value, '\t') || printable.Line(node.Value) != node.Value {
+		r.errors.Report(diag.WrongType, node.Span(), "a word here has at most %d bytes, which can be printed in a line", longestWord)
+	}
+	for _, pair := range node.Pairs {
+		r.plain(pair.Key)
+		r.plain(pair.Value)
+	}
+	for _, item := range node.Items {
+		r.plain(item)
 	}
 }
 
@@ -359,6 +389,9 @@ func (r *reader) hosts(node, root *syntax.Node, defaults Host, lab *Lab) {
 					WithHint("a name has letters, digits, dots and dashes, at most 63")
 			case known[each.Name]:
 				r.errors.Report(diag.BadName, pair.Key.Span(), "there are two hosts %q", each.Name)
+			case each.Join != "" && !nameForm.MatchString(each.Join): // it is a part of a subject of NATS
+				r.errors.Report(diag.BadName, pair.Key.Span(), "%.80q cannot be the name of an agent", each.Join).
+					WithHint("a name has letters, digits, dots and dashes, at most 63")
 			case each.Join != "" && lab.joined(each.Join) != nil:
 				r.errors.Report(diag.BadName, pair.Key.Span(), "hosts %s and %s are one agent, %q", lab.joined(each.Join).Name, each.Name, each.Join)
 			case len(lab.Hosts) >= maxHosts:

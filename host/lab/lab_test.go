@@ -77,6 +77,19 @@ func TestWrongLabs(t *testing.T) {
 		"hosts: {}":                                                     "there are no hosts here",
 		"hosts: {a: {sssh: x}}":                                         `unknown key "sssh"`,
 		"hosts: {a: {ssh: -oProxyCommand=x}}":                           `"-oProxyCommand=x" is no name of a host`,
+		"hosts: {a: {ssh: 'x;id'}}":                                     `"x;id" is no name of a host`,
+		`hosts: {a: {ssh: "x\ny"}}`:                                     "which can be printed in a line",
+		"hosts: {a: {ssh: -oProxyCommand=x@y}}":                         `"-oProxyCommand=x" is no name of a user`,
+		"hosts: {a: {ssh: {host: x, user: '$(id)'}}}":                   `"$(id)" is no name of a user`,
+		"defaults: {ssh: {user: -x}}\nhosts: {a: }":                     `"-x" is no name of a user`,
+		"hosts: {a: {rdmarun: -x}}":                                     `"-x" is no path of a program`,
+		`hosts: {a: {rdmarun: "/x\x1b[2J"}}`:                            "which can be printed in a line",
+		`hosts: {a: {device: "x\n::error::"}}`:                          "which can be printed in a line",
+		`hosts: {a: {labels: {"r\t": x}}}`:                              "which can be printed in a line",
+		"hosts: {a: }\nplace: {\"s\\x07\": a}":                          "which can be printed in a line",
+		"hosts: {a: {device: " + strings.Repeat("x", 5000) + "}}":       "at most 4096 bytes",
+		"hosts: {a: {join: 'x.>'}}":                                     `"x.>" cannot be the name of an agent`,
+		"hosts: {a: {join: ../x}}":                                      `"../x" cannot be the name of an agent`,
 		"hosts: {a: {join: }}":                                          "join is the name of one host's agent",
 		"hosts: {a: {join: x, push: true}}":                             `nothing needs "push"`,
 		"hosts: {a: {join: x, command: x}}":                             "a host has command or join, not both",
@@ -240,7 +253,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, host := range lab.Hosts {
-			if lab.Host(host.Name) == nil || host.SSH != nil && strings.HasPrefix(host.SSH.Host, "-") {
+			if lab.Host(host.Name) == nil || host.SSH != nil && (strings.HasPrefix(host.SSH.Host, "-") || strings.HasPrefix(host.SSH.User, "-") || strings.ContainsAny(host.SSH.Host+host.SSH.User, "; '\"$`\n")) || strings.ContainsAny(host.Join, "*>/ \n") {
 				t.Errorf("%+v", host)
 			}
 		}

@@ -18,6 +18,7 @@ func (r *reader) place(node *syntax.Node, lab *Lab) {
 	if node == nil || !r.kind(node, syntax.Mapping, "place") {
 		return
 	}
+	r.plain(node)
 	for _, pair := range node.Pairs {
 		placement, where := Placement{span: pair.Value.Span()}, pair.Value
 		switch {

@@ -24,9 +24,13 @@ import (
 // has the path of its descriptor, which any code of this process opens.
 type files map[string]*os.File
 
+// longestName is how long the name of a file in memory may be, in bytes: memfd_create(2) takes 249.
+const longestName = 249
+
 // create makes a file.
 func (f files) create(path string) (io.WriteCloser, error) {
-	descriptor, err := unix.MemfdCreate(filepath.Base(path), unix.MFD_CLOEXEC)
+	name := filepath.Base(path) // which says only whoever looks at this process
+	descriptor, err := unix.MemfdCreate(name[:min(len(name), longestName)], unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("a file in memory: %w", err)
 	}

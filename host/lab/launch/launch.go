@@ -5,12 +5,13 @@ package launch
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
+	osexec "os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"rdmarun/host/lab"
 	"rdmarun/host/lab/join"
 	"rdmarun/host/printable"
+	"rdmarun/host/scenario/exec"
 )
 
 const (
@@ -101,9 +103,9 @@ func Start(ctx context.Context, h lab.Host, config Config) (*Agent, error) {
 	if program == "" {
 		program = config.Program
 	}
-	if h.SSH != nil && h.Program == "" {
-		program = "rdmarun"
-		if h.Push {
+	if h.SSH != nil { // whose words a shell there reads
+		program = shellPath(cmp.Or(h.Program, "rdmarun"))
+		if h.Push && h.Program == "" {
 			pushed, err := push(ctx, &h, config)
 			if err != nil {
 				return nil, err
@@ -119,6 +121,23 @@ func Start(ctx context.Context, h lab.Host, config Config) (*Agent, error) {
 		return nil, err
 	}
 	return a, nil
+}
+
+// shellPath is a path for a shell, to which it is one word; ~ stays the home of its user.
+func shellPath(path string) string {
+	if rest, home := strings.CutPrefix(path, "~/"); home {
+		return "~/" + exec.ShellWord(rest)
+	}
+	return exec.ShellWord(path)
+}
+
+// shellLine are words as a shell reads them.
+func shellLine(words []string) string {
+	line := make([]string, len(words))
+	for i, word := range words {
+		line[i] = exec.ShellWord(word)
+	}
+	return strings.Join(line, " ")
 }
 
 // Lease takes the agent of a host that has joined the lab.  It is to be greeted.
@@ -151,7 +170,7 @@ func newAgent(h lab.Host, config Config) *Agent {
 func start(h lab.Host, config Config, words []string) (*Agent, error) {
 	a := newAgent(h, config)
 	a.words = words
-	process := exec.Command(words[0], words[1:]...)
+	process := osexec.Command(words[0], words[1:]...)
 	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	input, err := process.StdinPipe()
 	if err != nil {
@@ -176,7 +195,7 @@ func start(h lab.Host, config Config, words []string) (*Agent, error) {
 		close(ended)
 	}()
 	a.ended, a.how = ended, func() string {
-		var exit *exec.ExitError
+		var exit *osexec.ExitError
 		if errors.As(err, &exit) {
 			return exit.String()
 		}
@@ -272,7 +291,7 @@ func (a *Agent) explain(err error) error {
 	case a.Host.SSH != nil && a.Host.Program == "" && !a.Host.Push:
 		said += "; is rdmarun installed there? `push: true` brings it"
 	case a.last.String() == "" && a.words != nil:
-		said += fmt.Sprintf("; does `%s version` print a version here?", strings.Join(a.words[:len(a.words)-2], " "))
+		said += fmt.Sprintf("; does `%s version` print a version here?", shellLine(a.words[:len(a.words)-2]))
 	}
 	return fmt.Errorf("%w%s", err, said)
 }

@@ -55,7 +55,7 @@ func TestStart(t *testing.T) {
 		"another version":    {shell(answers("v2")), `it has rdmarun "v2", and this is "v1"`},
 		"another protocol":   {shell("echo rdmarun-agent 99 v1 linux/amd64"), "it has rdmarun"},
 		"it ends":            {shell("echo 'Permission denied (publickey).' >&2; exit 255"), "no agent answers: Permission denied (publickey)."},
-		"it says nothing":    {shell("exit 3"), "no agent answers: exit status 3; does `sh -c exit 3 sh /bin/rdmarun version` print a version here?"},
+		"it says nothing":    {shell("exit 3"), "no agent answers: exit status 3; does `sh -c 'exit 3' sh /bin/rdmarun version` print a version here?"},
 		"only a banner":      {shell("echo Welcome"), "no agent answers: Welcome"},
 		"endless":            {shell("yes"), "it prints without an end"},
 		"a long line":        {shell("head -c 200000 /dev/zero | tr '\\0' x"), "no agent answers"},
@@ -247,6 +247,32 @@ func TestPush(t *testing.T) {
 	cancel()
 	if _, err := Start(ctx, host, Config{Program: program, Version: "v1", Print: said.print}); err == nil {
 		t.Error("it has started when nobody wanted it")
+	}
+}
+
+// TestShellWords: a path is one word of the shell of the host, whatever is in it, and so are the words of a command to be typed.
+func TestShellWords(t *testing.T) {
+	folder := t.TempDir()
+	ssh := "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift 2\nexec sh -c \"$*\"\n"
+	home := filepath.Join(folder, "home")
+	for path, text := range map[string]string{filepath.Join(folder, "ssh"): ssh, filepath.Join(home, "$(touch x); '/rdmarun"): "#!/bin/sh\n" + answers("v1") + "\n"} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
+	t.Setenv("HOME", home)
+	for _, within := range []string{home, "~"} {
+		var said printedLines
+		agent, err := Start(t.Context(), lab.Host{Name: "a", SSH: &lab.SSH{Host: "far"}, Program: within + "/$(touch x); '/rdmarun"}, Config{Version: "v1", Print: said.print})
+		if err != nil {
+			t.Fatal(err)
+		}
+		agent.End(false)
+	}
+	remedy := keyRemedy(&lab.Host{SSH: &lab.SSH{Host: "far", User: `DOMAIN\me`, Port: 7}}, "Permission denied (publickey)")
+	if !strings.HasSuffix(remedy, `: ssh-copy-id -p 7 'DOMAIN\me@far'`) {
+		t.Error(remedy)
 	}
 }
 

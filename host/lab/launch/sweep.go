@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os/exec"
+	osexec "os/exec"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"rdmarun/host/lab"
+	"rdmarun/host/scenario/exec"
 )
 
 // sweepTime bounds the second way to a host whose agent has not ended.
@@ -46,16 +47,16 @@ func keyRemedy(h *lab.Host, said string) string {
 	if h.SSH.User != "" {
 		to = h.SSH.User + "@" + to
 	}
-	return ": it takes no key of yours; once, by hand: " + strings.Join(append(words, to), " ")
+	return ": it takes no key of yours; once, by hand: " + shellLine(append(words, to))
 }
 
 // onHost runs a line of shell on a host.
 func onHost(ctx context.Context, h *lab.Host, input []byte, script string) (string, error) {
 	words := append(slices.Clone(h.Command), "sh", "-c", script)
 	if h.SSH != nil { // whose shell there reads one line
-		words = append(ssh(h), "sh", "-c", "'"+strings.ReplaceAll(script, "'", `'\''`)+"'")
+		words = append(ssh(h), "sh", "-c", exec.ShellWord(script))
 	}
-	command := exec.CommandContext(ctx, words[0], words[1:]...)
+	command := osexec.CommandContext(ctx, words[0], words[1:]...)
 	command.WaitDelay = killTime
 	last := &lastLines{print: func(string) {}}
 	var output beginning
