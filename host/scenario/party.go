@@ -17,6 +17,7 @@ import (
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/exec"
 	"rdmarun/host/scenario/meeting"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
@@ -140,8 +141,8 @@ type Need struct{ What, For string }
 
 // What parts need beside providers.
 const (
-	NeedGuests  = "guests"
-	NeedMeasure = "measure"
+	NeedGuests  = exec.NeedGuests
+	NeedMeasure = exec.NeedMeasure
 )
 
 // Needs are what this process' part of a case needs of its host, each once.
@@ -163,7 +164,7 @@ func (p *Party) Needs(config *RunConfig, each Selected) (needs []Need) {
 		}
 	}
 	here.Case.EachCall(func(step *compile.Step, call *compile.Call) {
-		if call.Verb.Name == "measure" || call.Verb.Name == "mesh" {
+		if call.Verb.Measures {
 			add(NeedMeasure, "%s:%d is a %s", path.Base(filepath.ToSlash(each.Scenario.Path)), step.Span.Line, call.Verb.Name)
 		}
 	})

@@ -3,6 +3,7 @@ package scenario_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -273,5 +274,54 @@ func TestPartySweep(t *testing.T) {
 	same(t, seen[0], seen[1])
 	if len(seen[0].results) != 1 || seen[0].results[0].Status != record.Passed || len(seen[0].found) < 20 {
 		t.Errorf("%d measurements, %+v", len(seen[0].found), seen[0].results)
+	}
+}
+
+// TestAllowed: what the owner of a host does not allow no step does, wherever it stands, and whatever was looked at before; of a
+// step of two processes both say why.
+func TestAllowed(t *testing.T) {
+	const measures = "{measure: {kind: latency, op: SEND, from: client, to: server, sizes: [64], iterations: 10}}"
+	module, err := filepath.Abs("../../guests/echo.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		text, refused, want string
+		together            bool
+	}{
+		"nothing":       {"roles: {server: {}, client: {}}\nsteps: [" + measures + "]\n", "", "", false},
+		"a measurement": {"roles: {server: {}, client: {}}\nsteps: [{for_each: {i: [1]}, do: [{parallel: [{do: [" + measures + "]}, {role: client, log: x}]}]}]\n", "measure", "measure: refused: the step is a measure", false},
+		"a provider":    {"roles: {client: {}}\nsteps: [{role: client, log: x}]\n", "soft", "refused: a role is on it", false},
+		"a guest":       {"roles: {client: {guest: {module: " + module + "}}}\nsteps: [{role: client, guest: start}]\n", "guests", "guest start: refused: role client is one", false},
+		"of two":        {"roles: {server: {}, client: {}}\nsteps: [" + measures + "]\n", "measure", "measure: refused: the step is a measure", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "case.yaml")
+			if err := os.WriteFile(path, []byte("rdmarun: v1\n"+test.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			allow := func(need scenario.Need) error {
+				if need.What == test.refused {
+					return errors.New("refused: " + need.For)
+				}
+				return nil
+			}
+			var all []*measurements
+			if test.together {
+				all = measuredTogether(t, path, func(i int, config *scenario.RunConfig) {
+					if i == 0 {
+						config.Allow = allow
+					}
+				}, &scenario.Party{Roles: []string{"server"}}, &scenario.Party{Roles: []string{"client"}})
+			} else {
+				seen, _ := runMeasured(t, t.Context(), scenario.RunConfig{Allow: allow}, path)
+				all = append(all, seen)
+			}
+			for i, seen := range all {
+				if len(seen.results) != 1 || (test.want == "") != (seen.results[0].Status == record.Passed) || !strings.Contains(seen.results[0].Reason, test.want) {
+					t.Errorf("%d: %+v", i, seen.results)
+				}
+			}
+		})
 	}
 }

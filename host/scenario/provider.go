@@ -147,8 +147,11 @@ func (p *providers) open(each Selected, seed *uint64) (on testbed.Providers, clo
 	drawnAs := make(map[testbed.ProviderConfig]uint64) // how many are drawn from one seed
 	for i, config := range configs {
 		provider := opened[config]
+		if p.config.Allow != nil {
+			err = p.config.Allow(Need{config.Name, "a role is on it"})
+		}
 		switch {
-		case provider != nil:
+		case provider != nil, err != nil:
 		case config.Name == testbed.Soft && (p.config.Provider == nil || p.config.Provider.Name() != testbed.Soft || several):
 			opening := Opening{
 				Case: each, Config: config, Virtual: p.virtual(each, config) && !several, Seed: p.seed(config, seed, drawnAs),

@@ -90,6 +90,9 @@ type RunConfig struct {
 	GuestCompiler []string
 	// Confine restricts the process, before the first guest starts; nil does not.
 	Confine func() error
+	// Allow is asked whether this host may be used for something, before each provider is opened and before each step; nil
+	// allows all.  Its error ends the case.
+	Allow func(Need) error
 	// GuestTrace shows the calls of guests; nil shows none.
 	GuestTrace *trace.Tracer
 	// Warn is told what the user should know and no case has to do with; nil is nobody.
@@ -253,6 +256,9 @@ func (j *jobs) one(ctx context.Context, each Selected, relay *relay, with []stri
 	config := exec.Config{
 		Guests: j.guests, Stream: j.stream.Branch(relay), Rerun: j.config.Rerun, Seed: seed,
 		Baseline: relay.earlier, TimeScale: j.config.TimeScale, Stall: j.config.Stall, NoThresholds: j.config.NoThresholds,
+	}
+	if allow := j.config.Allow; allow != nil {
+		config.Allow = func(what, why string) error { return allow(Need{what, why}) }
 	}
 	relay.rerun = config.RerunCase(program, each.Case)
 	if party := j.config.Party; party != nil {

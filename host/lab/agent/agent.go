@@ -303,6 +303,12 @@ func (r *run) ready(ctx context.Context) (err error) {
 		ProviderName: order.Provider, FilesChoose: order.FilesChoose, Link: order.Link, Selection: selection,
 		Seed: order.Seed, Drawn: order.Drawn, TimeScale: order.TimeScale, Stall: order.Stall, NoThresholds: order.NoThresholds,
 		GuestCache: r.config.GuestCache, GuestCompiler: r.config.GuestCompiler, Confine: r.config.Confine, Warn: r.config.Warn,
+		Allow: func(need scenario.Need) error {
+			if refused := r.config.refuse(need.What, need.For); refused != nil {
+				return refused
+			}
+			return nil
+		},
 	}
 	if err := r.allowed(); err != nil {
 		return err

@@ -305,6 +305,30 @@ func TestAllow(t *testing.T) {
 	<-c.ended
 }
 
+// TestAllowSteps: what runs here asks before each step, whatever the order was.
+func TestAllowSteps(t *testing.T) {
+	archive, path := packed(t, "rdmarun: v1\nroles: {client: {}}\nsteps: [{role: client, log: x}]\n")
+	order := lab.Order{Files: lab.Files{Base: filepath.Dir(path), Folder: filepath.Dir(path)}, Scenarios: []string{path}, Cases: []string{path}, Roles: []string{"client"}, Provider: "soft"}
+	opened := func(string, *scenario.RunConfig) (func() error, error) { return func() error { return nil }, nil }
+	for _, allow := range [][]string{nil, {"soft"}} {
+		r := &run{order: &order, files: make(files), config: Config{Version: "v1", Allow: allow, Open: opened}}
+		if _, err := pack.Each(bytes.NewReader(archive), r.files.create); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.ready(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r.files.close()
+		if err := r.settings.Allow(scenario.Need{What: "soft"}); err != nil {
+			t.Error(err)
+		}
+		err := r.settings.Allow(scenario.Need{What: scenario.NeedMeasure, For: "it is one"})
+		if (err == nil) != (allow == nil) || err != nil && err.Error() != `its owner does not allow "measure", and it is one` {
+			t.Error(allow, err)
+		}
+	}
+}
+
 // FuzzOrder has a controller order whatever of an agent that has the pack: it answers, reads nothing but the pack, and needs no
 // more than its owner allows.
 func FuzzOrder(f *testing.F) {

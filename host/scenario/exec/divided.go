@@ -23,6 +23,10 @@ func (r *caseRun) half(call *compile.Call, owner string) func(context.Context) {
 		return nil
 	}
 	return func(ctx context.Context) {
+		if err := r.allowed(nil, call.Verb); err != nil {
+			r.others.leave(err) // the case ends here, and so elsewhere
+			return
+		}
 		half := verb.Call{Verb: call.Verb, Testbed: r.testbed, Counterpart: r.counterpart}
 		own := r.member(owner, r.others.meeting.Name(), "member", "owner")
 		half.Meet = func(context.Context) error { return own.join(ctx) }

@@ -29,6 +29,7 @@ import (
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/meeting"
 	"rdmarun/host/scenario/testbed"
+	"rdmarun/host/scenario/verb"
 	"rdmarun/rdmacore"
 )
 
@@ -67,8 +68,39 @@ type Config struct {
 	// calls them.
 	Clocks  map[string]record.Clock
 	Modules map[string]string
+	// Allow is asked before each step whether this host may be used for it: for a provider by its name, NeedGuests or
+	// NeedMeasure, and why; nil allows all.
+	Allow func(what, why string) error
 	// Stop ends the case in the others, when it has failed and they are still in it; nil: they go on until they notice.
 	Stop func()
+}
+
+// What steps need of a host beside providers.
+const (
+	NeedGuests  = "guests"
+	NeedMeasure = "measure"
+)
+
+// allowed asks whether this host may be used for a step: of that role, if it has one, and with that verb.  It is asked when the
+// step runs, whatever was looked at before.
+func (r *caseRun) allowed(role *testbed.Role, does *verb.Verb) error {
+	if r.config.Allow == nil {
+		return nil
+	}
+	var failed error
+	need := func(needs bool, what, format, of string) {
+		if needs && failed == nil {
+			failed = r.config.Allow(what, fmt.Sprintf(format, of))
+		}
+	}
+	if role != nil {
+		need(true, role.Provider().Name(), "role %s is on it", role.Name)
+		need(role.Guest() != nil, NeedGuests, "role %s is one", role.Name)
+	}
+	if need(does.Measures, NeedMeasure, "the step is a %s", does.Name); failed != nil {
+		return &testbed.EnvironmentError{What: does.Name, Err: failed}
+	}
+	return nil
 }
 
 // led tells whether a process leads the run, this one or another: then processes have the names of their hosts.

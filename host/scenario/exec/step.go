@@ -281,6 +281,9 @@ func (r *caseRun) call(ctx context.Context, step *compile.Step, action *compile.
 	if err != nil {
 		return r.failed(step, name, action.Verb.Name, err)
 	}
+	if err := r.allowed(role, action.Verb); err != nil {
+		return r.failed(step, name, action.Verb.Name, err)
+	}
 	arguments, err := r.evaluate(r.history.spare(), action.Arguments)
 	if err != nil {
 		return r.failed(step, name, action.Verb.Name, err)
