@@ -320,7 +320,11 @@ func (f *labFlags) begin(ctx context.Context, a *app, run *runFlags, config *sce
 		return nil, errors.Join(withExit(exitEnvironment, hinted(err)), closing())
 	}
 	maps.Copy(clocks, h.control.Clocks(waiting))
-	if err := config.Party.Meet(waiting, h.cases); err != nil {
+	meeting, stop := h.control.Watch(waiting)
+	err = config.Party.Meet(meeting, h.cases)
+	if silent := stop(); silent != nil && err != nil {
+		return nil, errors.Join(withExit(exitEnvironment, hinted(silent)), closing())
+	} else if err != nil {
 		return nil, errors.Join(withExit(exitEnvironment, fmt.Errorf("%s: %w", f.named(), err)), closing())
 	}
 	return closing, nil

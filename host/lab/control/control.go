@@ -356,7 +356,7 @@ func (c *Controller) question(ctx context.Context, agent *launch.Agent, what str
 	defer cancel(nil)
 	stop := agent.WhenEnded(func() { cancel(nil) })
 	defer stop()
-	watching.Go(func() { c.watch(asking, agent, cancel) })
+	watching.Go(func() { c.watch(asking, agent, func(silent *silentError) { cancel(silent) }) })
 	answer, err := c.conn.Await(asking, bus.To(agent.Who.Name, what), data)
 	if err != nil {
 		err = errors.Join(err, context.Cause(asking))
@@ -367,7 +367,8 @@ func (c *Controller) question(ctx context.Context, agent *launch.Agent, what str
 // watchEvery is how often an agent is asked for its clock that is asked for something else.
 const watchEvery = time.Second
 
-func (c *Controller) watch(asking context.Context, agent *launch.Agent, cancel context.CancelCauseFunc) {
+// watch calls silent once when an agent does not tell its clock for too long.  Such an agent is lost: nobody waits for its end.
+func (c *Controller) watch(asking context.Context, agent *launch.Agent, silent func(*silentError)) {
 	silence := cmp.Or(agent.Host.Silence, lab.DefaultSilence)
 	heard := time.Now()
 	for {
@@ -377,7 +378,9 @@ func (c *Controller) watch(asking context.Context, agent *launch.Agent, cancel c
 		if err == nil {
 			heard = time.Now()
 		} else if asking.Err() == nil && time.Since(heard) >= silence {
-			cancel(&silentError{silence})
+			c.lose(agent.Host.Name)
+			silent(&silentError{silence})
+			return
 		}
 		select {
 		case <-asking.Done():
@@ -385,6 +388,33 @@ func (c *Controller) watch(asking context.Context, agent *launch.Agent, cancel c
 		case <-time.After(min(watchEvery, silence/4)):
 		}
 	}
+}
+
+// Watch watches all agents until stop, which tells of one that is silent meanwhile, a HostError; the context ends with it.
+func (c *Controller) Watch(ctx context.Context) (watched context.Context, stop func() error) {
+	watched, cancel := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	for _, agent := range c.agents {
+		watching.Go(func() {
+			c.watch(watched, agent, func(silent *silentError) { cancel(&HostError{agent.Host.Name, silent}) })
+		})
+	}
+	return watched, func() error {
+		cancel(nil)
+		watching.Wait()
+		var failed *HostError
+		if errors.As(context.Cause(watched), &failed) {
+			return failed
+		}
+		return nil
+	}
+}
+
+// lose notes that the agent of a host is there no more.
+func (c *Controller) lose(host string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lost[host] = true
 }
 
 func orNothing(words string) string {
@@ -400,9 +430,7 @@ func (c *Controller) Why(host, why string) string {
 	if i < 0 {
 		return why
 	}
-	c.mu.Lock()
-	c.lost[host] = true
-	c.mu.Unlock()
+	c.lose(host)
 	ended := make(chan struct{})
 	stop := c.agents[i].WhenEnded(func() { close(ended) })
 	defer stop()

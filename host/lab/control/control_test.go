@@ -1,19 +1,77 @@
 package control
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"rdmarun/host/bus"
 	"rdmarun/host/lab"
 	"rdmarun/host/lab/launch"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(briefAgent) != "" {
+		answerOrder()
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// briefAgent has this program be an agent that takes its order, and is silent then.
+const briefAgent = "RDMARUN_TEST_BRIEF_AGENT"
+
+func answerOrder() {
+	type pipe struct {
+		io.Reader
+		io.WriteCloser
+	}
+	input := bufio.NewReader(os.Stdin)
+	line, _ := input.ReadString('\n')
+	who, err := lab.ParseGreeting(line)
+	if err != nil {
+		return
+	}
+	fmt.Println(lab.NewAnswer("v1"))
+	conn, err := bus.Over(who, pipe{input, os.Stdout})
+	if err != nil {
+		return
+	}
+	_, _ = conn.Listen(func(said *bus.Message) { _ = said.Respond([]byte("{}")) }, bus.To(who.Name, lab.SayOrder))
+	time.Sleep(time.Hour)
+}
+
+// TestSilentAfterOrder: an agent that is silent when it has its order is given up as one that was before, and is not waited for.
+func TestSilentAfterOrder(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	host := lab.Host{Name: "a", Command: []string{"env", briefAgent + "=1"}, Silence: time.Second}
+	c, err := Start(ctx, []lab.Host{host}, launch.Config{Program: os.Args[0], Version: "v1", Print: func(string, string) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Order(ctx, nil, func(lab.Host) lab.Order { return lab.Order{} }); err != nil {
+		t.Error(err)
+	}
+	watched, stop := c.Watch(ctx)
+	<-watched.Done()
+	err = stop()
+	var failed *HostError
+	if ctx.Err() != nil || !errors.As(err, &failed) || failed.Hint() == "" || !strings.Contains(err.Error(), "host a: its agent has answered nothing for 1s") {
+		t.Errorf("%v, %v", ctx.Err(), err)
+	}
+	if killed, left := c.Close(); len(killed)+len(left) > 0 {
+		t.Errorf("its end was waited for: %q %q", killed, left)
+	}
+}
 
 // Agents that answer the greeting, and then nothing, or nonsense, end the run with a sentence and not with its time.
 func TestAgentsThatAreSilent(t *testing.T) {
