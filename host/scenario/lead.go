@@ -105,6 +105,8 @@ const (
 	mostReported, mostOfOne = 8 << 30, 1 << 30
 	// mostText bounds a text of a record: it is as long as a line that a guest prints.
 	mostText = 4 << 10
+	// Of what is measured as much of mostReported, and of mostOfOne, is kept beside records as they are divided by this.
+	measuredPart = 4
 	// mostDevices is how many devices a process reports, which stay in memory.
 	mostDevices = 256
 )
@@ -119,6 +121,8 @@ type room struct {
 type reportedBy struct {
 	bytes   int64
 	devices int
+	// measured are the bytes of what it has measured.
+	measured int64
 	// left are the records for which there was no room, since leftOut told of them.
 	left int
 }
@@ -136,14 +140,7 @@ func (*room) each(players map[string]string) int64 {
 func (r *room) take(from string, what *record.Record, size int, players map[string]string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.of == nil {
-		r.of = make(map[string]*reportedBy)
-	}
-	by := r.of[from]
-	if by == nil {
-		by = &reportedBy{}
-		r.of[from] = by
-	}
+	by := r.by(from)
 	if by.bytes+int64(size) > r.each(players) || what.Kind == record.DeviceUsed && by.devices == mostDevices {
 		by.left++
 		return false
@@ -152,6 +149,29 @@ func (r *room) take(from string, what *record.Record, size int, players map[stri
 		by.devices++
 	}
 	return true
+}
+
+// measured takes room for what a process has measured in any case of the run.
+func (r *room) measured(from string, size int, players map[string]string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	by := r.by(from)
+	if by.measured+int64(size) > r.each(players)/measuredPart {
+		return false
+	}
+	by.measured += int64(size)
+	return true
+}
+
+// by is what a process has reported.  The lock is held.
+func (r *room) by(from string) *reportedBy {
+	if r.of == nil {
+		r.of = make(map[string]*reportedBy)
+	}
+	if r.of[from] == nil {
+		r.of[from] = &reportedBy{}
+	}
+	return r.of[from]
 }
 
 // leftOut are sentences on the processes of which there was no room for records since the last call.
@@ -233,6 +253,7 @@ func (p *Party) meets(config *exec.Config, each Selected, runs int, with []strin
 				config.Modules[role.Name] = role.Guest.Module
 			}
 		}
+		config.Room = func(process string, bytes int) bool { return p.Leads.room.measured(process, bytes, p.Leads.Players) }
 		config.Stop = func() { _ = p.meeting.Tell(stopKey(runs), true) } // who is gone needs none
 	}
 	if config.Others = p.meeting.Others(); with != nil {

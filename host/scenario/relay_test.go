@@ -120,6 +120,11 @@ func TestRoomForReports(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
+	// Of what it has measured there is room for as much in all cases together, whatever it has reported.
+	const part = mostOfOne / measuredPart
+	if !lead.room.measured("a", part-1, lead.Players) || lead.room.measured("a", 2, lead.Players) || !lead.room.measured("a", 1, lead.Players) || !lead.room.measured("b", part, lead.Players) {
+		t.Error("what is measured takes other room")
+	}
 	many := make(map[string]string)
 	for i := range 64 {
 		many[fmt.Sprint("node", i)] = fmt.Sprint("host", i)

@@ -109,9 +109,17 @@ func withoutHistograms(m *record.Measure) *record.Measure {
 // mostFound bounds the measurements of a case in other processes: each may be a file.
 const mostFound = 1 << 16
 
+// takeRoom counts what another process has measured, in the case and in the run.
+func (r *caseRun) takeRoom(process string, raw json.RawMessage) error {
+	if r.config.Room != nil && !r.config.Room(process, len(raw)) {
+		return fmt.Errorf("in this run there is no room for more of what the process of %s has measured", process)
+	}
+	return r.others.spend(process, raw)
+}
+
 // takeMeasured takes what another process has measured.
 func (r *caseRun) takeMeasured(step *compile.Step, call *compile.Call, process string, raw json.RawMessage) error {
-	if err := r.others.spend(process, raw); err != nil {
+	if err := r.takeRoom(process, raw); err != nil {
 		return err
 	}
 	var found measured

@@ -107,6 +107,9 @@ func (c *company) Hear(ctx context.Context, process, part string, into any) (err
 	if err == nil && !came {
 		err = r.others.endedBy(process)
 	}
+	if err == nil {
+		err = r.takeRoom(process, raw)
+	}
 	var gone *meeting.GoneError
 	switch {
 	case errors.As(err, &gone):

@@ -71,6 +71,8 @@ type Config struct {
 	// Allow is asked before each step whether this host may be used for it: for a provider by its name, NeedGuests or
 	// NeedMeasure, and why; nil allows all.
 	Allow func(what, why string) error
+	// Room takes room for bytes of what another process has measured, of all cases together; nil: there is room.
+	Room func(process string, bytes int) bool
 	// Stop ends the case in the others, when it has failed and they are still in it; nil: they go on until they notice.
 	Stop func()
 }

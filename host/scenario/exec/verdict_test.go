@@ -224,6 +224,26 @@ func TestMeasuredTold(t *testing.T) {
 	}
 }
 
+// TestNoRoomForMeasured: what is measured takes room of the run, and where there is none the process is named.
+func TestNoRoomForMeasured(t *testing.T) {
+	r, seen, step, call := measuredRun(t)
+	left := 40
+	r.config.Room = func(process string, bytes int) bool {
+		left -= bytes
+		return process == "a" && left >= 0
+	}
+	const one = `[{"role":"client"}]`
+	for range 2 {
+		if err := r.takeMeasured(step, call, "a", []byte(one)); err != nil {
+			t.Error(err)
+		}
+	}
+	err := r.takeMeasured(step, call, "a", []byte(one))
+	if err == nil || !strings.Contains(err.Error(), "no room for more of what the process of a has measured") || len(seen.measures) != 2 {
+		t.Errorf("%v, %d", err, len(seen.measures))
+	}
+}
+
 // FuzzMeasuredTold has the process with a step tell whatever that it has measured: it is of the roles and the line of the step, and
 // thresholds can be held against it.
 func FuzzMeasuredTold(f *testing.F) {
