@@ -337,6 +337,33 @@ static void test_others_go_on(struct core_provider *provider)
 	provider->rdma_destroy_event_channel(active);
 }
 
+/* --- a thread that was stopped while it sends ------------------------------------------------------ */
+
+/* Its completion comes late, and nobody waits for it without an end. */
+static void test_stopped_sender(struct core_provider *provider)
+{
+	struct bench bench;
+	struct bare ends[2];
+	struct ibv_sge sge;
+	struct ibv_send_wr wr;
+
+	bench_open(&bench, provider);
+	sge = bench_sge(&bench, 0, 64);
+	wr = bench_wr(IBV_WR_SEND, 1, &sge);
+	bare_create(&ends[0], &bench, IBV_QPT_RC, NULL);
+	bare_create(&ends[1], &bench, IBV_QPT_RC, NULL);
+	bare_connect(&ends[0], &ends[1]);
+	CHECK(!bare_recv(&ends[1], 2, 64, 64));
+	atomic_store(&soft_qp(ends[1].qp)->requester.sending, true);
+	CHECK(!bare_post(&ends[0], &wr));
+	expect_wc(&ends[0], 1, IBV_WC_SUCCESS);
+	expect_wc(&ends[1], 2, IBV_WC_SUCCESS);
+	atomic_store(&soft_qp(ends[1].qp)->requester.sending, false);
+	bare_destroy(&ends[0]);
+	bare_destroy(&ends[1]);
+	bench_close(&bench);
+}
+
 int main(void)
 {
 	struct core_provider *provider = open_provider();
@@ -346,6 +373,7 @@ int main(void)
 		test_deregistration(provider);
 		test_disconnection(provider);
 		test_others_go_on(provider);
+		test_stopped_sender(provider);
 	}
 	close_provider(provider);
 	return 0;

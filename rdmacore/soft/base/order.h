@@ -14,6 +14,8 @@
 enum soft_order {
 	/* cq.polling: from ibv_start_poll to ibv_end_poll, between which the user may call anything */
 	SOFT_ORDER_POLLING,
+	/* builder.lock: from ibv_wr_start to ibv_wr_complete, alike.  These two are taken as the user calls, in any order. */
+	SOFT_ORDER_BUILDING,
 	/* udp.receiving: what arrives at the sockets of a device is given to its queue pairs by one thread at a time */
 	SOFT_ORDER_RECEIVING,
 	SOFT_ORDER_CM, /* cm.lock: every rdma_cm id, port table and communication id */
@@ -47,7 +49,7 @@ enum soft_order {
 
 #define SOFT_ORDER_CHECKED
 
-/* The calling thread is about to take a lock; holds it; releases it; holds none but cq.polling and udp.receiving. */
+/* The calling thread is about to take a lock; holds it; releases it; holds none but the users' and udp.receiving. */
 void soft_order_take(const void *lock, enum soft_order order);
 void soft_order_expect(const void *lock);
 void soft_order_release(const void *lock);

@@ -50,8 +50,7 @@ int soft_id_wait_moved(struct soft_id *id)
 	soft_mutex_expect(&id->cm->lock);
 	if (!soft_events_wait(&cm->lock.native, &cm->acknowledged, &cm->fabric->wall, &id->moving, &none))
 		return 0;
-	return soft_refuse(EBUSY, "the id's queue pair is being modified, which somebody holds up who has not "
-				  "called ibv_wr_complete or ibv_wr_abort");
+	return soft_refuse(EBUSY, "the id's queue pair is being modified by a thread that was stopped");
 }
 
 void soft_id_set_channel(struct soft_id *id, struct soft_event_channel *channel)

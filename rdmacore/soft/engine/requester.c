@@ -56,6 +56,7 @@ void soft_requester_reset(struct soft_qp *qp)
 	soft_lock_expect(&qp->requester.lock);
 	while (requester->completed != requester->posted)
 		release(qp, soft_send_wqe(requester, requester->completed++));
+	atomic_fetch_add_explicit(&requester->resets, 1, memory_order_relaxed);
 	requester->psn = 0;
 	requester->posted = 0;
 	requester->transmitted = 0;

@@ -154,8 +154,6 @@ static void poll_now(struct soft_progress *progress)
 	struct soft_udp *udp = soft_container_of(progress, struct soft_udp, progress);
 	bool found;
 
-	if (atomic_load_explicit(&udp->device->builders, memory_order_relaxed))
-		return;
 	if (atomic_load_explicit(&udp->slept, memory_order_relaxed)) {
 		atomic_store(&udp->polling_since, now_of(udp));
 		atomic_store(&udp->slept, false);
@@ -233,9 +231,7 @@ static void go_on(struct soft_progress *progress)
 	atomic_store(&udp->slept, true);
 	if (!soft_udp_is_resting(udp))
 		return;
-	/* Else see settle. */
-	if (!atomic_load_explicit(&udp->device->builders, memory_order_relaxed))
-		acknowledge_now(udp);
+	acknowledge_now(udp);
 	soft_mutex_lock(&udp->lock);
 	if (soft_udp_is_resting(udp))
 		(void)wait_for(udp, EPOLLIN);
@@ -244,15 +240,12 @@ static void go_on(struct soft_progress *progress)
 
 /*
  * What has come is acknowledged now: with a poll it may have been put off, and the poller's thread may be on its way from the
- * completion to the acknowledgement.  Between wr_start and wr_complete the program holds a lock that comes after those taken here,
- * and then the timer does it.
+ * completion to the acknowledgement.
  */
 static void settle(struct soft_progress *progress)
 {
 	struct soft_udp *udp = soft_container_of(progress, struct soft_udp, progress);
 
-	if (atomic_load_explicit(&udp->device->builders, memory_order_relaxed))
-		return;
 	soft_lock_take(&udp->receiving);
 	soft_udp_acknowledge(udp);
 	soft_lock_release(&udp->receiving);
@@ -263,8 +256,6 @@ static void catch_up(struct soft_progress *progress)
 	struct soft_udp *udp = soft_container_of(progress, struct soft_udp, progress);
 	uint32_t count = atomic_load_explicit(&udp->socket_count, memory_order_acquire);
 
-	if (atomic_load_explicit(&udp->device->builders, memory_order_relaxed))
-		return;
 	soft_lock_take(&udp->receiving);
 	for (uint32_t index = 0; index < count; index++)
 		(void)take_all(udp, socket_at(udp, index), CALLS_TO_EMPTY);

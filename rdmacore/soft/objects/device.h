@@ -90,7 +90,6 @@ struct soft_device {
 	struct soft_fabric *fabric;
 	struct soft_link *link; /* of the queue pairs made from now on; NULL: the local link */
 	struct soft_progress *progress; /* NULL: nothing has to be taken */
-	_Atomic uint32_t builders; /* threads between wr_start and wr_complete, with requester.lock held (soft/qp/build.c) */
 	struct soft_management management;
 	/*
 	 * Completions of datagrams from other processes say in wc.sl what carried them (enum soft_network), which IBTA A17.4.5.1 wants

@@ -71,6 +71,7 @@ struct soft_requester {
 	uint32_t local_turn; /* counts BIND_MW and LOCAL_INV that have begun, so that each second half knows its own */
 	uint32_t local_base; /* local_turn when the queue pair was reset */
 	uint32_t resend_until; /* requests before it had been sent when the requester last went back */
+	_Atomic uint32_t resets; /* how many times it was reset */
 	struct soft_pd *ring_source; /* see soft_parent_domain_allocate */
 	struct soft_capture_flow *flow; /* on the local link, when packets are recorded */
 };
@@ -103,11 +104,15 @@ enum soft_qp_event {
 	SOFT_QP_EVENTS
 };
 
-/* The batch of ibv_wr_post(3) that is being written into the send queue; guarded by requester.lock. */
+/*
+ * The batch of ibv_wr_post(3) that is being written into the free places of the send queue, guarded by lock.  The requests are
+ * the requester's when the batch is complete; requester.lock is free until then, so that the thread may do anything else.
+ */
 struct soft_builder {
-	bool present;
+	struct soft_lock lock; /* who posts otherwise takes it, too */
 	int error; /* the first one; then nothing of the batch is sent */
-	uint32_t posted, psn; /* of the requester when the batch began */
+	uint32_t begin, end; /* of the batch, or both posted of the requester; indexes of the ring */
+	uint32_t completed, resets; /* of the requester when they were last looked at */
 	uint64_t operations; /* enum ibv_qp_create_send_ops_flags */
 	struct soft_send_wqe *wqe; /* the request that is not whole yet */
 	uint64_t operand, compare; /* of it, when it is an atomic */
@@ -146,6 +151,7 @@ struct soft_qp {
 	uint8_t service_bit; /* SOFT_RC, SOFT_UC or SOFT_UD */
 	bool signal_all : 1;
 	bool hears_itself : 1; /* gets the multicasts that it sends */
+	bool has_builder : 1; /* ibv_qp_to_qp_ex gives it */
 	uint8_t xrc; /* enum soft_xrc */
 	struct soft_device *device;
 	struct soft_srq *srq; /* where its receives come from; NULL: from its own queue */
@@ -233,16 +239,21 @@ static inline uint32_t *soft_request_shared_queue(const struct soft_requester *r
 	return (uint32_t *)(void *)((char *)wqe + requester->stride - sizeof(uint32_t));
 }
 
+/* Looks at a sender that has not completed yet: a second. */
+#define SOFT_SENDER_ATTEMPTS 20000
+
 /*
  * On a wire an acknowledgement arrives before any message that the peer sent after it, and so the completion of a request
  * is there before the peer's reply.  On the local link the sending thread executes the peer's half and may lose the
  * processor before it completes its own request.  So before a reply is seen, this waits until qp has completed: for one
- * message at most, which waits for no lock that a poller holds.
+ * message at most, which waits for no lock that a poller holds.  Of a thread that was stopped the reply is seen first.
  */
 static inline void soft_qp_await_sender(const struct soft_qp *qp)
 {
-	for (unsigned int attempt = 0; atomic_load_explicit(&qp->requester.sending, memory_order_acquire); attempt++)
-		soft_lock_rest(attempt);
+	unsigned int attempt = 0;
+
+	while (atomic_load_explicit(&qp->requester.sending, memory_order_acquire) && attempt < SOFT_SENDER_ATTEMPTS)
+		soft_lock_rest(attempt++);
 }
 
 /* A void pointer, for soft_table_find. */

@@ -1,6 +1,6 @@
 /*
- * ibv_create_qp_ex(3) and the builders of ibv_wr_post(3): requests are written into the send queue field by field, between
- * wr_start, which takes requester.lock, and wr_complete or wr_abort, which release it.
+ * ibv_create_qp_ex(3) and the builders of ibv_wr_post(3): requests are written into free places of the send queue field by
+ * field, between wr_start, which takes builder.lock, and wr_complete or wr_abort, which release it.
  *
  * The first error is remembered: wr_complete returns it and sends nothing.
  */
@@ -44,7 +44,6 @@ static void finish(struct soft_qp *qp)
 		wqe->operand = qp->builder.operand;
 		*soft_request_compare(wqe) = qp->builder.compare;
 	}
-	soft_send_count_packets(qp, wqe);
 }
 
 /* The current request, when it has data to set, which replaces what was set before; else NULL. */
@@ -59,6 +58,25 @@ static struct soft_send_wqe *data_of(struct soft_qp *qp)
 	return wqe;
 }
 
+static bool was_reset(const struct soft_qp *qp)
+{
+	return atomic_load_explicit(&qp->requester.resets, memory_order_relaxed) != qp->builder.resets;
+}
+
+/* Whether the batch has taken all free places.  What has completed is looked at when that matters. */
+static bool is_full(struct soft_qp *qp)
+{
+	struct soft_requester *requester = &qp->requester;
+
+	if (qp->builder.end - qp->builder.completed < requester->size)
+		return false;
+	soft_lock_take(&requester->lock);
+	if (!was_reset(qp))
+		qp->builder.completed = requester->completed;
+	soft_lock_release(&requester->lock);
+	return qp->builder.end - qp->builder.completed >= requester->size;
+}
+
 /* Begin a request; NULL when it cannot be. */
 static struct soft_send_wqe *begin(struct ibv_qp_ex *extended, enum ibv_wr_opcode opcode, uint64_t flag)
 {
@@ -69,12 +87,11 @@ static struct soft_send_wqe *begin(struct ibv_qp_ex *extended, enum ibv_wr_opcod
 	finish(qp);
 	if (!(qp->builder.operations & flag) || extended->wr_flags & IBV_SEND_INLINE)
 		fail(qp, EINVAL);
-	else if (soft_send_queue_is_full(requester))
+	else if (is_full(qp))
 		fail(qp, ENOMEM);
 	if (qp->builder.error)
 		return NULL;
-	wqe = soft_send_begin(requester, extended->wr_id, opcode, extended->wr_flags);
-	requester->posted++;
+	wqe = soft_send_begin(requester, qp->builder.end++, extended->wr_id, opcode, extended->wr_flags);
 	wqe->length = 0;
 	wqe->num_sge = 0;
 	wqe->immediate = 0;
@@ -296,40 +313,41 @@ static void wr_set_inline_data(struct ibv_qp_ex *qp, void *address, size_t lengt
 	wr_set_inline_data_list(qp, 1, &buffer);
 }
 
-/*
- * A thread that polls between wr_start and wr_complete must not take in packets for the queue pair whose lock it holds
- * (struct soft_progress).
- */
-static void count_builders(struct soft_qp *qp, int change)
-{
-	if (qp->segmentation)
-		atomic_fetch_add_explicit(&soft_qp_device(qp)->builders, (uint32_t)change, memory_order_relaxed);
-}
-
 static void wr_start(struct ibv_qp_ex *extended)
 {
 	struct soft_qp *qp = qp_of(extended);
+	struct soft_requester *requester = &qp->requester;
 
-	count_builders(qp, 1);
-	soft_lock_take(&qp->requester.lock);
-	qp->builder.posted = qp->requester.posted;
-	qp->builder.psn = qp->requester.psn;
+	soft_lock_take(&qp->builder.lock);
+	if (was_reset(qp)) {
+		soft_lock_take(&requester->lock);
+		qp->builder.end = requester->posted;
+		qp->builder.completed = requester->completed;
+		qp->builder.resets = atomic_load_explicit(&requester->resets, memory_order_relaxed);
+		soft_lock_release(&requester->lock);
+	}
+	qp->builder.begin = qp->builder.end;
 	qp->builder.wqe = NULL;
 	qp->builder.error = soft_send_error(qp);
 }
 
-/* Drop the requests since wr_start. */
+/* Drop the batch. */
 static void undo(struct soft_qp *qp)
 {
-	struct soft_requester *requester = &qp->requester;
-
-	while (requester->posted != qp->builder.posted) {
-		struct soft_send_wqe *wqe = soft_send_wqe(requester, --requester->posted);
+	for (; qp->builder.end != qp->builder.begin; qp->builder.end--) {
+		struct soft_send_wqe *wqe = soft_send_wqe(&qp->requester, qp->builder.end - 1);
 
 		if (qp->service == SOFT_UNRELIABLE_DATAGRAM && wqe->ah)
 			soft_ah_release(wqe->ah);
 	}
-	requester->psn = qp->builder.psn;
+}
+
+/* Why the batch cannot be posted, or 0.  What it was begun for may have been reset meanwhile. */
+static int batch_error(const struct soft_qp *qp)
+{
+	if (qp->builder.error)
+		return qp->builder.error;
+	return was_reset(qp) ? EINVAL : soft_send_error(qp);
 }
 
 static int wr_complete(struct ibv_qp_ex *extended)
@@ -338,19 +356,24 @@ static int wr_complete(struct ibv_qp_ex *extended)
 	int error;
 
 	finish(qp);
-	error = qp->builder.error;
+	soft_lock_take(&qp->requester.lock);
+	error = batch_error(qp);
 	if (error)
 		undo(qp);
-	count_builders(qp, -1);
+	for (uint32_t index = qp->builder.begin; index != qp->builder.end; index++)
+		soft_send_post(qp, soft_send_wqe(&qp->requester, index));
+	/* Before it is sent: once its completions are polled, another thread may destroy the queue pair. */
+	soft_lock_release(&qp->builder.lock);
 	soft_post_commit(qp);
 	return error;
 }
 
 static void wr_abort(struct ibv_qp_ex *extended)
 {
-	undo(qp_of(extended));
-	count_builders(qp_of(extended), -1);
-	soft_lock_release(&qp_of(extended)->requester.lock);
+	struct soft_qp *qp = qp_of(extended);
+
+	undo(qp);
+	soft_lock_release(&qp->builder.lock);
 }
 
 /* The builders that a queue pair of that type can have. */
@@ -429,8 +452,9 @@ struct ibv_qp *soft_create_qp_ex(struct ibv_context *context, struct ibv_qp_init
 		return NULL;
 	soft_qp(qp)->hears_itself = !flags;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
+		soft_lock_init(&soft_qp(qp)->builder.lock, SOFT_ORDER_BUILDING);
 		soft_qp(qp)->builder.operations = operations;
-		soft_qp(qp)->builder.present = true;
+		soft_qp(qp)->has_builder = true;
 		set_builders(&soft_qp(qp)->extended);
 		soft_qp(qp)->newer.wr_flush = wr_flush;
 	}
@@ -439,5 +463,5 @@ struct ibv_qp *soft_create_qp_ex(struct ibv_context *context, struct ibv_qp_init
 
 struct ibv_qp_ex *soft_qp_to_qp_ex(struct ibv_qp *qp)
 {
-	return soft_qp(qp)->builder.present ? &soft_qp(qp)->extended : NULL;
+	return soft_qp(qp)->has_builder ? &soft_qp(qp)->extended : NULL;
 }

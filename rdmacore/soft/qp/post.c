@@ -95,7 +95,7 @@ static int append_send(struct soft_qp *qp, const struct ibv_send_wr *wr)
 		return EINVAL;
 	if (soft_send_queue_is_full(requester))
 		return ENOMEM;
-	wqe = soft_send_begin(requester, wr->wr_id, wr->opcode, wr->send_flags);
+	wqe = soft_send_begin(requester, requester->posted, wr->wr_id, wr->opcode, wr->send_flags);
 	wqe->length = (uint32_t)length;
 	wqe->immediate = wr->imm_data;
 	if (wr->send_flags & IBV_SEND_INLINE && length) {
@@ -113,8 +113,7 @@ static int append_send(struct soft_qp *qp, const struct ibv_send_wr *wr)
 	} else if (!fill_operation(qp, wr, wqe)) {
 		return EINVAL;
 	}
-	soft_send_count_packets(qp, wqe);
-	requester->posted++;
+	soft_send_post(qp, wqe);
 	return 0;
 }
 
@@ -131,6 +130,8 @@ int soft_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_sen
 	struct soft_qp *qp = soft_qp(ibv_qp);
 	int result;
 
+	if (qp->has_builder)
+		soft_lock_take(&qp->builder.lock);
 	soft_lock_take(&qp->requester.lock);
 	result = soft_send_error(qp);
 	while (wr && !result) {
@@ -140,6 +141,10 @@ int soft_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_sen
 	}
 	if (result)
 		*bad = wr;
+	if (qp->has_builder) {
+		qp->builder.end = qp->requester.posted;
+		soft_lock_release(&qp->builder.lock);
+	}
 	/* Requests that were accepted are sent even when a later one was refused. */
 	soft_post_commit(qp);
 	return result;

@@ -1,6 +1,7 @@
 /*
  * The checks that both ways of posting share: ibv_post_send(3) gives a request whole (post.c), the builders of
- * ibv_wr_post(3) give it a field at a time (build.c).  requester.lock is held.
+ * ibv_wr_post(3) give it a field at a time (build.c).  requester.lock is held, or of a queue pair with builders builder.lock:
+ * whoever posts to it has both.
  */
 #ifndef SOFT_QP_SEND_QUEUE_H
 #define SOFT_QP_SEND_QUEUE_H
@@ -56,25 +57,27 @@ static inline bool soft_send_length_fits(uint8_t traits, uint64_t length)
 	return !(traits & (SOFT_ATOMIC | SOFT_PLACES)) || length == (traits & SOFT_FLUSHES ? 0 : sizeof(uint64_t));
 }
 
-/* The next place of a queue that is not full, with the fields of every request.  It counts once posted is incremented. */
-static inline struct soft_send_wqe *soft_send_begin(struct soft_requester *requester, uint64_t wr_id, uint32_t opcode,
-						    unsigned int flags)
+/* A free place of the queue, with the fields of every request. */
+static inline struct soft_send_wqe *soft_send_begin(struct soft_requester *requester, uint32_t index, uint64_t wr_id,
+						    uint32_t opcode, unsigned int flags)
 {
-	struct soft_send_wqe *wqe = soft_send_wqe(requester, requester->posted);
+	struct soft_send_wqe *wqe = soft_send_wqe(requester, index);
 
 	wqe->wr_id = wr_id;
 	wqe->opcode = (uint8_t)opcode;
 	wqe->flags = (uint8_t)flags;
 	wqe->traits = soft_request_kinds[opcode].traits | (uint8_t)(requester->shared * SOFT_SHARED);
-	wqe->psn = requester->psn;
 	return wqe;
 }
 
-/* Its length is known, so the next PSN is.  A request without a packet takes no number. */
-static inline void soft_send_count_packets(struct soft_qp *qp, const struct soft_send_wqe *wqe)
+/* The next place has a whole request.  Its length tells how many PSNs it takes; one without a packet takes none. */
+static inline void soft_send_post(struct soft_qp *qp, struct soft_send_wqe *wqe)
 {
+	soft_lock_expect(&qp->requester.lock);
+	wqe->psn = qp->requester.psn;
 	if (!(wqe->traits & SOFT_LOCAL))
 		qp->requester.psn = (wqe->psn + soft_segment_count(qp, wqe->length)) & SOFT_PSN_MASK;
+	qp->requester.posted++;
 }
 
 #endif
