@@ -342,6 +342,7 @@ static void test_names_for_hosts(struct user *bob)
 		struct soft_ipc *ipc = process_ipc(server.provider), *its = process_ipc(other.provider);
 		struct soft_claim *claim, *second;
 		struct soft_ipc_port wanted = {RDMA_PS_TCP, port, true};
+		struct soft_local_list list;
 		uid_t stranger;
 		int fd;
 
@@ -350,8 +351,10 @@ static void test_names_for_hosts(struct user *bob)
 		CHECK(!soft_claim_make(ipc, &wanted, (struct sockaddr *)&any, true, false, NULL, &claim));
 		CHECK(!soft_claim_listen(claim));
 		soft_mutex_unlock(ipc->lock);
+		soft_local_list_read(&list);
 		soft_mutex_lock(its->lock);
-		CHECK(!soft_claim_connect(its, &wanted, (struct sockaddr *)&to, &fd, &stranger));
+		CHECK(!soft_claim_connect(its, &wanted, (struct sockaddr *)&to, &list, &fd, &stranger));
+		soft_local_list_free(&list);
 		CHECK(soft_local_user(fd) == geteuid() && !close(fd));
 		CHECK(soft_claim_make(its, &wanted, (struct sockaddr *)&any, true, false, NULL, &second)); /* another of this user has it */
 		soft_mutex_unlock(its->lock);

@@ -123,37 +123,83 @@ static bool try_other(void *context, const char *rest, bool listens)
 	return others->fd >= 0 || !--others->left;
 }
 
-int soft_local_connect_other(const char *name, const struct soft_local_trust *trust)
+int soft_local_connect_other(const char *name, const struct soft_local_trust *trust, const struct soft_local_list *list)
 {
 	struct others others = {name, trust, -ECONNREFUSED, OTHERS_MAX};
 	char begin[SOFT_LOCAL_NAME];
 
 	if (snprintf(begin, sizeof(begin), "%s=", name) < (int)sizeof(begin))
-		soft_local_each(begin, try_other, &others);
+		list ? soft_local_list_each(list, begin, try_other, &others) : soft_local_each(begin, try_other, &others);
 	return others.fd;
 }
 
-bool soft_local_each(const char *begin, bool (*each)(void *context, const char *rest, bool listens), void *context)
+/* One more name; false without memory. */
+static bool add_name(struct soft_local_list *list, size_t *room, const char *name, bool listens)
 {
-	FILE *list = fopen("/proc/net/unix", "re");
-	size_t size = 0, length = strlen(begin);
-	char *line = NULL;
-	bool found = false;
+	size_t length = strlen(name) + 1;
 
-	if (!list)
-		return false; /* then bind(2) alone tells of others: those with the same address */
-	while (!found && getline(&line, &size, list) > 0) {
+	if (list->size + 1 + length > *room) {
+		size_t more = 2 * *room + 1 + length;
+		char *names = realloc(list->names, more);
+
+		if (!names)
+			return false;
+		list->names = names;
+		*room = more;
+	}
+	list->names[list->size] = listens;
+	memcpy(list->names + list->size + 1, name, length);
+	list->size += 1 + length;
+	return true;
+}
+
+void soft_local_list_read(struct soft_local_list *list)
+{
+	FILE *file = fopen("/proc/net/unix", "re");
+	size_t size = 0, room = 0;
+	char *line = NULL;
+
+	*list = (struct soft_local_list){.known = file};
+	if (!file)
+		return;
+	while (list->known && getline(&line, &size, file) > 0) {
 		unsigned int flags, state;
 		char *name = strstr(line, " @rdmarun/");
 
 		/* Num RefCount Protocol Flags Type St Inode Path */
-		if (!name || strncmp(name + 2, begin, length) != 0 ||
-		    sscanf(line, "%*s %*x %*x %x %*x %x", &flags, &state) != 2 || state != 1 /* SS_UNCONNECTED */)
+		if (!name || sscanf(line, "%*s %*x %*x %x %*x %x", &flags, &state) != 2 || state != 1 /* SS_UNCONNECTED */)
 			continue;
 		name[strcspn(name, "\n")] = 0;
-		found = each(context, name + 2 + length, flags & 0x10000 /* __SO_ACCEPTCON */);
+		list->known = add_name(list, &room, name + 2, flags & 0x10000 /* __SO_ACCEPTCON */);
 	}
 	free(line);
-	fclose(list);
+	fclose(file);
+}
+
+void soft_local_list_free(struct soft_local_list *list)
+{
+	free(list->names);
+	*list = (struct soft_local_list){0};
+}
+
+bool soft_local_list_each(const struct soft_local_list *list, const char *begin,
+			  bool (*each)(void *context, const char *rest, bool listens), void *context)
+{
+	size_t length = strlen(begin);
+
+	for (const char *name = list->names; name < list->names + list->size; name += 1 + strlen(name + 1) + 1)
+		if (!strncmp(name + 1, begin, length) && each(context, name + 1 + length, *name))
+			return true;
+	return false;
+}
+
+bool soft_local_each(const char *begin, bool (*each)(void *context, const char *rest, bool listens), void *context)
+{
+	struct soft_local_list list;
+	bool found;
+
+	soft_local_list_read(&list);
+	found = soft_local_list_each(&list, begin, each, context);
+	soft_local_list_free(&list);
 	return found;
 }

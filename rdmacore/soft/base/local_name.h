@@ -25,6 +25,16 @@ static inline bool soft_local_trusts(const struct soft_local_trust *trust, uid_t
 	return trust->all || user == trust->user || (trust->with_root && !user);
 }
 
+/*
+ * The kernel's list of sockets (proc(5), /proc/net/unix), which has the names of all processes of the network namespace.  It
+ * takes the kernel 0.3 us for each socket of the machine, so it is read where no lock is held that others wait for.
+ */
+struct soft_local_list {
+	char *names; /* each ends with a zero, and begins with a byte: whether it listens */
+	size_t size;
+	bool known; /* else it could not be read, and bind(2) and connect(2) alone tell of others */
+};
+
 /* A socket of that name, or a negative errno. */
 int soft_local_bind(const char *name);
 /*
@@ -37,16 +47,19 @@ int soft_local_bind_own(const char *name, uint64_t random, bool *squatted, uid_t
  * *stranger: a user who is not trusted listens there, else it is left alone.
  */
 int soft_local_connect(const char *name, const struct soft_local_trust *trust, uid_t *stranger);
-/* The same of all NAME=NUMBER. */
-int soft_local_connect_other(const char *name, const struct soft_local_trust *trust);
+/* The same of all NAME=NUMBER on a list; NULL: it is read now. */
+int soft_local_connect_other(const char *name, const struct soft_local_trust *trust, const struct soft_local_list *list);
 /* The user at the other end of a connected socket; (uid_t)-1: unknown. */
 uid_t soft_local_user(int fd);
 /* Who listens on the name; (uid_t)-1: nobody does, or it is unknown. */
 uid_t soft_local_holder(const char *name);
-/*
- * The kernel's list of sockets (proc(5), /proc/net/unix), which has the names of all processes of the network namespace.
- * Each name that begins so is told, without what it begins with, until each returns true.
- */
+/* The caller frees it. */
+void soft_local_list_read(struct soft_local_list *list);
+void soft_local_list_free(struct soft_local_list *list);
+/* Each name that begins so is told, without what it begins with, until each returns true. */
+bool soft_local_list_each(const struct soft_local_list *list, const char *begin,
+			  bool (*each)(void *context, const char *rest, bool listens), void *context);
+/* The same of a list that is read for it. */
 bool soft_local_each(const char *begin, bool (*each)(void *context, const char *rest, bool listens), void *context);
 
 #endif

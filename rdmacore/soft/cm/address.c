@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "soft/base/random.h"
 #include "soft/base/refusal.h"
 #include "soft/objects/device.h"
 #include "soft/wire/datagram.h"
@@ -85,6 +86,11 @@ void soft_address_to_gid(const struct sockaddr *address, union ibv_gid *gid)
 {
 	if (!soft_gid_from_sockaddr(gid, address))
 		memcpy(gid->raw, &ib(address)->sib_addr, sizeof(gid->raw));
+}
+
+uint64_t soft_address_source(const struct soft_cm *cm, const union ibv_gid *gid)
+{
+	return soft_secret_hash(cm->source_key, soft_gid_is_ipv4(gid) ? gid->global.interface_id : gid->global.subnet_prefix);
 }
 
 bool soft_address_is_same(const struct sockaddr *a, const struct sockaddr *b)

@@ -283,6 +283,11 @@ bool soft_address_is_local(struct soft_device *device, const struct sockaddr *ad
 bool soft_address_was_local(struct soft_device *device, const struct sockaddr *address);
 /* Whether it is an address of another host, which the device's link reaches. */
 bool soft_address_is_elsewhere(const struct soft_device *device, const struct sockaddr *address);
+/*
+ * A number that stands for a host, and that nobody can find another address for: a keyed hash.  An IPv6 host has all addresses
+ * of its /64, so they are one.
+ */
+uint64_t soft_address_source(const struct soft_cm *cm, const union ibv_gid *gid);
 void soft_address_to_gid(const struct sockaddr *address, union ibv_gid *gid);
 socklen_t soft_address_length(const struct sockaddr *address);
 /* Host byte order. */

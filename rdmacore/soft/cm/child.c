@@ -93,9 +93,9 @@ bool soft_cm_is_served(struct soft_cm *cm, const struct soft_cm_message *request
 						  request->between_hosts);
 
 	soft_mutex_expect(&cm->lock);
-	/* Of other processes who asks knows himself (soft_cm_seek_again). */
-	return soft_port_has_listener(cm, request->port_space, port.number) ||
-	       (cm->ipc && !request->via && soft_claim_has_listener(cm->ipc, &port));
+	/* Of other processes who asks knows himself (soft_cm_seek_again), and of other hosts' requests soft/cm/hosts.c. */
+	return soft_port_has_listener(cm, request->port_space, port.number) || request->served ||
+	       (cm->ipc && !request->via && !request->between_hosts && soft_claim_has_listener(cm->ipc, &port, NULL));
 }
 
 void soft_cm_free_unborn(struct soft_id *child)

@@ -55,7 +55,6 @@ struct soft_half_open_list {
 
 struct soft_half_open {
 	struct soft_half_open_list lists[SOFT_HALF_OPEN_STAGES];
-	uint64_t key; /* of the hash of sources; 0: not drawn yet */
 	uint64_t requests; /* that came for listeners, without repeats */
 	uint64_t dropped; /* of them, for want of room */
 	uint64_t replaced; /* requests that others took the place of */
@@ -82,6 +81,7 @@ struct soft_cm {
 	struct soft_id *ports[SOFT_PORT_BUCKETS];
 	struct soft_id *remote_ids[SOFT_PEER_BUCKETS], *remote_qps[SOFT_PEER_BUCKETS];
 	struct soft_half_open half_open;
+	uint64_t source_key; /* of soft_address_source */
 	/* The ids that were destroyed last: kept for a while, so that using one is an error and not a crash. */
 	struct soft_id *destroyed, **last_destroyed;
 	unsigned int num_destroyed;

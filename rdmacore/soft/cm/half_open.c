@@ -9,17 +9,12 @@
 _Static_assert((sizeof(struct soft_id) + sizeof(struct soft_cm_event)) * SOFT_HALF_OPEN_MAX <= 32u << 20,
 	       "half-open requests take 32 MiB at most");
 
-/* An IPv6 host has all addresses of its /64, so they count as one source. */
-static uint16_t source_of(struct soft_cm *cm, const struct sockaddr *address)
+static uint16_t source_of(const struct soft_cm *cm, const struct sockaddr *address)
 {
 	union ibv_gid gid;
 
-	while (!cm->half_open.key)
-		cm->half_open.key = soft_fabric_random(cm->fabric);
 	soft_address_to_gid(address, &gid);
-	return (uint16_t)(soft_secret_hash(cm->half_open.key, address->sa_family == AF_INET ? gid.global.interface_id :
-											     gid.global.subnet_prefix) %
-			  SOFT_HALF_OPEN_SOURCES);
+	return (uint16_t)(soft_address_source(cm, &gid) % SOFT_HALF_OPEN_SOURCES);
 }
 
 static void set_stage(struct soft_id *id, enum soft_half_open_stage stage)

@@ -15,7 +15,9 @@
 #include <unistd.h>
 
 #include "soft/base/fabric.h"
+#include "soft/base/local_name.h"
 #include "soft/base/lock.h"
+#include "soft/base/order.h"
 #include "soft/ipc/ipc.h"
 #include "soft/objects/device.h"
 #include "soft/wire/address.h"
@@ -24,15 +26,35 @@
 /* Between two looks at what else the poller's thread has to do. */
 #define BATCH 64
 /*
- * Requests in vain that are answered, of all hosts together: who asks for ports that nobody has can make this process look for
- * other processes and send refusals so often, and no more.
+ * What requests for ports that this process does not have may cost in a while, of all hosts together: looks at the kernel's
+ * list of sockets, attempts to connect to processes that are on it, and refusals.  A host has as many refusals as are left for
+ * all.  What is passed on to a process costs none.
  */
+#define BUDGET_TIME (10 * SOFT_MILLISECOND)
+#define LISTS 2
+#define ATTEMPTS 64
 #define REFUSALS 16
-#define REFUSALS_TIME (10 * SOFT_MILLISECOND)
+/* Requests that were passed on last, which their senders may take back. */
+#define PASSED 1024
 
 struct datagram {
 	union ibv_gid from, to;
 	uint8_t mad[SOFT_MAD];
+};
+
+struct budget {
+	uint64_t until; /* what is left then begins anew */
+	uint32_t lists, attempts, refusals;
+	uint8_t refused[SOFT_HALF_OPEN_SOURCES]; /* refusals by source */
+};
+
+/* port: host byte order; 0: there is none */
+struct passed {
+	union ibv_gid from;
+	uint64_t guid;
+	uint32_t local;
+	int port_space;
+	uint16_t port;
 };
 
 struct soft_cm_inbox {
@@ -44,8 +66,13 @@ struct soft_cm_inbox {
 	/* The next under cm.lock. */
 	uint64_t invalid; /* no messages, or not from where they say */
 	uint64_t unanswered; /* requests in vain over the bound */
-	uint64_t refusals_until;
-	uint32_t refusals; /* that are left until then */
+	struct budget budget;
+	struct passed passed[PASSED];
+	struct soft_local_list list; /* of sockets, as the poller's thread read it last */
+	/* Requests that are refused unless a new list has a process for them: those of this budget, and of the one before. */
+	struct soft_cm_message refused[2 * REFUSALS];
+	uint32_t refused_count;
+	struct soft_timer refuse_later; /* when there are lists again */
 	struct datagram datagrams[INBOX];
 };
 
@@ -107,48 +134,184 @@ static bool set_addresses(const struct datagram *datagram, struct soft_cm_messag
 	return true;
 }
 
-static bool may_refuse(struct soft_cm *cm)
+static struct budget *budget_now(struct soft_cm *cm)
 {
-	struct soft_cm_inbox *inbox = cm->inbox;
+	struct budget *budget = &cm->inbox->budget;
 	uint64_t now = cm->fabric->wall.now(&cm->fabric->wall);
 
-	if (now >= inbox->refusals_until) {
-		inbox->refusals_until = now + REFUSALS_TIME;
-		inbox->refusals = REFUSALS;
-	}
-	return inbox->refusals;
+	soft_mutex_expect(&cm->lock);
+	if (now >= budget->until)
+		*budget = (struct budget){now + BUDGET_TIME, LISTS, ATTEMPTS, REFUSALS, {0}};
+	return budget;
 }
 
-/* Whether a request was dealt with: passed on to the process that listens for other hosts, or dropped. */
-static bool is_done(struct soft_cm *cm, const struct soft_cm_message *request)
+static uint8_t *refused_of(struct soft_cm *cm, const struct soft_cm_message *request)
 {
-	struct soft_id *listener = soft_port_find_listener(cm, request->port_space,
-							   (const struct sockaddr *)&request->destination);
 	union ibv_gid from;
 
-	if (listener && !listener->yields_hosts)
+	soft_address_to_gid((const struct sockaddr *)&request->source, &from);
+	return &cm->inbox->budget.refused[soft_address_source(cm, &from) % SOFT_HALF_OPEN_SOURCES];
+}
+
+static bool may_refuse(struct soft_cm *cm, const struct soft_cm_message *request)
+{
+	uint32_t refusals = budget_now(cm)->refusals;
+
+	return *refused_of(cm, request) < refusals;
+}
+
+/* The slot of a request by what is known of it. */
+static struct passed *passed_of(struct soft_cm *cm, const union ibv_gid *from, const struct soft_cm_message *request)
+{
+	return &cm->inbox->passed[(soft_address_source(cm, from) + request->guid + request->local) % PASSED];
+}
+
+static bool pass_on(struct soft_cm *cm, const struct soft_cm_message *request, const struct soft_local_list *list)
+{
+	union ibv_gid from;
+
+	if (!cm->ipc || !soft_ipc_pass_on(cm->ipc, request->port_space, request, list))
 		return false;
-	if (!may_refuse(cm)) {
-		cm->inbox->unanswered++;
-		soft_address_to_gid((const struct sockaddr *)&request->source, &from);
-		soft_notice(&cm->fabric->notices, SOFT_NOTICE_FLOOD, &from, 1);
+	soft_address_to_gid((const struct sockaddr *)&request->source, &from);
+	*passed_of(cm, &from, request) = (struct passed){from, request->guid, request->local, request->port_space,
+							 soft_address_port((const struct sockaddr *)&request->destination)};
+	return true;
+}
+
+/*
+ * A REJ for want of time takes a request back, and its sender knows no id here.  Whether it was for a request that went to
+ * another process, which has the REJ now.
+ */
+static bool is_passed_after(struct soft_cm *cm, const struct soft_cm_message *message)
+{
+	struct soft_cm_message rej = *message;
+	struct passed *passed;
+	union ibv_gid from;
+
+	if (message->attribute != SOFT_CM_REJ || message->reason != SOFT_REJ_TIMEOUT || message->remote || !cm->ipc)
+		return false;
+	soft_address_to_gid((const struct sockaddr *)&message->source, &from);
+	passed = passed_of(cm, &from, message);
+	if (!passed->port || passed->guid != message->guid || passed->local != message->local ||
+	    memcmp(&passed->from, &from, sizeof(from)) != 0)
+		return false;
+	soft_address_set_port((struct sockaddr *)&rej.destination, passed->port);
+	(void)soft_ipc_pass_on(cm->ipc, passed->port_space, &rej, NULL);
+	passed->port = 0;
+	return true;
+}
+
+static struct soft_id *find_listener(struct soft_cm *cm, const struct soft_cm_message *request)
+{
+	return soft_port_find_listener(cm, request->port_space, (const struct sockaddr *)&request->destination);
+}
+
+/* Whether the list has a process for it, or could not be read. */
+static bool is_listed(struct soft_cm *cm, const struct soft_cm_message *request)
+{
+	struct soft_ipc_port port = soft_ipc_port(request->port_space, (const struct sockaddr *)&request->destination, true);
+
+	return cm->ipc && soft_claim_may_listen(cm->ipc, &port, &cm->inbox->list);
+}
+
+/* By the last list, which may be old.  What is on it and does not answer is tried a bounded number of times. */
+static bool pass_on_by_old_list(struct soft_cm *cm, const struct soft_cm_message *request)
+{
+	struct budget *budget = budget_now(cm);
+
+	if (!cm->inbox->list.known || !budget->attempts || !is_listed(cm, request))
+		return false;
+	if (pass_on(cm, request, &cm->inbox->list))
 		return true;
-	}
-	if (cm->ipc && soft_ipc_pass_on(cm->ipc, request->port_space, request))
-		return true;
-	cm->inbox->refusals--;
+	budget->attempts--;
 	return false;
 }
 
-/* Whether it is for an id of this process, as far as can be told: a request, or a message to one of its ids. */
-static bool is_for_us(struct soft_cm *cm, const struct soft_cm_message *message)
+/* Nobody is known to listen: the request is refused by the next list, if its source may be. */
+static void note_refused(struct soft_cm *cm, const struct soft_cm_message *request)
 {
-	if (message->attribute == SOFT_CM_REQ || message->attribute == SOFT_CM_SIDR_REQ)
-		return !is_done(cm, message);
-	/* A request is taken back by who has no id of ours yet: any process may have it. */
-	if (message->attribute == SOFT_CM_REJ && !message->remote && cm->ipc)
-		soft_ipc_tell_all(cm->ipc, message);
+	struct soft_cm_inbox *inbox = cm->inbox;
+	union ibv_gid from;
+
+	if (may_refuse(cm, request) && inbox->refused_count < 2 * REFUSALS) {
+		inbox->budget.refusals--;
+		(*refused_of(cm, request))++;
+		inbox->refused[inbox->refused_count++] = *request;
+		return;
+	}
+	inbox->unanswered++;
+	soft_address_to_gid((const struct sockaddr *)&request->source, &from);
+	soft_notice(&cm->fabric->notices, SOFT_NOTICE_FLOOD, &from, 1);
+}
+
+/* Whether the message was dealt with, else it is for an id of this process, as far as can be told. */
+static bool is_done(struct soft_cm *cm, const struct soft_cm_message *message)
+{
+	struct soft_id *listener;
+
+	if (message->attribute != SOFT_CM_REQ && message->attribute != SOFT_CM_SIDR_REQ)
+		return is_passed_after(cm, message);
+	listener = find_listener(cm, message);
+	if (listener && !listener->yields_hosts)
+		return false;
+	if (!pass_on(cm, message, NULL) && !pass_on_by_old_list(cm, message))
+		note_refused(cm, message);
 	return true;
+}
+
+/* The list is new: what is not on it is not there. */
+static void refuse_one(struct soft_cm *cm, struct soft_cm_message *request)
+{
+	struct soft_ipc_port port = soft_ipc_port(request->port_space, (const struct sockaddr *)&request->destination, true);
+	struct soft_id *listener = find_listener(cm, request);
+
+	if ((!listener || listener->yields_hosts) && is_listed(cm, request) && pass_on(cm, request, &cm->inbox->list))
+		return;
+	request->served = cm->ipc && soft_claim_has_listener(cm->ipc, &port, &cm->inbox->list);
+	soft_cm_arrived(cm, request);
+}
+
+/* Whether a new list is within the bounds; else a timer tells when it is. */
+static bool may_list(struct soft_cm *cm)
+{
+	struct budget *budget = budget_now(cm);
+
+	if (budget->lists) {
+		budget->lists--;
+		return true;
+	}
+	soft_timer_arm(&cm->fabric->timers, &cm->inbox->refuse_later, BUDGET_TIME);
+	return false;
+}
+
+/* Takes cm.lock, but not while it reads the list. */
+static void refuse_noted(struct soft_cm *cm)
+{
+	struct soft_cm_inbox *inbox = cm->inbox;
+	struct soft_local_list list, old;
+	bool may;
+
+	soft_mutex_lock(&cm->lock);
+	may = inbox->refused_count && may_list(cm);
+	soft_mutex_unlock(&cm->lock);
+	if (!may)
+		return;
+	soft_order_expect_none();
+	soft_local_list_read(&list);
+	soft_mutex_lock(&cm->lock);
+	old = inbox->list;
+	inbox->list = list;
+	for (uint32_t index = 0; index < inbox->refused_count; index++)
+		refuse_one(cm, &inbox->refused[index]);
+	inbox->refused_count = 0;
+	soft_cm_unlock(cm);
+	soft_local_list_free(&old);
+}
+
+/* soft_timer.expire */
+static void refuse_later(struct soft_timer *timer)
+{
+	(void)eventfd_write(soft_container_of(timer, struct soft_cm_inbox, refuse_later)->source.fd, 1);
 }
 
 static void arrive(struct soft_cm *cm, const struct datagram *datagram)
@@ -164,7 +327,7 @@ static void arrive(struct soft_cm *cm, const struct datagram *datagram)
 	}
 	message.arrived = true;
 	message.between_hosts = true;
-	if (is_for_us(cm, &message))
+	if (!is_done(cm, &message))
 		soft_cm_arrived(cm, &message);
 }
 
@@ -184,6 +347,7 @@ static void ready(struct soft_source *source, uint32_t events)
 		left--;
 	}
 	soft_cm_unlock(cm);
+	refuse_noted(cm);
 	if (!left)
 		(void)eventfd_write(source->fd, 1);
 }
@@ -205,14 +369,19 @@ int soft_cm_open_inbox(struct soft_cm *cm)
 		result = -errno;
 		goto free_inbox;
 	}
-	result = soft_poller_add(&cm->fabric->poller, &inbox->source, fd, EPOLLIN, ready);
+	result = soft_timer_register(&cm->fabric->timers, &inbox->refuse_later, refuse_later);
 	if (result)
 		goto close_event;
+	result = soft_poller_add(&cm->fabric->poller, &inbox->source, fd, EPOLLIN, ready);
+	if (result)
+		goto unregister_timer;
 	cm->inbox = inbox;
 	cm->device->management.receiver = inbox;
 	cm->device->management.receive = receive;
 	return 0;
 
+unregister_timer:
+	soft_timer_unregister(&cm->fabric->timers, &inbox->refuse_later);
 close_event:
 	close(fd);
 free_inbox:
@@ -226,8 +395,10 @@ void soft_cm_close_inbox(struct soft_cm *cm)
 
 	if (!inbox)
 		return;
+	soft_timer_unregister(&cm->fabric->timers, &inbox->refuse_later);
 	soft_poller_remove(&cm->fabric->poller, &inbox->source);
 	close(inbox->source.fd);
+	soft_local_list_free(&inbox->list);
 	free(inbox);
 	cm->inbox = NULL;
 }

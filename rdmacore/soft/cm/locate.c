@@ -51,7 +51,7 @@ static bool locate(struct soft_id *id, bool anew)
 	}
 	here = soft_port_find_listener(cm, id->rdma.ps, destination);
 	if (!here)
-		error = soft_ipc_connect(cm->ipc, &port, &id->addr.dst_storage, anew, &via, &made);
+		error = soft_ipc_connect(cm->ipc, &port, &id->addr.dst_storage, anew, NULL, &via, &made);
 	if (error && (error != ECONNREFUSED || (!here && insist(id))))
 		return false;
 	if (id->insisted)

@@ -267,12 +267,27 @@ static void list_places(const struct sockaddr *destination, struct place places[
 	strcpy(places[3].address, "::");
 }
 
+static bool is_listener(void *context, const char *rest, bool listens)
+{
+	(void)context;
+	(void)rest;
+	return listens;
+}
+
+bool soft_claim_may_listen(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct soft_local_list *list)
+{
+	char begin[SOFT_IPC_NAME];
+
+	write_port(ipc, port, begin);
+	return !list->known || soft_local_list_each(list, begin, is_listener, NULL);
+}
+
 /*
  * Names are tried from the narrowest address on, as a kernel looks up a listener.  Another user can bind a narrower name than
  * the listener has, or leave its backlog full: that name is passed over.
  */
 int soft_claim_connect(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct sockaddr *destination,
-		       int *out, uid_t *stranger)
+		       const struct soft_local_list *list, int *out, uid_t *stranger)
 {
 	const struct soft_local_trust same = {.user = ipc->user}, *trust = port->for_hosts ? &same : &ipc->trust;
 	struct place places[PLACES];
@@ -290,7 +305,7 @@ int soft_claim_connect(const struct soft_ipc *ipc, const struct soft_ipc_port *p
 	}
 	for (int index = 0; index < PLACES && fd < 0 && port->for_hosts; index++) {
 		write_name(ipc, port, &places[index], name);
-		fd = soft_local_connect_other(name, trust);
+		fd = soft_local_connect_other(name, trust, list);
 	}
 	if (fd < 0)
 		return -error;
@@ -312,12 +327,13 @@ static bool may_be_trusted(void *context, const char *rest, bool listens)
 	return listens && (holder == UNKNOWN || soft_local_trusts(search->trust, holder));
 }
 
-bool soft_claim_has_listener(const struct soft_ipc *ipc, const struct soft_ipc_port *port)
+bool soft_claim_has_listener(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct soft_local_list *list)
 {
 	const struct soft_local_trust same = {.user = ipc->user};
 	char begin[SOFT_IPC_NAME];
 	struct search search = {begin, port->for_hosts ? &same : &ipc->trust};
 
 	write_port(ipc, port, begin);
-	return soft_local_each(begin, may_be_trusted, &search);
+	return list ? soft_local_list_each(list, begin, may_be_trusted, &search) :
+		      soft_local_each(begin, may_be_trusted, &search);
 }

@@ -143,14 +143,13 @@ void soft_ipc_progress(struct soft_ipc *ipc);
  * made now.  anew: a connection that was made before may be to a process that listens no more.  *made: it is new.
  */
 int soft_ipc_connect(struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct sockaddr_storage *destination,
-		     bool anew, struct soft_ipc_peer **peer, bool *made);
+		     bool anew, const struct soft_local_list *list, struct soft_ipc_peer **peer, bool *made);
 /*
- * Pass a request of another host on to the process of this user that listens for it.  False: there is none that could be found
- * now.
+ * Pass a request of another host, or the REJ that takes it back, on to the process of this user that listens for it, which is
+ * on the list.  NULL: only to one that an earlier request went to.  False: there is none that could be found now.
  */
-bool soft_ipc_pass_on(struct soft_ipc *ipc, int port_space, const struct soft_cm_message *message);
-/* Tell all those that requests were passed on to. */
-void soft_ipc_tell_all(struct soft_ipc *ipc, const struct soft_cm_message *message);
+bool soft_ipc_pass_on(struct soft_ipc *ipc, int port_space, const struct soft_cm_message *message,
+		      const struct soft_local_list *list);
 /* NULL is allowed: the own process. */
 void soft_ipc_hold(struct soft_ipc_peer *peer);
 void soft_ipc_release(struct soft_ipc_peer *peer);
@@ -189,13 +188,16 @@ int soft_claim_make(struct soft_ipc *ipc, const struct soft_ipc_port *port, cons
 int soft_claim_listen(struct soft_claim *claim);
 void soft_claim_release(struct soft_claim *claim);
 /*
- * A connected socket to a listener of a trusted user, ECONNREFUSED or another errno.  *stranger: a user who listens there and
+ * A connected socket to a listener of a trusted user, ECONNREFUSED or another errno.  list: of the kernel's sockets, for a port
+ * of other hosts.  *stranger: a user who listens there and
  * is not trusted; (uid_t)-1: there is none.
  */
 int soft_claim_connect(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct sockaddr *destination,
-		       int *fd, uid_t *stranger);
-/* Whether a process of a trusted user listens on the port, if only for other addresses. */
-bool soft_claim_has_listener(const struct soft_ipc *ipc, const struct soft_ipc_port *port);
+		       const struct soft_local_list *list, int *fd, uid_t *stranger);
+/* Whether the list has a process of any user that listens on the port, or is not known. */
+bool soft_claim_may_listen(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct soft_local_list *list);
+/* Whether a process of a trusted user listens on the port, if only for other addresses.  list: NULL, it is read now. */
+bool soft_claim_has_listener(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct soft_local_list *list);
 
 /* --- set.c: the epoll set ------------------------------------------------------------------------- */
 

@@ -186,7 +186,7 @@ void soft_ipc_leave(struct soft_ipc_peer *peer)
 }
 
 int soft_ipc_connect(struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct sockaddr_storage *destination,
-		     bool anew, struct soft_ipc_peer **out, bool *made)
+		     bool anew, const struct soft_local_list *list, struct soft_ipc_peer **out, bool *made)
 {
 	struct soft_ipc_peer *known = find_route(ipc, port, destination);
 	uid_t stranger;
@@ -197,7 +197,7 @@ int soft_ipc_connect(struct soft_ipc *ipc, const struct soft_ipc_port *port, con
 	*out = known;
 	if (!*made)
 		return 0;
-	error = soft_claim_connect(ipc, port, (const struct sockaddr *)destination, &fd, &stranger);
+	error = soft_claim_connect(ipc, port, (const struct sockaddr *)destination, list, &fd, &stranger);
 	if (error && stranger != (uid_t)-1 && !port->for_hosts)
 		soft_notice_text(&ipc->fabric->notices,
 				 "not connected to port %u: a process of user %u listens there, and this fabric is not shared; both processes need --fabric NAME --shared",
@@ -211,14 +211,17 @@ int soft_ipc_connect(struct soft_ipc *ipc, const struct soft_ipc_port *port, con
 	return error;
 }
 
-bool soft_ipc_pass_on(struct soft_ipc *ipc, int port_space, const struct soft_cm_message *message)
+bool soft_ipc_pass_on(struct soft_ipc *ipc, int port_space, const struct soft_cm_message *message,
+		      const struct soft_local_list *list)
 {
 	struct soft_ipc_port port = soft_ipc_port(port_space, (const struct sockaddr *)&message->destination, true);
 	struct soft_ipc_peer *peer;
 	bool made, is_ours;
 
 	soft_mutex_expect(ipc->lock);
-	if (soft_ipc_connect(ipc, &port, &message->destination, false, &peer, &made))
+	if (!list && !find_route(ipc, &port, &message->destination))
+		return false;
+	if (soft_ipc_connect(ipc, &port, &message->destination, false, list, &peer, &made))
 		return false;
 	soft_ipc_use(peer);
 	is_ours = peer->user == ipc->user;
@@ -226,12 +229,4 @@ bool soft_ipc_pass_on(struct soft_ipc *ipc, int port_space, const struct soft_cm
 		soft_ipc_send(peer, message);
 	soft_ipc_leave(peer);
 	return is_ours;
-}
-
-void soft_ipc_tell_all(struct soft_ipc *ipc, const struct soft_cm_message *message)
-{
-	soft_mutex_expect(ipc->lock);
-	for (struct soft_ipc_peer *peer = ipc->peers; peer; peer = peer->next)
-		if (peer->has_route && peer->port.for_hosts && peer->user == ipc->user)
-			soft_ipc_send(peer, message);
 }

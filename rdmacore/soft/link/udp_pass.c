@@ -84,7 +84,7 @@ static bool open_passage(struct soft_udp_share *share, uint32_t block)
 	fd = soft_local_connect(name, &same, &stranger);
 	if (fd < 0 && share->lists) {
 		share->lists--;
-		fd = soft_local_connect_other(name, &same);
+		fd = soft_local_connect_other(name, &same, NULL);
 	}
 	if (fd < 0)
 		return false;

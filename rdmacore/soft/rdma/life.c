@@ -39,6 +39,7 @@ int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, const
 	cm->last_destroyed = &cm->destroyed;
 	if (soft_table_init(&cm->ids, 1, 1 << 22, soft_fabric_random(fabric)))
 		goto free_cm;
+	cm->source_key = soft_secret_hash(cm->ids.key, UINT64_MAX);
 	if (device->management.claimer)
 		soft_table_use_blocks(&cm->ids, device->management.claimer);
 	result = soft_cm_open_device(cm);

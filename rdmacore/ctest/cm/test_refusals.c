@@ -1,0 +1,139 @@
+/* Requests of other hosts for ports that a process does not have: they are passed on to the one that has it, or refused. */
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctest/support/check.h"
+#include "ctest/support/far.h"
+#include "soft/base/event_queue.h"
+#include "soft/cm/cm.h"
+#include "soft/ipc/ipc.h"
+
+#define MANY 800 /* they fit into the queue together */
+
+static const uint8_t attacker_ip[4] = {198, 51, 100, 66}, good_ip[4] = {198, 51, 100, 9};
+
+/* To other hosts all fabrics of a user are one, and another run of this test may be on. */
+static uint16_t port_of_test(void)
+{
+	return (uint16_t)(20000 + getpid() % 20000 * 2);
+}
+
+/* The next request. */
+static struct rdma_cm_id *read_request(struct process *process)
+{
+	struct rdma_cm_event *event = expect_event(process->provider, process->channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	struct rdma_cm_id *child = event->id;
+
+	CHECK(!process->provider->rdma_ack_cm_event(event));
+	return child;
+}
+
+static uint32_t refusals_of(uint32_t id)
+{
+	uint32_t found = 0;
+
+	for (uint32_t index = 0; index < far_sent_count(); index++) {
+		struct soft_cm_message message = far_sent(index);
+
+		found += message.attribute == SOFT_CM_REJ && message.remote == id;
+	}
+	return found;
+}
+
+static void flood(struct process *process, uint32_t id, uint16_t port)
+{
+	for (uint32_t index = 0; index < MANY; index++) {
+		struct soft_cm_message req = far_request(attacker_ip, id + index, port);
+
+		far_arrive(process, attacker_ip, &req);
+	}
+}
+
+/* A host that asks for ports that nobody has takes no other host's refusals. */
+static void test_by_source(void)
+{
+	struct process process = far_start(1);
+	struct soft_cm_message req = far_request(good_ip, 7, port_of_test());
+
+	far_forget();
+	req.local = 6;
+	for (int request = 0; request < 8; request++) { /* alone, so that they are of batches of their own */
+		far_arrive(&process, attacker_ip, &req);
+		usleep(100);
+	}
+	req.local = 7;
+	flood(&process, 0x1000, port_of_test());
+	far_arrive(&process, good_ip, &req);
+	FAR_WAIT(refusals_of(7));
+	CHECK(far_sent(0).reason == SOFT_REJ_INVALID_SERVICE_ID);
+	process_end(&process);
+}
+
+/* Nor does it keep requests from the process that they are for. */
+static void test_passed_on(void)
+{
+	struct process process = far_start(1), other = far_start(2);
+	struct rdma_cm_id *listener = far_listen(&other, port_of_test());
+	struct soft_cm_message req = far_request(good_ip, 8, port_of_test());
+	struct rdma_cm_id *child;
+
+	far_forget();
+	flood(&process, 0x2000, (uint16_t)(port_of_test() + 1));
+	far_arrive(&process, good_ip, &req);
+	child = read_request(&other);
+	CHECK(!refusals_of(8));
+	process_destroy(&other, child);
+	process_destroy(&other, listener);
+	process_end(&other);
+	process_end(&process);
+}
+
+static void (*receive)(struct soft_ipc *ipc, struct soft_cm_message *message);
+static _Atomic uint32_t received;
+
+static void count(struct soft_ipc *ipc, struct soft_cm_message *message)
+{
+	bool is_rej = message->attribute == SOFT_CM_REJ;
+
+	receive(ipc, message);
+	atomic_fetch_add(&received, is_rej);
+}
+
+/* A REJ that takes a request back goes where the request went, and one for no request goes to no other process. */
+static void test_taken_back(void)
+{
+	struct process process = far_start(1), other = far_start(2);
+	struct rdma_cm_id *listener = far_listen(&other, port_of_test()), *child;
+	struct soft_cm_message req = far_request(good_ip, 9, port_of_test()), rej = {.attribute = SOFT_CM_REJ, .guid = FAR_GUID};
+	struct rdma_conn_param param = {.qp_num = 0x44, .responder_resources = 1, .initiator_depth = 1};
+
+	receive = process_ipc(other.provider)->receive;
+	process_ipc(other.provider)->receive = count;
+	far_arrive(&process, good_ip, &req);
+	child = read_request(&other);
+	for (uint32_t index = 0; index < MANY; index++) {
+		rej.local = index % 2 ? 9 : 0x3000 + index;
+		rej.reason = index % 4 == 1 ? SOFT_REJ_TIMEOUT : SOFT_REJ_CONSUMER_DEFINED;
+		far_arrive(&process, attacker_ip, &rej);
+	}
+	rej.local = 9;
+	rej.reason = SOFT_REJ_TIMEOUT;
+	far_arrive(&process, good_ip, &rej);
+	FAR_WAIT(atomic_load(&received));
+	/* It was the last of them. */
+	CHECK(atomic_load(&received) == 1);
+	CHECK(other.provider->rdma_accept(child, &param));
+	process_destroy(&other, child);
+	process_destroy(&other, listener);
+	process_end(&other);
+	process_end(&process);
+}
+
+int main(void)
+{
+	test_by_source();
+	test_passed_on();
+	test_taken_back();
+	return 0;
+}

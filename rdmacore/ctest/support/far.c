@@ -1,0 +1,138 @@
+#include "ctest/support/far.h"
+
+#include <arpa/inet.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "ctest/support/check.h"
+#include "soft/base/lock.h"
+#include "soft/host.h"
+#include "soft/objects/device.h"
+#include "soft/wire/datagram.h"
+
+#define SENT_MAX 131072
+
+const uint8_t far_own_ip[4] = {192, 0, 2, 77};
+
+static struct {
+	uint8_t mads[SENT_MAX][SOFT_MAD];
+	_Atomic uint32_t count;
+	_Atomic bool answers;
+} sent;
+
+static struct soft_management *management_of(struct process *process)
+{
+	return &((struct soft_host *)process->provider->host)->device->management;
+}
+
+/* As cm_issue_drep of Linux does. */
+static void answer_dreq(struct soft_management *management, const union ibv_gid *from, const union ibv_gid *to,
+			const struct soft_cm_message *dreq)
+{
+	struct soft_cm_message drep = {
+		.attribute = SOFT_CM_DREP, .transaction = dreq->transaction, .local = dreq->remote, .remote = dreq->local,
+	};
+	uint8_t mad[SOFT_MAD];
+
+	soft_mad_encode(&drep, mad);
+	management->receive(management, to, from, mad);
+}
+
+static void note(struct soft_management *management, const union ibv_gid *from, const union ibv_gid *to, const uint8_t *mad)
+{
+	uint32_t index = atomic_fetch_add(&sent.count, 1);
+	struct soft_cm_message message;
+
+	memcpy(sent.mads[index % SENT_MAX], mad, SOFT_MAD);
+	if (atomic_load(&sent.answers) && soft_mad_decode(mad, &message) && message.attribute == SOFT_CM_DREQ && !message.remote)
+		answer_dreq(management, from, to, &message);
+}
+
+static int open_nothing(struct soft_management *management, const union ibv_gid *address)
+{
+	(void)management;
+	(void)address;
+	return 0;
+}
+
+struct process far_start(uint64_t seed)
+{
+	struct process process = process_start(seed);
+	struct soft_gid_table *table = &((struct soft_host *)process.provider->host)->device->gid_table;
+	uint32_t count = soft_gid_count(table);
+
+	management_of(&process)->send = note;
+	management_of(&process)->open = open_nothing;
+	soft_gid_from_ipv4(&table->gids[count], far_own_ip);
+	atomic_store(&table->count, count + 1);
+	return process;
+}
+
+struct soft_cm *far_cm(struct process *process)
+{
+	return ((struct soft_host *)process->provider->host)->cm;
+}
+
+uint32_t far_sent_count(void)
+{
+	return atomic_load(&sent.count);
+}
+
+struct soft_cm_message far_sent(uint32_t index)
+{
+	struct soft_cm_message message;
+
+	CHECK(index < far_sent_count() && index < SENT_MAX);
+	CHECK(soft_mad_decode(sent.mads[index], &message));
+	return message;
+}
+
+void far_forget(void)
+{
+	atomic_store(&sent.count, 0);
+}
+
+void far_answer_dreqs(bool answer)
+{
+	atomic_store(&sent.answers, answer);
+}
+
+static struct sockaddr_storage address_of(const uint8_t ip[4], uint16_t port)
+{
+	struct sockaddr_storage address = {.ss_family = AF_INET};
+	struct sockaddr_in *in4 = (void *)&address;
+
+	memcpy(&in4->sin_addr, ip, 4);
+	in4->sin_port = htons(port);
+	return address;
+}
+
+struct soft_cm_message far_request(const uint8_t ip[4], uint32_t id, uint16_t port)
+{
+	return (struct soft_cm_message){
+		.attribute = SOFT_CM_REQ, .transaction = 77, .local = id, .guid = FAR_GUID, .qp_num = (id + 17) & 0xffffff,
+		.starting_psn = 5, .port_space = RDMA_PS_TCP, .path = {.mtu = IBV_MTU_1024}, .responder_resources = 1,
+		.initiator_depth = 1, .source = address_of(ip, 1000), .destination = address_of(far_own_ip, port),
+	};
+}
+
+void far_arrive(struct process *process, const uint8_t ip[4], const struct soft_cm_message *message)
+{
+	union ibv_gid from, to;
+	uint8_t mad[SOFT_MAD];
+
+	soft_gid_from_ipv4(&from, ip);
+	soft_gid_from_ipv4(&to, far_own_ip);
+	soft_mad_encode(message, mad);
+	management_of(process)->receive(management_of(process), &from, &to, mad);
+}
+
+struct rdma_cm_id *far_listen(struct process *process, uint16_t port)
+{
+	struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(port)};
+	struct rdma_cm_id *id = process_id(process, RDMA_PS_TCP);
+
+	CHECK(!process->provider->rdma_bind_addr(id, (struct sockaddr *)&any));
+	CHECK(!process->provider->rdma_listen(id, 0));
+	return id;
+}
