@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -23,13 +24,17 @@ import (
 
 // natsFlags are how a NATS server is reached; their words are those of its own command line.
 type natsFlags struct {
-	url                                 string
+	url, user                           string
 	creds, nkey, tlsCA, tlsCert, tlsKey string
 }
 
 func (f *natsFlags) register(command *cobra.Command, name, usage string) {
 	set := command.Flags()
 	set.StringVar(&f.url, name, "", usage)
+	if name == "nats" { // a controller's
+		set.StringVar(&f.user, "nats-user", "", "the user in the subjects of this run, which the NATS server permits (default: that of the URL, or your login name)")
+		completeFlag(command, "nats-user", cobra.NoFileCompletions)
+	}
 	set.StringVar(&f.creds, "creds", "", "show the NATS server the credentials in this file")
 	set.StringVar(&f.nkey, "nkey", "", "show the NATS server the key whose seed is in this file")
 	set.StringVar(&f.tlsCA, "tlsca", "", "the NATS server's certificate is signed by one in this file")
@@ -70,14 +75,20 @@ func (f *natsFlags) connect(flag, url, name string) (*tunnel.Conn, error) {
 
 // holder is what others are told whose run this is.
 func holder() string {
-	name, host := "somebody", "somewhere"
-	if who, err := user.Current(); err == nil {
-		name = who.Username
-	}
+	host := "somewhere"
 	if found, err := os.Hostname(); err == nil {
 		host = found
 	}
-	return fmt.Sprintf("%s@%s (process %d)", name, host, os.Getpid())
+	return fmt.Sprintf("%s@%s (process %d)", login(), host, os.Getpid())
+}
+
+// login is the user of this process.
+func login() string {
+	who, err := user.Current()
+	if err != nil {
+		return "somebody"
+	}
+	return who.Username
 }
 
 // standing connects to the NATS server of a lab; nil where no host of it has joined one.
@@ -99,7 +110,8 @@ func (f *labFlags) standing(a *app, read *lab.Lab) (*join.Lab, error) {
 		return nil, err
 	}
 	f.close = conn.Close
-	standing := &join.Lab{Conn: conn, Holder: holder(), Say: func(text string) { fmt.Fprintf(a.stderr, "rdmarun: %s\n", printable.Log(text)) }}
+	standing := join.New(conn, cmp.Or(f.nats.user, tunnel.User(url), login()), holder())
+	standing.Say = func(text string) { fmt.Fprintf(a.stderr, "rdmarun: %s\n", printable.Log(text)) }
 	if f.isSet("wait") {
 		standing.Wait = f.wait()
 	}

@@ -88,6 +88,9 @@ func (f *labFlags) rerun(add func(flag, value string)) {
 	if f.nats.url != "" && f.nats.url != f.ambient {
 		add("--nats", tunnel.Where(f.nats.url))
 	}
+	if f.nats.user != "" {
+		add("--nats-user", f.nats.user)
+	}
 	for _, word := range natsWords {
 		if file := f.nats.files()[word]; file != "" {
 			add("--"+word, file)

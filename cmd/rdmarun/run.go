@@ -275,7 +275,7 @@ var runGroups = []flagGroup{
 	{"Select", []string{"tags", "id", "failed", "shard", "allow-empty", "dry-run"}},
 	{"Target", []string{"param", "params", "provider", "device", "gid", "seed", "link"}},
 	{"Several processes", []string{"role", "peer", "meet", "wait", "fabric", "shared"}},
-	{"Several hosts", []string{"lab", "place", "nats", "creds", "nkey", "tlsca", "tlscert", "tlskey"}},
+	{"Several hosts", []string{"lab", "place", "nats", "nats-user", "creds", "nkey", "tlsca", "tlscert", "tlskey"}},
 	{"Output", []string{"out", "out-dir", "capture", "capture-snaplen", "trace", "trace-file", "baseline", "save-baseline", "verbose", "quiet", "units", "color", "log-file", "log-format"}},
 	{"Limits", []string{"timeout", "stall-timeout", "time-scale", "jobs", "repeat", "retries", "fail-fast", "strict", "no-thresholds", "sandbox"}},
 }

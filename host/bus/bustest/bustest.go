@@ -13,10 +13,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 )
 
 // The key of tests, which opens nothing but their servers.
@@ -96,6 +100,66 @@ func (s *Server) URL(user string) string {
 		user += "@"
 	}
 	return "nats://" + user + s.Address
+}
+
+// Client says and hears on a server whatever that lets its user.
+type Client struct {
+	t    testing.TB
+	conn *nats.Conn
+
+	mu    sync.Mutex
+	heard []string
+}
+
+// Client connects with what stands before @ in the URL.
+func (s *Server) Client(user string) *Client {
+	s.t.Helper()
+	conn, err := nats.Connect(s.URL(user), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	s.must(err)
+	s.t.Cleanup(conn.Close)
+	return &Client{t: s.t, conn: conn}
+}
+
+// denied is what the server has refused last if it is of a subject, once it has had everything.
+func (c *Client) denied(subject string) error {
+	c.t.Helper()
+	if err := c.conn.FlushTimeout(startTime); err != nil {
+		c.t.Fatal(err)
+	}
+	if last := c.conn.LastError(); last != nil && strings.Contains(strings.ToLower(last.Error()), strings.ToLower(`"`+subject+`"`)) {
+		return last
+	}
+	return nil
+}
+
+// Hear listens to a subject; the error says that it may not.
+func (c *Client) Hear(subject string) error {
+	c.t.Helper()
+	_, err := c.conn.Subscribe(subject, func(said *nats.Msg) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.heard = append(c.heard, said.Subject+" "+string(said.Data))
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return c.denied(subject)
+}
+
+// Say says something under a subject, with one for its answer or none; the error says that it may not.
+func (c *Client) Say(subject, reply string, data []byte) error {
+	c.t.Helper()
+	if err := c.conn.PublishMsg(&nats.Msg{Subject: subject, Reply: reply, Data: data}); err != nil {
+		c.t.Fatal(err)
+	}
+	return c.denied(subject)
+}
+
+// Heard are the messages that have come: their subjects, and what they say.
+func (c *Client) Heard() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.heard)
 }
 
 // Start starts it, again if it was stopped.  A client's own end may have got the port meanwhile: it is tried until startTime.

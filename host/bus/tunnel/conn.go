@@ -1,8 +1,11 @@
 // Package tunnel carries streams of bytes through a NATS server that is there already: what a launcher's pipe is to an agent
 // which is started, a pair of subjects is to one that waits on such a server.
 //
-// NATS delivers a message at most once, and forgets all when it restarts.  So a part of a stream is a question, asked again
-// until it is answered, and the next one is asked after that; a stream whose other end says nothing for a while has ended.
+// NATS delivers a message at most once, and forgets all when it restarts.  So a part of a stream is sent again until the other end
+// says that it was read, and the next one is sent after that; a stream whose other end says nothing for a while has ended.
+//
+// Nothing is answered where a question says, as NATS' own requests are: whoever asks would choose what an answer is said under, and
+// a permission to respond is one to say anything anywhere once.  Both ends know from their names what the other says under.
 package tunnel
 
 import (
@@ -68,6 +71,19 @@ func Where(text string) string {
 		}
 	}
 	return strings.Join(all, ",")
+}
+
+// User is the user of a URL, of several the first's; "" where there is none, and only a token, say.
+func User(text string) string {
+	first, _, _ := strings.Cut(text, ",")
+	parsed, err := url.Parse(strings.TrimSpace(first))
+	if err != nil || parsed.User == nil {
+		return ""
+	}
+	if _, password := parsed.User.Password(); !password {
+		return "" // a token, which is a secret
+	}
+	return parsed.User.Username()
 }
 
 // Check tells what is wrong with a URL, without what it has of a user.
@@ -150,61 +166,106 @@ func (c *Conn) Close() {
 func (c *Conn) explained(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case errors.Is(err, nats.ErrNoResponders):
-		return bus.ErrNobody
-	case c.last != nil:
+	if c.last != nil && !errors.Is(err, c.last) {
 		return fmt.Errorf("%w (%w)", err, c.last)
 	}
 	return err
 }
 
-// Ask asks a question and waits for the answer; bus.ErrNobody: nobody is there who could give one.
-func (c *Conn) Ask(ctx context.Context, subject string, question []byte) ([]byte, error) {
-	answer, err := c.nats.RequestWithContext(ctx, subject, question)
-	if err != nil {
-		return nil, c.explained(err)
+// denied is what the server has told last if it is of a subject: that this user may not say or hear it.  All that was said before
+// was flushed, and so the server has told by now, which the error handler may not have heard yet.
+func (c *Conn) denied(subject string) error {
+	last := c.nats.LastError()
+	if last == nil || !strings.Contains(strings.ToLower(last.Error()), strings.ToLower(`"`+subject+`"`)) {
+		return nil
 	}
-	return answer.Data, nil
+	return printable.Error(last, mostWords)
 }
 
-// AskAll asks a question that many answer, and calls take for each of so many answers at most, until it returns false, or
-// ctx ends.
-func (c *Conn) AskAll(ctx context.Context, subject string, question []byte, most int, take func([]byte) (more bool)) error {
-	inbox := c.nats.NewInbox()
-	subscription, err := c.nats.SubscribeSync(inbox)
+// listen has take called with what is said under a subject; the server knows of it when this returns.
+func (c *Conn) listen(subject string, take nats.MsgHandler) (*nats.Subscription, error) {
+	subscription, err := c.nats.Subscribe(subject, take)
+	if err != nil {
+		return nil, fmt.Errorf("listen to %s: %w", subject, c.explained(err))
+	}
+	if err = c.nats.FlushTimeout(connectTime); err == nil {
+		err = c.denied(subject)
+	} else {
+		err = c.explained(err)
+	}
+	if err != nil {
+		_ = subscription.Unsubscribe() // an error means that the connection has ended
+		return nil, fmt.Errorf("listen to %s: %w", subject, err)
+	}
+	return subscription, nil
+}
+
+// Question is what is asked, and of whom.
+type Question struct {
+	// Subject is what is asked under, Answers is where all answers come, of many with a wildcard.  Nobody is one of them, where the
+	// server says that nobody listens to the question.
+	Subject, Answers, Nobody string
+	Data                     []byte
+}
+
+// Ask asks, and calls take for each of so many answers at most, under their subjects, until it returns false; bus.ErrNobody:
+// nobody is there who could give one.  Where the answer goes those know who give it: what a question says of that is for the
+// server alone.
+func (c *Conn) Ask(ctx context.Context, q Question, most int, take func(subject string, answer []byte) (more bool)) error {
+	came := make(chan *nats.Msg, waiting)
+	subscription, err := c.listen(q.Answers, func(said *nats.Msg) {
+		select {
+		case came <- said:
+		default: // nobody has asked so many
+		}
+	})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = subscription.Unsubscribe() }() // an error means that the connection has ended
-	if err := c.nats.PublishRequest(subject, inbox, question); err != nil {
-		return err
+	if err = c.nats.PublishRequest(q.Subject, q.Nobody, q.Data); err == nil {
+		err = c.nats.FlushWithContext(ctx)
 	}
-	for range most {
-		answer, err := subscription.NextMsgWithContext(ctx)
-		switch {
-		case errors.Is(err, nats.ErrNoResponders), ctx.Err() != nil:
-			return nil
-		case err != nil:
-			return c.explained(err)
-		}
-		if !take(answer.Data) {
-			return nil
+	if err == nil {
+		err = c.denied(q.Subject)
+	}
+	if err != nil {
+		return c.explained(err)
+	}
+	for taken := 0; taken < most; {
+		select {
+		case said := <-came:
+			switch nobody := said.Header.Get("Status") == noResponders; {
+			case nobody && said.Subject == q.Nobody:
+				return bus.ErrNobody
+			case nobody:
+			case !take(said.Subject, said.Data):
+				return nil
+			default:
+				taken++
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-c.closed:
+			return c.Err()
 		}
 	}
 	return nil
 }
 
-// Answer answers questions, one after another, until the connection ends.
-func (c *Conn) Answer(subject string, answer func(question []byte) []byte) error {
-	_, err := c.nats.Subscribe(subject, func(said *nats.Msg) {
-		_ = said.Respond(answer(said.Data)) // who has asked may be gone
+const (
+	// waiting is how many answers wait to be taken.
+	waiting = 1 << 12
+	// noResponders is the status of the server's own answer.
+	noResponders = "503"
+)
+
+// Answer answers questions, one after another, until the connection ends: answer says under which subject, "" for no answer.
+func (c *Conn) Answer(subject string, answer func(subject string, question []byte) (to string, said []byte)) error {
+	_, err := c.listen(subject, func(asked *nats.Msg) {
+		if to, said := answer(asked.Subject, asked.Data); to != "" {
+			_ = c.nats.Publish(to, said) // who has asked may be gone
+		}
 	})
-	if err == nil {
-		err = c.nats.FlushTimeout(connectTime)
-	}
-	if err != nil {
-		return fmt.Errorf("listen to %s: %w", subject, c.explained(err))
-	}
-	return nil
+	return err
 }

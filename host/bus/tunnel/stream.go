@@ -16,9 +16,8 @@ import (
 const (
 	// partBytes is how much of a stream one message has at most; headroom is left of what the server takes.
 	partBytes, headroom = 512 << 10, 4 << 10
-	// partTime is how long to wait for the answer to a part before it is asked again, and again that before the next
-	// attempt where nobody is there to answer.
-	partTime, again = time.Second, 50 * time.Millisecond
+	// again is how long to wait until a part was read before it is sent again, twice as long each time, up to partTime.
+	again, partTime = 250 * time.Millisecond, time.Second
 	// aliveEvery is how often each end says that it is there.
 	aliveEvery = 500 * time.Millisecond
 	// longestNote bounds a note in bytes, mostVain how many messages may bring no part of the stream between two looks of watch.
@@ -27,7 +26,8 @@ const (
 
 // What the ends of a stream say under their subjects.
 const (
-	sayPart  = "part"  // with its number; a question, answered once it was read.  One without bytes is the end
+	sayPart  = "part"  // with its number.  One without bytes is the end
+	sayTook  = "took"  // the number of a part that was read
 	sayAlive = "alive" // that this end is there
 	sayNote  = "note"  // something beside the stream
 	sayGone  = "gone"  // that this end has ended the stream
@@ -42,6 +42,7 @@ type Stream struct {
 	subscription *nats.Subscription
 	reader, fill net.Conn // what is read, and where it comes in
 	came         chan []byte
+	acked        chan struct{} // the part that is sent was read
 	ctx          context.Context
 	cancel       context.CancelCauseFunc
 
@@ -53,7 +54,7 @@ type Stream struct {
 	heard          time.Time
 	vain           int // messages that have brought no part of the stream since watch has looked
 	arrived, taken uint64
-	reply          string // where the answer to the last part goes
+	asked          uint64 // the part that is sent and not yet read; 0: none
 }
 
 // ErrGone tells that the other end has ended the stream, ErrClosed that this one has, ErrTooMuch that the other says more beside
@@ -67,16 +68,13 @@ var (
 // Open opens an end that hears what is under one subject, and speaks under another; the other end does the reverse, and
 // within silence.  Notes of the other end are given to note.
 func (c *Conn) Open(hear, say string, silence time.Duration, note func(what string, data []byte)) (*Stream, error) {
-	s := &Stream{conn: c, hear: hear, say: say, silence: silence, note: note, came: make(chan []byte, 1), heard: time.Now()}
+	s := &Stream{conn: c, hear: hear, say: say, silence: silence, note: note, came: make(chan []byte, 1), acked: make(chan struct{}, 1), heard: time.Now()}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.reader, s.fill = net.Pipe()
 	var err error
-	if s.subscription, err = c.nats.Subscribe(hear+".>", s.take); err == nil {
-		err = c.nats.FlushTimeout(connectTime)
-	}
-	if err != nil {
+	if s.subscription, err = c.listen(hear+".>", s.take); err != nil {
 		s.end(ErrClosed)
-		return nil, fmt.Errorf("listen to %s: %w", hear, c.explained(err))
+		return nil, err
 	}
 	go s.pass()
 	go s.watch()
@@ -101,7 +99,7 @@ func (s *Stream) end(why error) {
 // Close ends the stream at once, and tells the other end.
 func (s *Stream) Close() error {
 	if s.ctx.Err() == nil {
-		_ = s.conn.nats.Publish(s.say+"."+sayGone, nil) // who does not hear it, misses this end soon
+		s.speak(sayGone, nil) // who does not hear it, misses this end soon
 	}
 	s.end(ErrClosed)
 	return s.reader.Close()
@@ -146,31 +144,27 @@ func (s *Stream) CloseWrite() error {
 // send asks the other end to take a part until it does.  writing is held.
 func (s *Stream) send(part []byte) error {
 	s.sent++
-	subject := fmt.Sprintf("%s.%s.%d", s.say, sayPart, s.sent)
-	for {
-		asking, cancel := context.WithTimeout(s.ctx, partTime)
-		_, err := s.conn.nats.RequestWithContext(asking, subject, part)
-		timedOut := asking.Err() != nil
-		cancel()
-		switch {
-		case err == nil:
+	s.mu.Lock()
+	s.asked = s.sent
+	s.mu.Unlock()
+	for wait := again; ; wait = min(2*wait, partTime) {
+		s.speak(fmt.Sprintf("%s.%d", sayPart, s.sent), part)
+		select { // the other end may not be there yet, or the server be away
+		case <-s.acked:
 			return nil
-		case s.ctx.Err() != nil:
-			return s.Err()
-		case timedOut:
-			continue
-		}
-		select { // nobody is there, or the server is away
-		case <-time.After(again):
+		case <-time.After(wait):
 		case <-s.ctx.Done():
 			return s.Err()
 		}
 	}
 }
 
+// speak says something to the other end, which may get lost.
+func (s *Stream) speak(what string, data []byte) { _ = s.conn.nats.Publish(s.say+"."+what, data) }
+
 // Note tells the other end something beside the stream, which may get lost.
 func (s *Stream) Note(what string, data []byte) {
-	_ = s.conn.nats.Publish(s.say+"."+sayNote+"."+what, data[:min(len(data), longestNote)])
+	s.speak(sayNote+"."+what, data[:min(len(data), longestNote)])
 }
 
 // take takes what the other end says.
@@ -190,17 +184,21 @@ func (s *Stream) take(said *nats.Msg) {
 		if s.note != nil && len(said.Data) <= longestNote {
 			s.note(rest, said.Data)
 		}
+	case sayTook:
+		if number, err := strconv.ParseUint(rest, 10, 64); err == nil && number == s.asked && number > 0 {
+			s.asked, s.vain = 0, s.vain-1
+			s.acked <- struct{}{} // there is room: nothing else is asked
+		}
 	case sayPart:
 		number, err := strconv.ParseUint(rest, 10, 64)
 		switch {
 		case err != nil || len(said.Data) > partBytes || number > s.arrived+1 || number > s.taken+1:
 			s.end(errors.New("the other end says what makes no sense"))
 		case number <= s.taken:
-			_ = said.Respond(nil) // its answer has got lost
-		case number == s.arrived:
-			s.reply = said.Reply // it was asked again, and is still to be read
+			s.speak(fmt.Sprintf("%s.%d", sayTook, number), nil) // that it was read has got lost
+		case number == s.arrived: // it is still to be read
 		default:
-			s.arrived, s.reply, s.vain = number, said.Reply, s.vain-1
+			s.arrived, s.vain = number, s.vain-1
 			s.came <- said.Data // there is room: the one before was taken
 		}
 	}
@@ -218,11 +216,9 @@ func (s *Stream) pass() {
 			}
 			s.mu.Lock()
 			s.taken = s.arrived
-			reply := s.reply
+			taken := s.taken
 			s.mu.Unlock()
-			if reply != "" {
-				_ = s.conn.nats.Publish(reply, nil) // else it is asked again
-			}
+			s.speak(fmt.Sprintf("%s.%d", sayTook, taken), nil) // if it gets lost, the part comes again
 		case <-s.ctx.Done():
 			return
 		}
@@ -234,7 +230,7 @@ func (s *Stream) watch() {
 	tick := time.NewTicker(min(aliveEvery, s.silence/4))
 	defer tick.Stop()
 	for {
-		_ = s.conn.nats.Publish(s.say+"."+sayAlive, nil)
+		s.speak(sayAlive, nil)
 		select {
 		case <-s.ctx.Done():
 			return

@@ -8,10 +8,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"go.uber.org/goleak"
 
 	"rdmarun/host/bus"
@@ -259,31 +261,57 @@ func TestQuestions(t *testing.T) {
 	asks := connected(t, server)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if _, err := asks.Ask(ctx, "who", nil); !errors.Is(err, bus.ErrNobody) {
-		t.Error(err)
+	question := Question{Subject: "who.1", Answers: "to.*.1", Nobody: "to.nobody.1", Data: []byte("you")}
+	ask := func(ctx context.Context, most, wanted int) (all []string, err error) {
+		err = asks.Ask(ctx, question, most, func(subject string, answer []byte) bool {
+			all = append(all, subject+" "+string(answer))
+			return len(all) < wanted
+		})
+		slices.Sort(all)
+		return all, err
 	}
-	none := func([]byte) bool { t.Error("somebody answers"); return true }
-	if err := asks.AskAll(ctx, "who", nil, 10, none); err != nil {
-		t.Error(err)
+	if all, err := ask(ctx, 10, 10); !errors.Is(err, bus.ErrNobody) || all != nil {
+		t.Error(all, err)
 	}
-	for range 3 {
-		if err := connected(t, server).Answer("who", func(question []byte) []byte { return append(question, '!') }); err != nil {
+	for _, name := range []string{"a", "b", "c"} {
+		err := connected(t, server).Answer("who.*", func(subject string, question []byte) (string, []byte) {
+			return "to." + name + strings.TrimPrefix(subject, "who"), append(question, '!')
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if answer, err := asks.Ask(ctx, "who", []byte("you")); err != nil || string(answer) != "you!" {
-		t.Error(string(answer), err)
-	}
-	for _, most := range []int{2, 3} {
-		var all []string
-		if err := asks.AskAll(ctx, "who", []byte("x"), most, func(answer []byte) bool { all = append(all, string(answer)); return true }); err != nil || len(all) != most {
-			t.Error(all, err)
+	for _, most := range []int{1, 2, 3} {
+		for _, wanted := range []int{most, 10} {
+			if all, err := ask(ctx, most, wanted); err != nil || len(all) != most {
+				t.Error(all, err)
+			}
 		}
+	}
+	// An agent cannot say that nobody is there, and what no answer is to is none.
+	stranger := connected(t, server)
+	if err := stranger.Answer("who.*", func(string, []byte) (string, []byte) { return "", nil }); err != nil {
+		t.Fatal(err)
+	}
+	no := nats.NewMsg("to.d.1")
+	no.Header.Set("Status", noResponders)
+	_, err := stranger.nats.Subscribe("who.*", func(*nats.Msg) { _ = stranger.nats.PublishMsg(no) })
+	if err = errors.Join(err, stranger.nats.Flush()); err != nil {
+		t.Fatal(err)
 	}
 	soon, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
-	count := 0
-	if err := asks.AskAll(soon, "who", nil, 10, func([]byte) bool { count++; return true }); err != nil || count != 3 {
-		t.Error(count, err)
+	if all, err := ask(soon, 10, 10); !errors.Is(err, context.DeadlineExceeded) || strings.Join(all, ", ") != "to.a.1 you!, to.b.1 you!, to.c.1 you!" {
+		t.Error(all, err)
+	}
+}
+
+func TestUser(t *testing.T) {
+	for url, want := range map[string]string{
+		"nats://lab:geheim@host": "lab", "nats://lab:geheim@host,nats://other:x@host2": "lab", "nats://token@host": "", "nats://host": "", "::": "",
+	} {
+		if got := User(url); got != want {
+			t.Errorf("%s: %q, not %q", url, got, want)
+		}
 	}
 }

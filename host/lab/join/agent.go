@@ -63,14 +63,18 @@ func Serve(ctx context.Context, conn *tunnel.Conn, config Config) error {
 	a := &agent{config: config, conn: conn, ctx: ctx}
 	asking, done := context.WithTimeout(ctx, askTime)
 	defer done()
-	// A question without an id is no question for its time.
-	if _, err := conn.Ask(asking, subjectLease(config.Name), nil); !errors.Is(err, bus.ErrNobody) {
-		if err != nil {
-			return fmt.Errorf("ask %s for the name %q: %w", conn.Where(), config.Name, err)
-		}
+	question, own := newID(), caller{itself, newID()}
+	err := conn.Ask(asking, tunnel.Question{
+		Subject: own.ask(config.Name, question), Answers: own.answer(config.Name, question), Nobody: own.answer(config.Name, question),
+	}, 1, func(string, []byte) bool { return false })
+	switch {
+	case err == nil:
 		return fmt.Errorf("there is an agent %q on %s already: give this one another --name", config.Name, conn.Where())
+	case !errors.Is(err, bus.ErrNobody):
+		return fmt.Errorf("ask %s for the name %q: %w", conn.Where(), config.Name, err)
 	}
-	if err := errors.Join(conn.Answer(subjectAgents, a.present), conn.Answer(subjectLease(config.Name), a.lease)); err != nil {
+	all := caller{"*", "*"}
+	if err := errors.Join(conn.Answer(all.toAll("*"), a.answers(a.present)), conn.Answer(all.ask(config.Name, "*"), a.answers(a.lease))); err != nil {
 		return err
 	}
 	config.Log(fmt.Sprintf("%s waits on %s", config.Name, conn.Where()))
@@ -93,8 +97,19 @@ func (a *agent) endGrants() {
 	defer a.mu.Unlock()
 }
 
+// answers has questions answered under this agent's name, to whoever the server has let ask.
+func (a *agent) answers(say func(who caller, question []byte) []byte) func(subject string, question []byte) (to string, said []byte) {
+	return func(subject string, question []byte) (string, []byte) {
+		who, id, ok := asked(subject)
+		if !ok {
+			return "", nil
+		}
+		return who.answer(a.config.Name, id), say(who, question)
+	}
+}
+
 // present says who this is.
-func (a *agent) present([]byte) []byte {
+func (a *agent) present(caller, []byte) []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	said, err := json.Marshal(Presence{a.config.Name, a.config.Version, a.config.Labels, a.holder, a.since})
@@ -105,15 +120,15 @@ func (a *agent) present([]byte) []byte {
 }
 
 // lease answers who wants this agent for a run.
-func (a *agent) lease(question []byte) []byte {
-	said, err := json.Marshal(a.grant(question))
+func (a *agent) lease(who caller, question []byte) []byte {
+	said, err := json.Marshal(a.grant(who, question))
 	if err != nil {
 		return nil
 	}
 	return said
 }
 
-func (a *agent) grant(question []byte) grant {
+func (a *agent) grant(who caller, question []byte) grant {
 	asked, err := parseRequest(question)
 	if err != nil {
 		return grant{Error: err.Error()}
@@ -126,9 +141,8 @@ func (a *agent) grant(question []byte) grant {
 	if a.holder != "" {
 		return grant{Holder: a.holder, Since: a.since}
 	}
-	id := newID()
-	var stream *tunnel.Stream
-	stream, err = a.conn.Open(subjectRun(a.config.Name, id), subjectController(asked.Stream), lab.Silence, nil)
+	hears, says := who.toAgent(a.config.Name)+"."+asked.Stream, who.from(a.config.Name)+"."+asked.Stream
+	stream, err := a.conn.Open(hears, says, lab.Silence, nil)
 	if err != nil {
 		return grant{Error: err.Error()}
 	}
@@ -146,7 +160,7 @@ func (a *agent) grant(question []byte) grant {
 		_ = stream.Close()
 		a.config.Log("is free")
 	})
-	return grant{Stream: id}
+	return grant{}
 }
 
 // run starts the process of a run and passes on what it and its controller say, until it has ended; the text says how, if

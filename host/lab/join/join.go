@@ -13,25 +13,89 @@ import (
 	"regexp"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"rdmarun/host/lab"
 	"rdmarun/host/printable"
 )
 
-// subjectAgents is the question who there is.
-const subjectAgents = "rdmarun.lab.agents"
+// Every subject has the name of who says it, or of the only one who hears it, and the user of the controller.  So a NATS server
+// that lets each user say and hear what has its own name keeps the runs of others from it (docs/reference/lab.md).
+//
+//	rdmarun.lab.all.USER.RUN.QUESTION               a controller asks all agents
+//	rdmarun.lab.agent.AGENT.USER.RUN.ask.QUESTION   it asks one
+//	rdmarun.lab.to.USER.RUN.AGENT.answer.QUESTION   an agent answers
+//	rdmarun.lab.agent.AGENT.USER.RUN.STREAM.>       what a controller says to an agent that serves its run
+//	rdmarun.lab.to.USER.RUN.AGENT.STREAM.>          what that says
+//
+// RUN, QUESTION and STREAM nobody can guess.
+const root = "rdmarun.lab."
 
-// subjectLease is the question for an agent; the answer says where its end of the stream hears.
-func subjectLease(agent string) string { return subjectAgent(agent) + ".lease" }
+// caller is who asks: a run of a user, or itself, an agent that wants to know of another of its name.
+type caller struct{ user, run string }
 
-// subjectRun is where an agent hears what is for one run, subjectController where the controller of that run does.
-func subjectRun(agent, id string) string { return subjectAgent(agent) + ".run." + id }
-func subjectController(id string) string { return "rdmarun.lab.controller." + id }
+// itself is the user of an agent that asks under its own name; no controller has it.
+const itself = "_"
 
-// subjectAgent is of an agent alone: dots would make two tokens of a name.
-func subjectAgent(agent string) string {
-	return "rdmarun.lab.agent." + strings.ReplaceAll(agent, ".", "/")
+// toAll is the subject of a question to all agents, toAgent what begins those of what one hears of a caller, ask that of a
+// question to it.
+func (c caller) toAll(question string) string {
+	return strings.Join([]string{root + "all", c.user, c.run, question}, ".")
+}
+func (c caller) toAgent(agent string) string {
+	return strings.Join([]string{root + "agent", token(agent), c.user, c.run}, ".")
+}
+func (c caller) ask(agent, question string) string { return c.toAgent(agent) + ".ask." + question }
+
+// from begins the subjects of what an agent says to a caller, answer is that of its answer.
+func (c caller) from(agent string) string {
+	if c.user == itself {
+		return c.toAgent(agent)
+	}
+	return strings.Join([]string{root + "to", c.user, c.run, token(agent)}, ".")
+}
+func (c caller) answer(agent, question string) string { return c.from(agent) + ".answer." + question }
+
+// asked takes the subject of a question apart: who asks, and what its answer has.
+func asked(subject string) (c caller, question string, ok bool) {
+	words := strings.Split(strings.TrimPrefix(subject, root), ".")
+	switch {
+	case len(words) == 4 && words[0] == "all":
+		c, question = caller{words[1], words[2]}, words[3]
+	case len(words) == 6 && words[0] == "agent" && words[4] == "ask":
+		c, question = caller{words[2], words[3]}, words[5]
+	}
+	return c, question, idForm.MatchString(c.run) && idForm.MatchString(question) && len(c.user) <= longestWord
+}
+
+// answerer is the agent that answers under a subject, which says it: the server lets nobody else.
+func answerer(subject string) string {
+	if words := strings.Split(strings.TrimPrefix(subject, root), "."); len(words) > 3 {
+		return strings.ReplaceAll(words[3], "/", ".")
+	}
+	return ""
+}
+
+// token makes a token of a name, which may have dots.
+func token(name string) string { return strings.ReplaceAll(name, ".", "/") }
+
+// UserToken is what a NATS user is called in subjects: letters, digits, dashes and underscores of its name, a slash for a dot, and
+// a dash for all else.
+func UserToken(user string) string {
+	made := strings.Map(func(c rune) rune {
+		switch {
+		case c == '.':
+			return '/'
+		case c < utf8.RuneSelf && (unicode.IsLetter(c) || unicode.IsDigit(c) || c == '-' || c == '_'):
+			return c
+		}
+		return '-'
+	}, user)
+	if made = made[:min(len(made), longestWord)]; made == "" || made == itself {
+		return "-"
+	}
+	return made
 }
 
 // Notes of an agent, beside what its process says.
@@ -54,13 +118,12 @@ type Presence struct {
 type request struct {
 	Protocol int    `json:"protocol"`
 	Holder   string `json:"holder"`
-	// Stream is where the controller hears.
+	// Stream is the last name in the subjects of both ends.
 	Stream string `json:"stream"`
 }
 
-// grant is the answer: where the agent hears, or who has it, or why it cannot.
+// grant is the answer: nothing, or who has it, or why it cannot.
 type grant struct {
-	Stream string    `json:"stream,omitempty"`
 	Holder string    `json:"holder,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
 	Error  string    `json:"error,omitempty"`
@@ -131,10 +194,7 @@ func parseGrant(said []byte) (g grant, err error) {
 	if err := json.Unmarshal(said, &g); err != nil {
 		return g, fmt.Errorf("its answer cannot be read: %s", lab.Text(err.Error()))
 	}
-	g.Error, g.Holder = lab.Text(g.Error), lab.Text(g.Holder)
-	if g.Error == "" && g.Holder == "" && !idForm.MatchString(g.Stream) {
-		return g, fmt.Errorf("its answer makes no sense")
-	}
+	printable.Each(&g, lab.Text)
 	return g, nil
 }
 

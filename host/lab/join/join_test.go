@@ -95,7 +95,9 @@ func serveOn(t *testing.T, conn *tunnel.Conn, name, script string, labels map[st
 func controller(t *testing.T, server *bustest.Server, wait time.Duration) (*Lab, *log) {
 	t.Helper()
 	said := &log{}
-	return &Lab{Conn: connect(t, server), Holder: "lab@\x1b[2Jhere", Wait: wait, Say: said.say}, said
+	l := New(connect(t, server), "u", "lab@\x1b[2Jhere")
+	l.Wait, l.Say = wait, said.say
+	return l, said
 }
 
 func lease(t *testing.T, l *Lab, agent string, printed *log) *Leased {
@@ -239,50 +241,194 @@ func TestNames(t *testing.T) {
 	}
 	// One that says what cannot be is left out, and the others are there.
 	liar := connect(t, server)
-	if err := liar.Answer(subjectAgents, func([]byte) []byte { return []byte(`{"name":"../x"}`) }); err != nil {
-		t.Fatal(err)
-	}
-	if present, err := l.Agents(t.Context()); err != nil || len(present) != 2 {
-		t.Errorf("%+v %v", present, err)
+	for _, says := range []string{`{"name":"../x"}`, `{"name":"d"}`} {
+		err := liar.Answer(caller{"*", "*"}.toAll("*"), func(subject string, _ []byte) (string, []byte) {
+			who, id, _ := asked(subject)
+			return who.answer("e", id), []byte(says)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if present, err := l.Agents(t.Context()); err != nil || len(present) != 2 {
+			t.Errorf("%+v %v", present, err)
+		}
 	}
 	said.await(t, `one is left out: "../x" cannot be the name of a host`)
 }
 
-// TestPermissions: those that docs/reference/lab.md names are enough.
-func TestPermissions(t *testing.T) {
+// permitted is a server with two agents and two users, each of which may do what docs/reference/lab.md names.
+func permitted(t *testing.T) *bustest.Server {
+	t.Helper()
 	text, err := os.ReadFile("../../../docs/reference/lab.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := regexp.MustCompile(`(?m)^(?:agent a|a controller): +(publish .*)$`).FindAllStringSubmatch(string(text), -1)
+	lines := regexp.MustCompile(`(?m)^(agent|user) [au]: +(publish .*)$`).FindAllStringSubmatch(string(text), -1)
 	if len(lines) != 2 {
 		t.Fatalf("%q", lines)
 	}
-	server := bustest.Start(t, bustest.Config{File: fmt.Sprintf(
-		"authorization: {users: [\n{user: agent, password: x, permissions: {%s}}\n{user: controller, password: x, permissions: {%s}}\n]}\n",
+	var users strings.Builder
+	for _, line := range lines {
 		// A colon for the lists of the documentation's short form.
-		strings.NewReplacer("publish [", "publish: [", "subscribe [", "subscribe: [").Replace(lines[0][1]),
-		strings.NewReplacer("publish [", "publish: [", "subscribe [", "subscribe: [").Replace(lines[1][1]),
-	)})
-	serveOn(t, connectAs(t, server, "agent:x"), "a", "read line; echo $line; exit 3", nil)
-	l := &Lab{Conn: connectAs(t, server, "controller:x"), Holder: "lab", Say: (&log{}).say}
-	if present, err := l.Agents(t.Context()); err != nil || len(present) != 1 {
-		t.Errorf("%v %v", present, err)
+		may := strings.NewReplacer("publish [", "publish: [", "subscribe [", "subscribe: [").Replace(line[2])
+		for _, name := range map[string][]string{"agent": {"a", "b"}, "user": {"u", "v"}}[line[1]] {
+			own := strings.NewReplacer(".a.", "."+name+".", ".u.", "."+name+".").Replace(may)
+			fmt.Fprintf(&users, "{user: %s, password: x, permissions: {%s}}\n", name, own)
+		}
 	}
-	leased := lease(t, l, "a", &log{})
-	if _, err := fmt.Fprintln(leased, "words"); err != nil {
-		t.Fatal(err)
+	return bustest.Start(t, bustest.Config{File: "authorization: {users: [\n" + users.String() + "]}\n"})
+}
+
+// TestPermissions: those that docs/reference/lab.md names are enough for two users and two agents at once.
+func TestPermissions(t *testing.T) {
+	server := permitted(t)
+	for _, agent := range []string{"a", "b"} {
+		serveOn(t, connectAs(t, server, agent+":x"), agent, "read line; echo $line; echo printed >&2; exit 3", nil)
 	}
-	if said, err := io.ReadAll(leased); string(said) != "words\n" || err != nil {
-		t.Errorf("%q %v", said, err)
+	for user, agent := range map[string]string{"u": "a", "v": "b"} {
+		l := New(connectAs(t, server, user+":x"), user, "lab")
+		l.Say = (&log{}).say
+		if present, err := l.Agents(t.Context()); err != nil || len(present) != 2 {
+			t.Errorf("%v %v", present, err)
+		}
+		printed := &log{}
+		leased := lease(t, l, agent, printed)
+		var held *HeldError
+		if _, err := l.Lease(t.Context(), agent, nil); !errors.As(err, &held) {
+			t.Error(err)
+		}
+		if _, err := fmt.Fprintln(leased, "words"); err != nil {
+			t.Fatal(err)
+		}
+		if said, err := io.ReadAll(leased); string(said) != "words\n" || err != nil {
+			t.Errorf("%q %v", said, err)
+		}
+		if <-leased.Ended(); leased.How() != "exit status 3" {
+			t.Errorf("%q", leased.How())
+		}
+		printed.await(t, "printed")
+		if _, err := l.Lease(t.Context(), "c", nil); err == nil || !strings.Contains(err.Error(), `no agent "c" waits on`) {
+			t.Error(err)
+		}
 	}
-	if <-leased.Ended(); leased.How() != "exit status 3" {
-		t.Errorf("%q", leased.How())
-	}
-	// What is not permitted is said.
-	other := Serve(t.Context(), connectAs(t, server, "agent:x"), Config{Name: "b", Log: (&log{}).say})
+	// What is not permitted is said, and who has a name is not asked for ever.
+	other := Serve(t.Context(), connectAs(t, server, "a:x"), Config{Name: "c", Log: (&log{}).say})
 	if other == nil || !strings.Contains(strings.ToLower(other.Error()), "permissions violation") {
 		t.Error(other)
+	}
+	again := Serve(t.Context(), connectAs(t, server, "a:x"), Config{Name: "a", Log: (&log{}).say})
+	if again == nil || !strings.Contains(again.Error(), `there is an agent "a"`) {
+		t.Error(again)
+	}
+	if _, err := New(connectAs(t, server, "u:x"), "v", "lab").Agents(t.Context()); err == nil || !strings.Contains(strings.ToLower(err.Error()), "permissions violation") {
+		t.Error(err)
+	}
+}
+
+// TestOtherUsers: with those permissions another controller hears nothing of a run, not even what its agents hear under, says
+// nothing in it, and has no agent say anything to it; nor does another agent.
+func TestOtherUsers(t *testing.T) {
+	server := permitted(t)
+	serveOn(t, connectAs(t, server, "a:x"), "a", "cat", nil)
+	serveOn(t, connectAs(t, server, "b:x"), "b", "cat", nil)
+	u, v, b := server.Client("u:x"), server.Client("v:x"), server.Client("b:x")
+	for _, subject := range []string{">", "rdmarun.>", "rdmarun.lab.>", "rdmarun.lab.to.>", "rdmarun.lab.to.u.>", "rdmarun.lab.to.*.*.a.>", "rdmarun.lab.agent.>", "rdmarun.lab.agent.a.>", "rdmarun.lab.agent.*.v.>", "rdmarun.lab.all.>", "_INBOX.>"} {
+		if v.Hear(subject) == nil {
+			t.Errorf("v may hear %s", subject)
+		}
+	}
+	for _, subject := range []string{">", "rdmarun.lab.to.>", "rdmarun.lab.to.*.*.b.>", "rdmarun.lab.agent.>", "rdmarun.lab.agent.a.>", "_INBOX.>"} {
+		if b.Hear(subject) == nil {
+			t.Errorf("b may hear %s", subject)
+		}
+	}
+	for _, each := range []struct {
+		client  *bustest.Client
+		subject string
+	}{{v, "rdmarun.lab.to.v.>"}, {b, "rdmarun.lab.agent.b.>"}, {b, "rdmarun.lab.all.>"}, {u, "rdmarun.lab.to.u.>"}} {
+		if err := each.client.Hear(each.subject); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := New(connectAs(t, server, "u:x"), "u", "lab")
+	leased := lease(t, l, "a", &log{})
+	exchange := func() {
+		t.Helper()
+		if _, err := fmt.Fprint(leased, "secret"); err != nil {
+			t.Fatal(err)
+		}
+		if said, err := io.ReadAll(io.LimitReader(leased, 6)); string(said) != "secret" || err != nil {
+			t.Fatalf("%q %v", said, err)
+		}
+	}
+	exchange()
+	// u itself has heard what a says, so all that others could use is known here.
+	var stream string
+	for _, said := range u.Heard() {
+		if words := strings.Split(said, "."); len(words) > 6 && words[5] == "a" && words[6] != "answer" {
+			stream = words[6]
+		}
+	}
+	if stream == "" {
+		t.Fatalf("%q", u.Heard())
+	}
+	question := newID()
+	stranger := caller{"v", newID()}
+	for _, said := range []struct {
+		client  *bustest.Client
+		subject string
+	}{
+		{v, l.self.toAgent("a") + "." + stream + ".part.2"}, {v, l.self.toAgent("a") + "." + stream + ".gone"}, {v, l.self.ask("a", question)}, {v, l.self.toAll(question)},
+		{v, l.self.from("a") + "." + stream + ".part.2"}, {v, l.self.from("a") + "." + stream + ".gone"}, {v, l.self.answer("a", question)}, {v, stranger.answer("a", question)},
+		{v, caller{itself, newID()}.ask("a", question)},
+		{b, l.self.from("a") + "." + stream + ".part.2"}, {b, l.self.from("a") + "." + stream + ".gone"}, {b, l.self.answer("a", question)}, {b, l.self.toAgent("a") + "." + stream + ".gone"},
+		{b, l.self.ask("a", question)}, {b, l.self.toAll(question)}, {b, caller{itself, newID()}.ask("a", question)},
+	} {
+		if said.client.Say(said.subject, "", []byte("injected")) == nil {
+			t.Errorf("it may say %s", said.subject)
+		}
+	}
+	// Where an answer goes is not for the one who asks to say.
+	before := len(u.Heard())
+	for _, reply := range []string{l.self.from("a") + "." + stream + ".gone", l.self.from("b") + ".x", l.self.answer("a", question)} {
+		for _, subject := range []string{stranger.toAll(newID()), stranger.ask("a", newID()), stranger.ask("b", newID())} {
+			if err := v.Say(subject, reply, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for end := time.Now().Add(patience); len(v.Heard()) < 12; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("v hears %q", v.Heard())
+		}
+	}
+	exchange()
+	for _, said := range u.Heard()[before:] {
+		if !strings.HasPrefix(said, l.self.from("a")+"."+stream+".") || strings.Contains(said, ".gone") {
+			t.Errorf("u hears %q", said)
+		}
+	}
+	for _, client := range []*bustest.Client{v, b} {
+		for _, said := range client.Heard() {
+			if strings.Contains(said, "secret") || strings.Contains(said, stream) || client == v && strings.Contains(said, l.self.run) {
+				t.Errorf("another hears %q", said)
+			}
+		}
+	}
+	if leased.Err() != nil {
+		t.Error(leased.Err())
+	}
+}
+
+// TestUserToken: a user is one word of a subject, and never an agent that asks for itself.
+func TestUserToken(t *testing.T) {
+	for user, want := range map[string]string{"u": "u", "a.b": "a/b", "LAB\\me": "LAB-me", "a@b c": "a-b-c", "": "-", "_": "-", "*": "-", ">": "-", "ü": "-", "_a": "_a"} {
+		if got := UserToken(user); got != want {
+			t.Errorf("%q: %q, not %q", user, got, want)
+		}
+	}
+	if got := UserToken(strings.Repeat("x", 1000)); len(got) != longestWord {
+		t.Errorf("%d bytes", len(got))
 	}
 }
 
@@ -292,14 +438,17 @@ func TestAgentAnswers(t *testing.T) {
 	l, _ := controller(t, server, 0)
 	for name, test := range map[string]struct{ said, want string }{
 		"nothing":       {"", "its answer cannot be read"},
-		"a subject":     {`{"stream":">"}`, "its answer makes no sense"},
 		"an escape":     {`{"error":"\u001b[2J"}`, "␛[2J"},
 		"too much":      {`{"error":"` + strings.Repeat("x", longest) + `"}`, "bytes"},
 		"a long holder": {`{"holder":"` + strings.Repeat("x", 5000) + `"}`, strings.Repeat("x", lab.MostText) + "..."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			agent := strings.ReplaceAll(name, " ", "-")
-			if err := connect(t, server).Answer(subjectLease(agent), func([]byte) []byte { return []byte(test.said) }); err != nil {
+			err := connect(t, server).Answer(caller{"*", "*"}.ask(agent, "*"), func(subject string, _ []byte) (string, []byte) {
+				who, id, _ := asked(subject)
+				return who.answer(agent, id), []byte(test.said)
+			})
+			if err != nil {
 				t.Fatal(err)
 			}
 			if _, err := l.Lease(t.Context(), agent, nil); err == nil || !strings.Contains(err.Error(), test.want) {
@@ -308,7 +457,7 @@ func TestAgentAnswers(t *testing.T) {
 		})
 	}
 	// A controller that asks what makes no sense is told so.
-	for _, asked := range []string{"", "{}", `{"protocol":1,"holder":"x","stream":"a.>"}`, `{"protocol":99,"holder":"x","stream":"ABCDEFGHIJKLMNOPQRSTUVWXYZ"}`} {
+	for _, asked := range []string{"", "{}", `{"protocol":2,"holder":"x","stream":"a.>"}`, `{"protocol":99,"holder":"x","stream":"ABCDEFGHIJKLMNOPQRSTUVWXYZ"}`} {
 		if _, err := parseRequest([]byte(asked)); err == nil {
 			t.Errorf("%q is taken", asked)
 		}
@@ -319,7 +468,7 @@ func TestAgentAnswers(t *testing.T) {
 // outside of its place.
 func FuzzAgents(f *testing.F) {
 	presence, _ := json.Marshal(Presence{Name: "a.b-c", Version: "v1", Labels: map[string]string{"rack": "r1"}, Holder: "x", Since: time.Unix(0, 0)})
-	granted, _ := json.Marshal(grant{Stream: newID()})
+	granted, _ := json.Marshal(grant{Holder: "x", Since: time.Unix(0, 0)})
 	for _, seed := range []string{
 		string(presence), string(granted), `{"name":"\u001b"}`, `{"name":"a","labels":{"\n":"x"}}`, `{"holder":"\u001b[2J","since":"9999-12-31T23:59:59Z"}`,
 		`{"error":"\u0000"}`, `{"stream":"x.>"}`, `{"error":"::error::x","address":"$(x)"}`, `{"version":"` + strings.Repeat(`\u0001`, 2000) + `"}`, `[]`, ``, `{"error":"\ud800"}`, `{"device":"\u001b","findings":[{"title":"\u001b","status":"\u0007"}]}`,
@@ -348,12 +497,11 @@ func FuzzAgents(f *testing.F) {
 		}
 		if g, err := parseGrant(said); err == nil {
 			shown(t, g.Error, g.Holder, (&HeldError{Holder: g.Holder, Since: g.Since}).Error())
-			if g.Error+g.Holder == "" && strings.ContainsAny(g.Stream, ".*> ") {
-				t.Errorf("%q", g.Stream)
-			}
 		}
 		if r, err := parseRequest(said); err == nil {
-			shown(t, r.Holder)
+			if shown(t, r.Holder); strings.ContainsAny(r.Stream, ".*> ") {
+				t.Errorf("%q", r.Stream)
+			}
 		}
 		if done, err := lab.ParseDone(said); err == nil {
 			shown(t, done.Error, done.Hint)

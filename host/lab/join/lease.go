@@ -25,14 +25,20 @@ const (
 	askAgain = 200 * time.Millisecond
 )
 
-// Lab is a standing lab, as a controller sees it.
+// Lab is a standing lab, as a run of a controller sees it.
 type Lab struct {
 	Conn *tunnel.Conn
+	self caller
 	// Holder is what others are told whose run it is.
 	Holder string
 	// Wait is how long to wait for an agent that serves another run; Say is told that it does.
 	Wait time.Duration
 	Say  func(text string)
+}
+
+// New is the lab for one run of a NATS user.
+func New(conn *tunnel.Conn, user, holder string) *Lab {
+	return &Lab{Conn: conn, self: caller{UserToken(user), newID()}, Holder: holder}
 }
 
 // Agents are those that are there, by their names; wanted are enough, if they are given.
@@ -44,9 +50,14 @@ func (l *Lab) Agents(ctx context.Context, wanted ...string) ([]Presence, error) 
 	var found []Presence
 	var wrong error
 	missing := slices.Clone(wanted)
-	err := l.Conn.AskAll(ctx, subjectAgents, nil, MostAgents, func(said []byte) bool {
+	id := newID()
+	question := tunnel.Question{Subject: l.self.toAll(id), Answers: l.self.answer("*", id), Nobody: l.self.answer(itself, id)}
+	err := l.Conn.Ask(ctx, question, MostAgents, func(subject string, said []byte) bool {
 		patience.Reset(gatherAfter)
 		agent, err := parsePresence(said)
+		if name := answerer(subject); err == nil && agent.Name != name {
+			err = fmt.Errorf("agent %.80q calls itself %s", name, agent.Name)
+		}
 		if err != nil {
 			wrong = cmp.Or(wrong, err)
 			return true
@@ -57,7 +68,7 @@ func (l *Lab) Agents(ctx context.Context, wanted ...string) ([]Presence, error) 
 		missing = slices.DeleteFunc(missing, func(name string) bool { return name == agent.Name })
 		return len(wanted) == 0 || len(missing) > 0
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, bus.ErrNobody) && ctx.Err() == nil {
 		return nil, fmt.Errorf("ask %s for its agents: %w", l.Conn.Where(), err)
 	}
 	if wrong != nil {
@@ -139,11 +150,10 @@ func (l *Lab) Lease(ctx context.Context, agent string, print func(line []byte)) 
 	if err != nil {
 		return nil, err
 	}
-	granted, err := l.ask(ctx, agent, question)
-	if err != nil {
+	if err := l.ask(ctx, agent, question); err != nil {
 		return nil, err
 	}
-	leased.Stream, err = l.Conn.Open(subjectController(id), subjectRun(agent, granted.Stream), lab.Silence, func(what string, data []byte) {
+	leased.Stream, err = l.Conn.Open(l.self.from(agent)+"."+id, l.self.toAgent(agent)+"."+id, lab.Silence, func(what string, data []byte) {
 		switch what {
 		case notePrinted:
 			print(data)
@@ -162,35 +172,34 @@ func (l *Lab) Lease(ctx context.Context, agent string, print func(line []byte)) 
 }
 
 // ask asks an agent for its time, until it is free or has been waited for.
-func (l *Lab) ask(ctx context.Context, agent string, question []byte) (grant, error) {
+func (l *Lab) ask(ctx context.Context, agent string, question []byte) error {
 	for end, said := time.Now().Add(l.Wait), false; ; {
+		var granted grant
+		var wrong error
+		id := newID()
 		asking, cancel := context.WithTimeoutCause(ctx, askTime, fmt.Errorf("it does not answer within %s", askTime))
-		answer, err := l.Conn.Ask(asking, subjectLease(agent), question)
-		cause := context.Cause(asking)
+		asked := tunnel.Question{Subject: l.self.ask(agent, id), Answers: l.self.answer(agent, id), Nobody: l.self.answer(agent, id), Data: question}
+		err := l.Conn.Ask(asking, asked, 1, func(_ string, answer []byte) bool {
+			granted, wrong = parseGrant(answer)
+			return false
+		})
 		cancel()
 		switch {
 		case ctx.Err() != nil:
-			return grant{}, context.Cause(ctx)
+			return context.Cause(ctx)
 		case errors.Is(err, bus.ErrNobody):
-			return grant{}, l.missing(ctx, agent)
-		case err != nil && cause != nil:
-			return grant{}, fmt.Errorf("%w: %w", cause, err)
-		case err != nil:
-			return grant{}, err
-		}
-		granted, err := parseGrant(answer)
-		switch {
-		case err != nil:
-			return grant{}, err
+			return l.missing(ctx, agent)
+		case err != nil || wrong != nil:
+			return cmp.Or(err, wrong)
 		case granted.Error != "":
-			return grant{}, errors.New(granted.Error)
+			return errors.New(granted.Error)
 		case granted.Holder == "":
-			return granted, nil
+			return nil
 		}
 		held := &HeldError{Holder: granted.Holder, Since: granted.Since}
 		if !time.Now().Before(end) {
 			held.Waited = l.Wait
-			return grant{}, held
+			return held
 		}
 		if !said {
 			said = true

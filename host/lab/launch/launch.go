@@ -236,7 +236,7 @@ func (a *Agent) greet(ctx context.Context, version string) error {
 		if answer, ok := lab.ParseAnswer(string(line)); ok && err == nil {
 			a.Version, a.process = answer.Version, answer.Process
 			if own := lab.NewAnswer(version); answer.Protocol != own.Protocol || answer.Version != own.Version {
-				return &versionError{answer.Version, own.Version, a.Host}
+				return &versionError{answer, own, a.Host}
 			}
 			return nil
 		}
@@ -256,7 +256,7 @@ func (a *Agent) greet(ctx context.Context, version string) error {
 
 // versionError is an agent of another version.
 type versionError struct {
-	there, here string
+	there, here lab.Answer
 	host        lab.Host
 }
 
@@ -268,7 +268,13 @@ func (e *versionError) Error() string {
 	case e.host.SSH != nil:
 		remedy = "install the same, or let `push: true` bring it"
 	}
-	return fmt.Sprintf("it has rdmarun %.80q, and this is %q: %s", e.there, e.here, remedy)
+	protocol := func(a lab.Answer) string {
+		if e.there.Protocol == e.here.Protocol {
+			return ""
+		}
+		return fmt.Sprintf(" of protocol %d", a.Protocol)
+	}
+	return fmt.Sprintf("it has rdmarun %.80q%s, and this is %q%s: %s", e.there.Version, protocol(e.there), e.here.Version, protocol(e.here), remedy)
 }
 
 // awaitEnd gives the launcher time for what it says last.

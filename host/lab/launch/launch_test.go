@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -53,7 +54,7 @@ func TestStart(t *testing.T) {
 		"it answers":         {shell(answers("v1")), ""},
 		"after a banner":     {shell("echo Welcome; echo; echo 'No mail.'; " + answers("v1")), ""},
 		"another version":    {shell(answers("v2")), `it has rdmarun "v2", and this is "v1"`},
-		"another protocol":   {shell("echo rdmarun-agent 99 v1 linux/amd64"), "it has rdmarun"},
+		"another protocol":   {shell("echo rdmarun-agent 99 v1 linux/amd64"), `it has rdmarun "v1" of protocol 99, and this is "v1" of protocol 2: install the same`},
 		"it ends":            {shell("echo 'Permission denied (publickey).' >&2; exit 255"), "no agent answers: Permission denied (publickey)."},
 		"it says nothing":    {shell("exit 3"), "no agent answers: exit status 3; does `sh -c 'exit 3' sh /bin/rdmarun version` print a version here?"},
 		"only a banner":      {shell("echo Welcome"), "no agent answers: Welcome"},
@@ -136,7 +137,7 @@ func TestVersionRemedy(t *testing.T) {
 		"install the same, or let `push: true` bring it":                            {SSH: far},
 		"install the same, or leave out `rdmarun:` of this host, and it is brought": {SSH: far, Program: "/opt/rdmarun", Push: true},
 	} {
-		if got := (&versionError{"v0", "v1", host}).Error(); got != `it has rdmarun "v0", and this is "v1": `+want {
+		if got := (&versionError{lab.Answer{Version: "v0", Protocol: 1}, lab.Answer{Version: "v1", Protocol: 1}, host}).Error(); got != `it has rdmarun "v0", and this is "v1": `+want {
 			t.Error(got)
 		}
 	}
@@ -281,7 +282,7 @@ func TestShellWords(t *testing.T) {
 func TestStoppedElsewhere(t *testing.T) {
 	// The launcher ends alone: what it has started is in a session of its own, as on another host.
 	text := `case "$*" in *--stdio) ` +
-		`setsid sh -c 'echo $$ >&2; echo "rdmarun-agent 1 v1 x/y $$.$(cut -d")" -f2- /proc/$$/stat | cut -d" " -f21)"; kill -STOP $$' & cat >/dev/null;; ` +
+		`setsid sh -c 'echo $$ >&2; echo "rdmarun-agent ` + strconv.Itoa(lab.Protocol) + ` v1 x/y $$.$(cut -d")" -f2- /proc/$$/stat | cut -d" " -f21)"; kill -STOP $$' & cat >/dev/null;; ` +
 		`sh*) exec "$@";; esac`
 	var said printedLines
 	agent, err := Start(t.Context(), lab.Host{Name: "a", Command: []string{"sh", "-c", text, "launcher"}}, Config{Program: "/bin/rdmarun", Version: "v1", Print: said.print})
