@@ -14,6 +14,7 @@
 #include "ctest/support/process.h"
 #include "soft/base/random.h"
 #include "soft/cm/calls.h"
+#include "soft/host.h"
 #include "soft/ipc/ipc.h"
 
 #define PORT 7471
@@ -105,10 +106,11 @@ static void expect_service(void)
 	process_destroy(&client, id);
 }
 
-/* Read and refuse what strangers requested. */
-static void drain(void)
+/* Read and refuse what strangers requested: so many requests. */
+static uint32_t drain(void)
 {
 	struct rdma_cm_event *event;
+	uint32_t count = 0;
 	int flags = fcntl(server.channel->fd, F_GETFL);
 
 	CHECK(!fcntl(server.channel->fd, F_SETFL, flags | O_NONBLOCK));
@@ -116,10 +118,12 @@ static void drain(void)
 		struct rdma_cm_id *id = event->event == RDMA_CM_EVENT_CONNECT_REQUEST ? event->id : NULL;
 
 		CHECK(!server.provider->rdma_ack_cm_event(event));
+		count += id != NULL;
 		if (id)
 			process_destroy(&server, id);
 	}
 	CHECK(errno == EAGAIN && !fcntl(server.channel->fd, F_SETFL, flags));
+	return count;
 }
 
 /* What is no record ends the connection. */
@@ -158,7 +162,7 @@ static void test_no_records(void)
 		CHECK(!close(fd));
 	}
 	let_them_go();
-	drain();
+	(void)drain();
 	expect_service();
 }
 
@@ -208,13 +212,60 @@ static void test_others_connections(void)
 	forged.guid = soft_id(child)->remote_guid;
 	CHECK(send(fd, record, soft_record_encode(&forged, 1, record), 0) > 0);
 	let_it_read(fd);
-	drain();
+	(void)drain();
 	CHECK(!client.provider->rdma_establish(id));
 	process_expect(&server, RDMA_CM_EVENT_ESTABLISHED, 0);
 	process_destroy(&client, id);
 	process_expect(&server, RDMA_CM_EVENT_DISCONNECTED, 0);
 	process_destroy(&server, child);
 	CHECK(!close(fd));
+}
+
+static uint32_t unread(void)
+{
+	struct soft_cm *cm = ((struct soft_host *)server.provider->host)->cm;
+	uint32_t total;
+
+	soft_mutex_lock(&cm->lock);
+	total = cm->backlog.total;
+	soft_mutex_unlock(&cm->lock);
+	return total;
+}
+
+/*
+ * Unread requests are bounded in bytes, for all connections of a process and all listeners together, and another process gets in:
+ * here the server itself.
+ */
+static void test_backlog(void)
+{
+	const uint32_t limit = SOFT_BACKLOG_BYTES / (sizeof(struct soft_id) + sizeof(struct soft_cm_event));
+	struct rdma_cm_id *second = process_listen(&server, PORT + 1), *own = process_resolve(&server, RDMA_PS_TCP, PORT);
+	struct rdma_conn_param param = usual_param();
+	uint8_t record[SOFT_RECORD_MAX];
+	int fds[4];
+
+	for (uint32_t index = 0; index < 4; index++) {
+		fds[index] = stranger();
+		for (uint32_t number = index * limit / 6; number < (index + 1) * limit / 6; number++) {
+			struct soft_cm_message req = request(number + 1, number + 1);
+
+			req.destination = local_address((uint16_t)(PORT + index % 2));
+			CHECK(send(fds[index], record, soft_record_encode(&req, 1, record), 0) > 0);
+		}
+		let_it_read(fds[index]);
+	}
+	CHECK(unread() == (limit + 1) / 2);
+	CHECK(!server.provider->rdma_connect(own, &param));
+	CHECK(unread() == (limit + 1) / 2 + 1);
+	CHECK(drain() == (limit + 1) / 2 + 1);
+	CHECK(!unread());
+	for (uint32_t index = 0; index < 4; index++)
+		CHECK(!close(fds[index]));
+	let_them_go();
+	(void)drain();
+	process_destroy(&server, own);
+	process_destroy(&server, second);
+	expect_service();
 }
 
 /* Any byte of any message may be another. */
@@ -240,11 +291,11 @@ static void test_forged(long records, uint64_t seed)
 			fd = stranger();
 		}
 		if (count % 64 == 0)
-			drain();
+			(void)drain();
 	}
 	CHECK(!close(fd));
 	let_them_go();
-	drain();
+	(void)drain();
 	expect_service();
 }
 
@@ -304,6 +355,7 @@ int main(int argc, char **argv)
 	test_foreign_addresses();
 	test_others_connections();
 	test_forged(argc > 1 ? atol(argv[1]) : FORGED, argc > 2 ? strtoull(argv[2], NULL, 0) : 7);
+	test_backlog();
 	test_too_many();
 	test_no_descriptors();
 	process_destroy(&server, listener);

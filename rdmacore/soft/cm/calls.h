@@ -246,7 +246,12 @@ struct soft_id *soft_peers_claim_qp(struct soft_id *id);
 struct soft_id *soft_peers_find_id(struct soft_cm *cm, const struct soft_cm_message *message);
 void soft_peers_forget(struct soft_id *id);
 
-/* --- half_open.c: requests of other hosts that are not connections yet ---------------------------- */
+/* --- half_open.c: requests that are not connections yet -------------------------------------------- */
+
+/* Whether one more of this host is within the bounds of what is unread. */
+bool soft_backlog_has_room(struct soft_cm *cm, const struct soft_cm_message *request);
+/* more: 1 when its event was reported, -1 when that was read. */
+void soft_backlog_count(struct soft_id *child, int more);
 
 enum soft_half_open_room {
 	SOFT_HALF_OPEN_FREE,

@@ -8,9 +8,6 @@
 #include "soft/ipc/ipc.h"
 #include "soft/wire/packet.h"
 
-/* Requests of one process that were not read yet: it cannot take all memory, nor every place of a long backlog. */
-#define PROCESS_REQUESTS 16384
-
 static struct soft_id *create_child(struct soft_id *listener, const struct soft_cm_message *req)
 {
 	struct soft_id *child;
@@ -81,7 +78,7 @@ struct soft_id *soft_cm_request_child(struct soft_cm *cm, const struct soft_cm_m
 	/* With a full backlog the request is dropped, and the peer repeats it (rdma_listen(3)). */
 	if (!*listener || (*listener)->requests >= (*listener)->backlog)
 		return NULL;
-	if (req->via && req->via->requests >= PROCESS_REQUESTS)
+	if (!soft_backlog_has_room(cm, req))
 		return NULL;
 	return create_child(*listener, req);
 }

@@ -39,6 +39,18 @@ struct soft_ipc;
 #define SOFT_HALF_OPEN_SHARE 32
 #define SOFT_HALF_OPEN_SOURCES 1024
 
+/*
+ * Requests of processes of this host that their listeners' users have not read, in bytes 64 MiB at most for all listeners.  One
+ * source gets as many as are left for all, thus half of them if it is alone: a process of this user, or another user.
+ */
+#define SOFT_BACKLOG_BYTES (64u << 20)
+#define SOFT_BACKLOG_SOURCES 1024
+
+struct soft_backlog {
+	uint32_t total;
+	uint16_t by_source[SOFT_BACKLOG_SOURCES];
+};
+
 /* How far a request of another host has come (soft/cm/half_open.c). */
 enum soft_half_open_stage {
 	SOFT_HALF_OPEN_NOT,
@@ -81,7 +93,8 @@ struct soft_cm {
 	struct soft_id *ports[SOFT_PORT_BUCKETS];
 	struct soft_id *remote_ids[SOFT_PEER_BUCKETS], *remote_qps[SOFT_PEER_BUCKETS];
 	struct soft_half_open half_open;
-	uint64_t source_key; /* of soft_address_source */
+	struct soft_backlog backlog;
+	uint64_t source_key; /* of soft_address_source and soft_backlog.by_source */
 	/* The ids that were destroyed last: kept for a while, so that using one is an error and not a crash. */
 	struct soft_id *destroyed, **last_destroyed;
 	unsigned int num_destroyed;

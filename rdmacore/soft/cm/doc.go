@@ -20,7 +20,7 @@
 //   - delivery, path, ports: messages on their way, paths, and port spaces
 //   - neighbour: whether the next host on the way answers
 //   - peers: connections by their remote end
-//   - half_open: the bound of requests of other hosts that are not connections yet
+//   - half_open: the bounds of requests that are not connections yet
 //   - address, addrinfo, device: addresses, names, and the device
 //   - channel: event channels
 //   - calls: all of these declared, in this order

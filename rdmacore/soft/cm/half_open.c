@@ -1,13 +1,46 @@
 /*
- * Requests of other hosts that are not connections yet.  Their number is bounded, because a host can send requests under any
- * number of forged addresses.
+ * Requests that are not connections yet.  Those of other hosts are bounded until they are, because a host can send requests
+ * under any number of forged addresses; those of this host until they are read.
  */
 #include "soft/cm/calls.h"
 
-#include "soft/base/fabric.h"
+#include "soft/base/random.h"
+#include "soft/ipc/ipc.h"
 
 _Static_assert((sizeof(struct soft_id) + sizeof(struct soft_cm_event)) * SOFT_HALF_OPEN_MAX <= 32u << 20,
 	       "half-open requests take 32 MiB at most");
+
+#define BACKLOG_MAX (SOFT_BACKLOG_BYTES / (sizeof(struct soft_id) + sizeof(struct soft_cm_event)))
+
+_Static_assert(BACKLOG_MAX / 2 <= UINT16_MAX, "one source is counted in 16 bits");
+
+static uint16_t *backlog_of(struct soft_cm *cm, const struct soft_ipc_peer *via)
+{
+	uint64_t source = 0; /* this process */
+
+	if (via && via->user == cm->ipc->user)
+		source = (uint64_t)via->process << 32 | 1;
+	else if (via)
+		source = (uint64_t)via->user << 32 | 2;
+	return &cm->backlog.by_source[soft_secret_hash(cm->source_key, source) % SOFT_BACKLOG_SOURCES];
+}
+
+bool soft_backlog_has_room(struct soft_cm *cm, const struct soft_cm_message *request)
+{
+	soft_mutex_expect(&cm->lock);
+	return request->between_hosts || *backlog_of(cm, request->via) < BACKLOG_MAX - cm->backlog.total;
+}
+
+void soft_backlog_count(struct soft_id *child, int more)
+{
+	struct soft_cm *cm = child->cm;
+
+	soft_mutex_expect(&cm->lock);
+	if (child->between_hosts)
+		return;
+	*backlog_of(cm, child->via) += (uint16_t)more;
+	cm->backlog.total += (uint32_t)more;
+}
 
 static uint16_t source_of(const struct soft_cm *cm, const struct sockaddr *address)
 {

@@ -52,11 +52,9 @@ static void set_event_param(struct soft_cm_event *event, const struct soft_cm_me
 		set_param(event, message);
 }
 
-/* Requests that are not read yet, of the listener and of the process that they came from. */
+/* Requests that are not read yet, of the listener and of the process or host that they came from. */
 static void count_request(struct soft_cm_event *event, int more)
 {
-	struct soft_ipc_peer *via = soft_id(event->rdma.id)->via;
-
 	if (event->rdma.event != RDMA_CM_EVENT_CONNECT_REQUEST)
 		return;
 	if (more > 0)
@@ -64,8 +62,7 @@ static void count_request(struct soft_cm_event *event, int more)
 	else
 		soft_half_open_read(soft_id(event->rdma.id));
 	event->owner->requests += more;
-	if (via)
-		via->requests += (uint32_t)more;
+	soft_backlog_count(soft_id(event->rdma.id), more);
 }
 
 /* Queue the event for owner's user. */

@@ -93,7 +93,6 @@ struct soft_ipc_peer {
 	struct soft_ipc_peer *next, **link; /* soft_ipc.peers */
 	uint32_t references; /* ids, messages, and the list while it is open */
 	uint32_t users; /* ids among them */
-	uint32_t requests; /* of its ids: requests that were not read yet */
 	uint32_t process; /* the same for all connections to one process, and nobody can take another's */
 	uint64_t instance; /* soft_ipc.instance of the other process, once one of its records came */
 	uid_t user;

@@ -13,7 +13,8 @@
 
 /*
  * net.rdma_ucm.max_backlog, which is 1024 unless the administrator raises it.  Requests beyond it are dropped silently, and
- * thousands of peers that connect at once would each wait for seconds.
+ * thousands of peers that connect at once would each wait for seconds.  In bytes they are bounded for all listeners together
+ * (soft/cm/half_open.c).
  */
 #define MAX_BACKLOG (1 << 16)
 /* From the first look at the kernel's neighbours to the second, and between the later ones. */
