@@ -77,9 +77,11 @@ func Cut(text string, most int) string {
 	return text[:most] + "..."
 }
 
-// Brief is the beginning of a text that somebody else says: one line, of so many bytes and a few, which no terminal and no CI
-// system obeys.
-func Brief(text string, most int) string { return Cut(Log(Line(Cut(text, most))), most+len("...")) }
+// Brief is the beginning of a text that somebody else says: one line without columns, of so many bytes and a few, which no terminal
+// and no CI system obeys.
+func Brief(text string, most int) string {
+	return Cut(Log(Line(strings.ReplaceAll(Cut(text, most), "\t", " "))), most+len("..."))
+}
 
 // Error is an error with what somebody else says in its text, as Brief has it.
 func Error(err error, most int) error { return &briefError{err, Brief(err.Error(), most)} }

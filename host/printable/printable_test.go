@@ -57,6 +57,7 @@ func TestBrief(t *testing.T) {
 		"":                           "",
 		"no route to host":           "no route to host",
 		"::error::x\n::error::y":     ": :error::x␊::error::y",
+		"a\tok\tb":                   "a ok b",
 		"a ##vso[b]":                 "a # #vso[b]",
 		strings.Repeat("x", 41):      strings.Repeat("x", 40) + "...",
 		strings.Repeat("\x1b", 4096): strings.Repeat("␛", 14) + "...",

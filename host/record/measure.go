@@ -83,6 +83,7 @@ const (
 	mostBits, mostMessages, leastRate = 1e18, 1e15, 1e-6
 	mostCounted                       = 1 << 56
 	mostDistributions                 = 64
+	mostText                          = 4 << 10
 )
 
 // Check tells what cannot be true of a measurement that another process tells.
@@ -97,6 +98,7 @@ func (m *Measure) Check() error {
 		{fmt.Sprintf("messages of %d bytes, %d in flight of %d queue pairs", m.Size, m.Depth, m.QPs), m.Size < 0 || m.Depth < 0 || m.QPs < 0},
 		{fmt.Sprintf("a time of %d ns", m.Took), m.Took < 0},
 		{fmt.Sprintf("%d distributions", len(m.Latency)), len(m.Latency) > mostDistributions},
+		{fmt.Sprintf("a text of %d bytes", m.longestText()), m.longestText() > mostText},
 	} {
 		if each.is {
 			return fmt.Errorf("no measurement has %s", each.what)
@@ -121,6 +123,18 @@ func (m *Measure) Check() error {
 		}
 	}
 	return nil
+}
+
+// longestText is how many bytes the longest text has, but histograms.
+func (m *Measure) longestText() int {
+	longest := max(len(m.Name), len(m.Type), len(m.Operation), len(m.Role), len(m.Peer), len(m.File))
+	for name, value := range m.Tags {
+		longest = max(longest, len(name), len(value))
+	}
+	for i := range m.Latency {
+		longest = max(longest, len(m.Latency[i].Of))
+	}
+	return longest
 }
 
 // isRate tells whether a figure is one.

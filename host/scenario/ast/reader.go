@@ -91,6 +91,9 @@ const NameForm = `^[A-Za-z_][A-Za-z0-9_]*$`
 
 var identifier = regexp.MustCompile(NameForm)
 
+// longestName bounds a name, in bytes.
+const longestName = 128
+
 // reserved words mean something to expressions.
 var reserved = map[string]bool{
 	"true": true, "false": true, "nil": true, "null": true, "in": true, "not": true, "and": true, "or": true,
@@ -104,6 +107,9 @@ func (r *reader) name(node *syntax.Node) bool {
 	case node.Kind != syntax.Scalar || !identifier.MatchString(node.Value):
 		r.errors.Report(diag.BadName, node.Span(), "%q cannot be a name", node.Value).
 			WithHint("a name has letters, digits and _, and does not begin with a digit")
+	case len(node.Value) > longestName: // it stands in reports, in packets' files, and is told to other hosts
+		r.errors.Report(diag.BadName, node.Span(), "a name of %d bytes is too long", len(node.Value)).
+			WithHint("at most %d", longestName)
 	case reserved[node.Value]:
 		r.errors.Report(diag.BadName, node.Span(), "%q means something else in expressions", node.Value).
 			WithHint("choose another name")

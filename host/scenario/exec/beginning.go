@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"rdmarun/host/printable"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/meeting"
@@ -99,10 +100,12 @@ func (r *caseRun) hearBeginning(ctx context.Context, name string) ([]roleFacts, 
 	if err := o.await(ctx, name, o.key("begin", name), &there); err != nil {
 		return nil, err
 	}
+	there.Reason = verb.Brief(there.Reason)
+	printable.Each(&there.Roles, verb.Brief)
 	switch {
 	case r.result.Status != record.Passed: // which needs no second reason
 	case there.Case != r.config.Key:
-		return nil, fmt.Errorf("the process of %s is at the case %s", name, there.Case)
+		return nil, fmt.Errorf("the process of %s is at the case %s", name, verb.Brief(there.Case))
 	case there.Status == record.Skipped:
 		r.result.Status, r.result.Reason = record.Skipped, fmt.Sprintf("in the process of %s: %s", name, there.Reason)
 	case there.Status != record.Passed:

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 
+	"rdmarun/host/printable"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/meeting"
 	"rdmarun/host/scenario/testbed"
+	"rdmarun/host/scenario/verb"
 )
 
 // outcome is what a process tells of a step.
@@ -185,6 +187,8 @@ func (r *caseRun) take(told outcome, remote *remoteStep) error {
 	if len(told.Loops) > mostLoops {
 		return fmt.Errorf("the process of %s tells of %d loops in one step", remote.process, len(told.Loops))
 	}
+	printable.Each(told.Failure, verb.Brief)
+	printable.Each(&told.Loops, verb.Brief)
 	for _, each := range told.Bound {
 		value, err := meeting.Decode(each.Value)
 		if err != nil {

@@ -53,7 +53,7 @@ func (r *caseRun) failureTold(err error) *failureTold {
 
 // failure is that of a step here which has failed elsewhere.
 func (f *failureTold) failure() *testbed.Failure {
-	return &testbed.Failure{What: verb.Brief(f.What), Expected: verb.Brief(f.Expected), Got: verb.Brief(f.Got), Hint: verb.Brief(f.Hint)}
+	return &testbed.Failure{What: f.What, Expected: f.Expected, Got: f.Got, Hint: f.Hint}
 }
 
 // note keeps the end that a process has told; one that cannot be read is that of a process that failed.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"rdmarun/host/printable"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/verb"
@@ -76,6 +77,9 @@ func (r *caseRun) locateIn(step *compile.Step, m *record.Measure) {
 // measured is the key of what is measured of the n-th size.
 func (r *caseRun) measuredKey(n int) string { return fmt.Sprintf("%s/measured/%d", r.stepKey(), n) }
 
+// longestName bounds the name and the operation of what is measured elsewhere, which stand in tables.
+const longestName = 600
+
 // longestMeasured bounds what is told of a size.  Whole histograms are the first to be left out.
 const longestMeasured = 512 << 10
 
@@ -137,6 +141,7 @@ func (r *caseRun) takeMeasured(step *compile.Step, call *compile.Call, process s
 		if err := m.Check(); err != nil {
 			return fmt.Errorf("the process of %s tells what cannot be true: %w", process, err)
 		}
+		printable.Each(&m.What, func(text string) string { return printable.Brief(text, longestName) })
 		if !slices.Contains(roles, m.Role) || m.Peer != "" && !slices.Contains(roles, m.Peer) {
 			return fmt.Errorf("the process of %s has measured from %.80q to %.80q, which are not the roles of the step", process, m.Role, m.Peer)
 		}

@@ -77,6 +77,7 @@ func TestTold(t *testing.T) {
 
 // FuzzTold has a process tell whatever of a step: names, lists and facts of roles stay within the file's.
 func FuzzTold(f *testing.F) {
+	f.Add([]byte(`{"failure":{"what":"` + strings.Repeat("x", 5000) + `"},"loops":[{"name":"` + strings.Repeat("y", 5000) + `"}]}`))
 	f.Add([]byte(`{"bound":[{"role":"server","name":"eps","index":3,"value":` + record7 + `}],"loops":[{}],"steps":3}`))
 	f.Add([]byte(`{"bound":[{"role":"server","name":"eps","index":99999999,"value":` + record7 + `}],"failure":{"step":1e9}}`))
 	f.Add([]byte(`{"bound":[{"role":"server","name":"data","buffer":true,"value":null},null],"ignored":[{"Local":"192.0.2.1:7","Peer":"::1"}]}`))
@@ -86,8 +87,13 @@ func FuzzTold(f *testing.F) {
 			return
 		}
 		r, remote := toldRun()
-		if err := r.take(told, remote); err != nil {
-			_ = err.Error()
+		if err := r.take(told, remote); err != nil && len(err.Error()) > 5*len(verb.Brief(strings.Repeat("x", 5000))) {
+			t.Errorf("an error of %d bytes", len(err.Error()))
+		}
+		for _, loop := range r.loops.told {
+			if len(loop.Name) > len(verb.Brief(loop.Name)) {
+				t.Errorf("a name of %d bytes", len(loop.Name))
+			}
 		}
 		known := "ep eps roles"
 		for name := range r.env {

@@ -190,6 +190,7 @@ steps: [{measure: {kind: `+test.metric+`, op: SEND, from: client, to: server, si
 func TestMeasuredTold(t *testing.T) {
 	for name, test := range map[string]struct{ told, want string }{
 		"figures":              {`[{"type":"bandwidth","role":"client","peer":"server","messages":7}]`, ""},
+		"a name of lines":      {`[{"name":"x\nPASS  a.yaml","role":"client"}]`, ""},
 		"of both ends":         {`[{"role":"client","peer":"server"},{"role":"server","peer":"client"}]`, ""},
 		"a place":              {`[{"role":"client","file":"/etc/passwd","line":-1,"column":99}]`, ""},
 		"of another role":      {`[{"role":"watcher","peer":"server"}]`, `from "watcher" to "server", which are not the roles of the step`},
@@ -208,6 +209,7 @@ func TestMeasuredTold(t *testing.T) {
 		"a histogram":          {`[{"role":"client","latency":[{"hdr":"nonsense"}]}]`, "the histogram of 0 times cannot be read"},
 		"many distributions":   {`[{"role":"client","latency":[` + strings.Repeat("{},", 99) + `{}]}]`, "100 distributions"},
 		"a mean of no number":  {`[{"role":"client","latency":[{"mean_ns":1e308}]}]`, "no measurement has 0 times"},
+		"a long text":          {`[{"role":"client","tags":{"a":"` + strings.Repeat("x", 5000) + `"}}]`, "a text of 5000 bytes"},
 		"what is no list":      {`7`, "cannot unmarshal"},
 		"what is not a number": {`[{"role":"client","bits_per_second":1e999}]`, "cannot unmarshal"},
 	} {
@@ -216,6 +218,9 @@ func TestMeasuredTold(t *testing.T) {
 			err := r.takeMeasured(step, call, "a", []byte(test.told))
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v, not %q", err, test.want)
+			}
+			if len(seen.measures) > 0 && strings.Contains(seen.measures[0].Name, "\n") {
+				t.Errorf("%q", seen.measures[0].Name)
 			}
 			if (err == nil) != (len(seen.measures) > 0) || (err == nil) != (len(r.found) == 1) {
 				t.Errorf("%+v", seen.measures)

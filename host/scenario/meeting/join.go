@@ -180,7 +180,7 @@ func parseWelcome(answer []byte) (all welcome, err error) {
 	if err = json.Unmarshal(answer, &all); err != nil {
 		return welcome{}, err
 	}
-	all.Host, all.Refused = shown(all.Host), shown(all.Refused)
+	printable.Each(&all, shown)
 	return all, nil
 }
 

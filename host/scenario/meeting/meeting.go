@@ -356,7 +356,7 @@ func (m *Meeting) hear(said *bus.Message) {
 	case sayTell:
 		m.keep(Key{got.From, got.Key}, got.Value)
 	case sayGone:
-		m.Lose(got.Key, got.From)
+		m.Lose(shown(got.Key), got.From)
 	}
 }
 
