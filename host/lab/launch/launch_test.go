@@ -173,6 +173,17 @@ func TestPush(t *testing.T) {
 		}
 	}
 	t.Setenv("CUT", "")
+	// Of other versions only those are left that were used last, and what is none stays.
+	bin := filepath.Join(folder, "a cache/rdmarun/bin")
+	for i := range 2 * mostCopies {
+		old, at := filepath.Join(bin, fmt.Sprintf("%064x", i)), time.Now().Add(-time.Duration(i+1)*time.Hour)
+		if err := errors.Join(os.MkdirAll(old, 0o700), os.WriteFile(filepath.Join(old, "rdmarun"), nil, 0o700), os.Chtimes(old, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Mkdir(filepath.Join(bin, "mine"), 0o700), os.Chtimes(filepath.Join(bin, "mine"), time.Unix(0, 0), time.Unix(0, 0))); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Remove(calls); err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +206,15 @@ func TestPush(t *testing.T) {
 	if want := "-T -o BatchMode=yes -o ConnectTimeout=5 -o X=y -l me -p 22 -- far"; !strings.HasPrefix(string(text), want) {
 		t.Errorf("%s", text)
 	}
-	found, err := filepath.Glob(filepath.Join(folder, "a cache/rdmarun/bin/*/*"))
+	if left, err := filepath.Glob(filepath.Join(bin, "*")); err != nil || len(left) != mostCopies+1 || filepath.Base(left[mostCopies]) != "mine" {
+		t.Errorf("left are %q: %v", left, err)
+	}
+	for i := range mostCopies {
+		if err := os.RemoveAll(filepath.Join(bin, fmt.Sprintf("%064x", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := filepath.Glob(filepath.Join(bin, "*/*"))
 	if err != nil || len(found) != 1 {
 		t.Errorf("there are %q: %v", found, err)
 	}
