@@ -1,8 +1,10 @@
 #include "soft/base/touch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <unistd.h>
 
 #define MOST 16 /* pieces that a copy has at once: it goes through few pages at a time */
@@ -12,6 +14,7 @@ struct lent {
 	char *address;
 	size_t length;
 	void *aside; /* where the mapping is that it stands for; NULL: there is none */
+	int segment; /* what is lent: a segment of shared memory that only this piece has */
 };
 
 _Thread_local volatile int soft_touch;
@@ -31,77 +34,233 @@ static size_t measure(uint64_t *address, uint64_t end, uint64_t page)
 	return left < PIECE ? (left + page - 1) & ~(page - 1) : PIECE;
 }
 
+/* --- what is mapped ------------------------------------------------------------------------------- */
+
+/* /proc/self/maps, read on the stack that the program gives its handlers. */
+struct maps {
+	int file;
+	size_t at, length;
+	char bytes[512];
+};
+
+/* 0: at the end. */
+static char next(struct maps *maps)
+{
+	if (maps->at == maps->length) {
+		ssize_t length = read(maps->file, maps->bytes, sizeof(maps->bytes));
+
+		maps->at = 0;
+		maps->length = length > 0 ? (size_t)length : 0;
+	}
+	return maps->at < maps->length ? maps->bytes[maps->at++] : 0;
+}
+
+/* With the character after it. */
+static uint64_t read_number(struct maps *maps, unsigned int base)
+{
+	uint64_t number = 0;
+
+	for (;;) {
+		char digit = next(maps);
+
+		if (digit >= '0' && digit <= '9')
+			number = number * base + (uint64_t)(digit - '0');
+		else if (base == 16 && digit >= 'a' && digit <= 'f')
+			number = number * base + (uint64_t)(digit - 'a') + 10;
+		else
+			return number;
+	}
+}
+
+/* Up to the character, or the end of the file: then false. */
+static bool skip(struct maps *maps, char until)
+{
+	char found = next(maps);
+
+	while (found && found != until)
+		found = next(maps);
+	return found;
+}
+
+/* The next mapping, and the segment of shared memory that it is of, or -1; false: no more. */
+static bool next_mapping(struct maps *maps, uint64_t *start, uint64_t *end, int *segment)
+{
+	static const char name[] = "/SYSV";
+	size_t same = 0;
+	char found;
+
+	*start = read_number(maps, 16);
+	*end = read_number(maps, 16);
+	for (int field = 0; field < 3; field++) /* rights, offset, device */
+		if (!skip(maps, ' '))
+			return false;
+	*segment = (int)read_number(maps, 10);
+	do
+		found = next(maps);
+	while (found == ' ');
+	for (; name[same] && found == name[same]; same++)
+		found = next(maps);
+	if (name[same])
+		*segment = -1;
+	return found == '\n' || skip(maps, '\n');
+}
+
+static bool open_maps(struct maps *maps)
+{
+	maps->file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	maps->at = maps->length = 0;
+	return maps->file >= 0;
+}
+
+/* Of length bytes those that the mapping at address has; a page at least, which is never of two. */
+static size_t measure_mapping(uint64_t address, size_t length, size_t page)
+{
+	uint64_t start = 0, end = 0;
+	struct maps maps;
+	int segment;
+
+	if (!open_maps(&maps))
+		return page;
+	while (end <= address && next_mapping(&maps, &start, &end, &segment))
+		;
+	close(maps.file);
+	if (start > address || end <= address)
+		return page;
+	return end - address < length ? (size_t)(end - address) : length;
+}
+
+/* --- taking back ---------------------------------------------------------------------------------- */
+
+static void put_back(const struct lent *piece, size_t from, size_t to)
+{
+	mremap((char *)piece->aside + from, to - from, to - from, MREMAP_MAYMOVE | MREMAP_FIXED, piece->address + from);
+}
+
+static void drop(const struct lent *piece, size_t from, size_t to)
+{
+	if (from < to)
+		munmap((char *)piece->aside + from, to - from);
+}
+
+/*
+ * What was set aside comes back where the pages still are.  Elsewhere the program has mapped something else, which ends the
+ * old mapping.  Linux has no call that does both at once, as shmdt(2) does: what is mapped between the look and the move is lost.
+ */
+static void restore(const struct lent *piece)
+{
+	uint64_t base = (uintptr_t)piece->address, start, end;
+	size_t done = 0;
+	struct maps maps;
+	int segment;
+
+	if (!open_maps(&maps)) {
+		put_back(piece, 0, piece->length);
+		return;
+	}
+	while (next_mapping(&maps, &start, &end, &segment)) {
+		if (segment != piece->segment || start < base || end - base > piece->length)
+			continue;
+		drop(piece, done, start - base);
+		put_back(piece, start - base, end - base);
+		done = end - base;
+	}
+	drop(piece, done, piece->length);
+	close(maps.file);
+}
+
+/* The program may have mapped something there meanwhile; shmdt(2) looks, and unmaps no other mapping than that of the segment. */
 static void take(const struct lent *piece)
 {
 	if (piece->aside)
-		mremap(piece->aside, piece->length, piece->length, MREMAP_MAYMOVE | MREMAP_FIXED, piece->address);
+		restore(piece);
 	else
-		munmap(piece->address, piece->length);
+		shmdt(piece->address);
 }
 
-static void add(uint64_t address, size_t length, void *aside)
+/* --- lending -------------------------------------------------------------------------------------- */
+
+static void add(const struct lent *piece)
 {
 	soft_touch = SOFT_TOUCHES_LENT;
 	if (lent.count == MOST) {
 		take(&lent.pieces[0]);
 		memmove(&lent.pieces[0], &lent.pieces[1], --lent.count * sizeof(lent.pieces[0]));
 	}
-	lent.pieces[lent.count++] = (struct lent){(char *)(uintptr_t)address, length, aside};
+	lent.pieces[lent.count++] = *piece;
 }
 
-/* Where there is nothing: 0, or an errno value. */
-static int map(uint64_t address, size_t length)
+/* Nothing else is mapped there, unless flags say SHM_REMAP.  0, or an errno value. */
+static int attach(struct lent *piece, int flags)
 {
-	void *wanted = (void *)(uintptr_t)address;
-	void *mapped = mmap(wanted, length, PROT_READ | PROT_WRITE,
+	int error = 0;
+
+	piece->segment = shmget(IPC_PRIVATE, piece->length, SHM_NORESERVE | 0600);
+	if (piece->segment < 0)
+		return errno;
+	if (shmat(piece->segment, piece->address, flags) == (void *)-1)
+		error = errno == EINVAL ? EEXIST : errno; /* something is mapped there */
+	shmctl(piece->segment, IPC_RMID, NULL); /* it goes with its mapping */
+	return error;
+}
+
+/* Without shared memory of System V: pages that stay, as nothing else tells them from the program's at once. */
+static int leave(const struct lent *piece)
+{
+	void *mapped = mmap(piece->address, piece->length, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 
 	if (mapped == MAP_FAILED)
 		return errno;
-	if (mapped == wanted)
+	if (mapped == piece->address)
 		return 0;
-	munmap(mapped, length); /* Linux before 4.17 */
+	munmap(mapped, piece->length); /* Linux before 4.17 */
 	return EEXIST;
+}
+
+/* Where there is nothing: 0, or an errno value. */
+static int lend(uint64_t address, size_t length)
+{
+	struct lent piece = {.address = (char *)(uintptr_t)address, .length = length};
+	int error = attach(&piece, 0);
+
+	if (!error)
+		add(&piece);
+	return piece.segment < 0 ? leave(&piece) : error;
 }
 
 bool soft_touch_lend(uint64_t address, uint64_t end)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	size_t length = measure(&address, end, page);
-	int error = map(address, length);
+	int error = lend(address, length);
 
-	if (error == EEXIST && length > page) {
-		length = page;
-		error = map(address, length);
-	}
-	if (!error)
-		add(address, length, NULL);
+	if (error == EEXIST && length > page)
+		error = lend(address, page);
 	return !error || error == EEXIST;
 }
 
 bool soft_touch_replace(uint64_t address, uint64_t end)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	size_t length = measure(&address, end, page);
-	void *here = (void *)(uintptr_t)address, *aside;
+	struct lent piece = {.length = measure(&address, end, page)};
 
-	aside = mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (aside == MAP_FAILED)
+	/* From Linux 6.17 on one call moves several mappings, and those behind the file's are in use. */
+	piece.length = measure_mapping(address, piece.length, page);
+	piece.address = (char *)(uintptr_t)address;
+	piece.aside = mmap(NULL, piece.length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (piece.aside == MAP_FAILED)
 		return false;
-	/* The mapping may end before the region does, and is moved in one piece or not at all. */
-	if (mremap(here, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, aside) == MAP_FAILED) {
-		munmap((char *)aside + page, length - page);
-		length = page;
-		if (mremap(here, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, aside) == MAP_FAILED) {
-			munmap(aside, length);
-			return false;
-		}
-	}
-	if (map(address, length)) {
-		mremap(aside, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, here);
+	/* The address is never free, so that no other thread's mmap(2) gets it.  That takes Linux 5.13. */
+	if (mremap(piece.address, piece.length, piece.length, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
+		   piece.aside) == MAP_FAILED) {
+		drop(&piece, 0, piece.length);
 		return false;
 	}
-	add(address, length, aside);
+	if (attach(&piece, SHM_REMAP)) {
+		put_back(&piece, 0, piece.length);
+		return false;
+	}
+	add(&piece);
 	return true;
 }
 
