@@ -15,10 +15,12 @@
 const uint8_t far_own_ip[4] = {192, 0, 2, 77};
 
 static struct {
+	pthread_mutex_t lock;
 	uint8_t mads[SENT_MAX][SOFT_MAD];
+	union ibv_gid to[SENT_MAX];
 	_Atomic uint32_t count;
-	_Atomic bool answers;
-} sent;
+	_Atomic uint32_t answers; /* the IPv4 address of who does */
+} sent = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct soft_management *management_of(struct process *process)
 {
@@ -40,11 +42,18 @@ static void answer_dreq(struct soft_management *management, const union ibv_gid 
 
 static void note(struct soft_management *management, const union ibv_gid *from, const union ibv_gid *to, const uint8_t *mad)
 {
-	uint32_t index = atomic_fetch_add(&sent.count, 1);
 	struct soft_cm_message message;
+	uint32_t index;
 
-	memcpy(sent.mads[index % SENT_MAX], mad, SOFT_MAD);
-	if (atomic_load(&sent.answers) && soft_mad_decode(mad, &message) && message.attribute == SOFT_CM_DREQ && !message.remote)
+	pthread_mutex_lock(&sent.lock); /* one of each process may send */
+	index = atomic_load(&sent.count);
+	CHECK(index < SENT_MAX);
+	memcpy(sent.mads[index], mad, SOFT_MAD);
+	sent.to[index] = *to;
+	atomic_store(&sent.count, index + 1);
+	pthread_mutex_unlock(&sent.lock);
+	if (!memcmp(to->raw + 12, &(uint32_t){atomic_load(&sent.answers)}, 4) && soft_mad_decode(mad, &message) &&
+	    message.attribute == SOFT_CM_DREQ && !message.remote)
 		answer_dreq(management, from, to, &message);
 }
 
@@ -87,14 +96,23 @@ struct soft_cm_message far_sent(uint32_t index)
 	return message;
 }
 
+const uint8_t *far_sent_to(uint32_t index)
+{
+	return sent.to[index].raw;
+}
+
 void far_forget(void)
 {
 	atomic_store(&sent.count, 0);
 }
 
-void far_answer_dreqs(bool answer)
+void far_answer_dreqs(const uint8_t ip[4])
 {
-	atomic_store(&sent.answers, answer);
+	uint32_t address = 0;
+
+	if (ip)
+		memcpy(&address, ip, 4);
+	atomic_store(&sent.answers, address);
 }
 
 static struct sockaddr_storage address_of(const uint8_t ip[4], uint16_t port)

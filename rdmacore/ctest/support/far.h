@@ -17,9 +17,11 @@ struct process far_start(uint64_t seed);
 /* What processes sent to other hosts since the last far_forget, oldest first. */
 uint32_t far_sent_count(void);
 struct soft_cm_message far_sent(uint32_t index);
+/* Where it went: a GID. */
+const uint8_t *far_sent_to(uint32_t index);
 void far_forget(void);
-/* From now on other hosts answer a DREQ for a connection that they have not, or do so no more. */
-void far_answer_dreqs(bool answer);
+/* From now on the host of that address answers a DREQ for a connection that it does not have; NULL: none does. */
+void far_answer_dreqs(const uint8_t ip[4]);
 struct soft_cm *far_cm(struct process *process);
 
 /* A REQ for port from that address. */

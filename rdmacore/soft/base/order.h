@@ -33,6 +33,8 @@ enum soft_order {
 	SOFT_ORDER_TABLE, /* table.lock: one number table (queue pair numbers, communication ids) */
 	/* event_queue.lock: one CM event channel, completion channel or async event queue */
 	SOFT_ORDER_EVENT_QUEUE,
+	SOFT_ORDER_ASKING, /* gate.asking: a host is asked whether it receives what is sent to it */
+	SOFT_ORDER_GATE, /* gate.lock: hosts that have answered, and requests of others */
 	SOFT_ORDER_INBOX, /* inbox.lock: management datagrams that wait for the communication manager */
 	SOFT_ORDER_FAULTS, /* faults.lock: the rules of what is lost */
 	SOFT_ORDER_PACKETS, /* packets.lock: what is on its way over the packets link */

@@ -43,10 +43,10 @@ void soft_cm_arrive(struct soft_ipc *ipc, struct soft_cm_message *message)
 	struct soft_cm *cm = cm_of(ipc);
 
 	soft_mutex_expect(&cm->lock);
-	if (is_welcome(cm, message))
-		soft_cm_arrived(cm, message);
-	else
+	if (!is_welcome(cm, message))
 		ipc->counts.invalid++;
+	else if (!message->between_hosts || !soft_gate_keeps(cm, message))
+		soft_cm_arrived(cm, message);
 }
 
 /* What the kernel of a dead process would send to id (cm_destroy_id of Linux, in the state that the peer has): 0, nothing. */

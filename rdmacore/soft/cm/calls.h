@@ -194,6 +194,48 @@ bool soft_cm_locate(struct soft_id *id);
 /* The same, although another id has found it already. */
 bool soft_cm_relocate(struct soft_id *id);
 
+/* --- half_open.c: requests that are not connections yet -------------------------------------------- */
+
+/* Whether one more of this host is within the bounds of what is unread. */
+bool soft_backlog_has_room(struct soft_cm *cm, const struct soft_cm_message *request);
+/* more: 1 when its event was reported, -1 when that was read. */
+void soft_backlog_count(struct soft_id *child, int more);
+
+enum soft_half_open_room {
+	SOFT_HALF_OPEN_FREE,
+	SOFT_HALF_OPEN_REPLACE, /* if soft_half_open_oldest makes room */
+	SOFT_HALF_OPEN_FULL,
+};
+
+enum soft_half_open_room soft_half_open_room(struct soft_cm *cm, const struct soft_cm_message *request);
+/* The one to end when there is no room; NULL: the user has read all of them and accepted none. */
+struct soft_id *soft_half_open_oldest(struct soft_cm *cm);
+/* So many that requests may be replaced: their peers are not told to wait. */
+bool soft_half_open_is_busy(const struct soft_cm *cm);
+/* A request made id; of one on this host nothing is counted. */
+void soft_half_open_enter(struct soft_id *id);
+void soft_half_open_reported(struct soft_id *id, struct soft_cm_event *event);
+void soft_half_open_read(struct soft_id *id);
+void soft_half_open_accepted(struct soft_id *id);
+/* It is a connection now, or ended.  Does nothing while its event is unread. */
+void soft_half_open_leave(struct soft_id *id);
+
+/* --- gate.c: hosts that have shown that they receive what is sent to them; needs no lock ----------- */
+
+/* -ENOMEM. */
+int soft_gate_open(struct soft_cm *cm);
+void soft_gate_close(struct soft_cm *cm);
+/* Nothing is sent to other hosts any more; cm.lock is held. */
+void soft_gate_mute(struct soft_cm *cm);
+/* source: of soft_address_source. */
+bool soft_gate_is_proven(struct soft_cm *cm, uint64_t source);
+/* Whether requests of hosts that have not shown it are kept from now on.  local: of an id that this process has, or had. */
+void soft_gate_shut(struct soft_cm *cm, bool shut, uint32_t local);
+/* Whether a message from another host was dealt with: a request is kept and its host asked, or it is the answer to that. */
+bool soft_gate_keeps(struct soft_cm *cm, const struct soft_cm_message *message);
+/* The next request of a host that has answered. */
+bool soft_gate_take(struct soft_cm *cm, struct soft_cm_message *request);
+
 /* --- delivery.c: messages on their way, held back while faults want it ---------------------------- */
 
 /*
@@ -201,6 +243,8 @@ bool soft_cm_relocate(struct soft_id *id);
  * on a wire.
  */
 void soft_cm_deliver(struct soft_cm *cm, const struct soft_cm_message *message);
+/* To another host, at once.  gate.asking may be held in place of cm.lock. */
+void soft_cm_send_to_host(struct soft_device *device, const struct soft_cm_message *message);
 /* The next message, for soft_cm_free_message; NULL when there is none. */
 struct soft_cm_message *soft_cm_take_message(struct soft_cm *cm);
 void soft_cm_free_message(struct soft_cm_message *message);
@@ -245,32 +289,6 @@ struct soft_id *soft_peers_claim_qp(struct soft_id *id);
 /* The one that a message is from, by its GUID, its local id, and the process or host that sent it. */
 struct soft_id *soft_peers_find_id(struct soft_cm *cm, const struct soft_cm_message *message);
 void soft_peers_forget(struct soft_id *id);
-
-/* --- half_open.c: requests that are not connections yet -------------------------------------------- */
-
-/* Whether one more of this host is within the bounds of what is unread. */
-bool soft_backlog_has_room(struct soft_cm *cm, const struct soft_cm_message *request);
-/* more: 1 when its event was reported, -1 when that was read. */
-void soft_backlog_count(struct soft_id *child, int more);
-
-enum soft_half_open_room {
-	SOFT_HALF_OPEN_FREE,
-	SOFT_HALF_OPEN_REPLACE, /* if soft_half_open_oldest makes room */
-	SOFT_HALF_OPEN_FULL,
-};
-
-enum soft_half_open_room soft_half_open_room(struct soft_cm *cm, const struct soft_cm_message *request);
-/* The one to end when there is no room; NULL: the user has read all of them and accepted none. */
-struct soft_id *soft_half_open_oldest(struct soft_cm *cm);
-/* So many that requests may be replaced: their peers are not told to wait. */
-bool soft_half_open_is_busy(const struct soft_cm *cm);
-/* A request made id; of one on this host nothing is counted. */
-void soft_half_open_enter(struct soft_id *id);
-void soft_half_open_reported(struct soft_id *id, struct soft_cm_event *event);
-void soft_half_open_read(struct soft_id *id);
-void soft_half_open_accepted(struct soft_id *id);
-/* It is a connection now, or ended.  Does nothing while its event is unread. */
-void soft_half_open_leave(struct soft_id *id);
 
 /* --- address.c: addresses of ids; the first group needs no lock ----------------------------------- */
 

@@ -28,6 +28,7 @@ struct soft_cm_inbox;
 struct soft_cm_network;
 struct soft_device;
 struct soft_fabric;
+struct soft_gate;
 struct soft_id;
 struct soft_ipc;
 
@@ -38,6 +39,8 @@ struct soft_ipc;
 #define SOFT_HALF_OPEN_MAX 8192
 #define SOFT_HALF_OPEN_SHARE 32
 #define SOFT_HALF_OPEN_SOURCES 1024
+/* And so many of hosts that have not shown yet that they receive what is sent to them (soft/cm/gate.c). */
+#define SOFT_UNPROVEN_MAX 16
 
 /*
  * Requests of processes of this host that their listeners' users have not read, in bytes 64 MiB at most for all listeners.  One
@@ -70,7 +73,7 @@ struct soft_half_open {
 	uint64_t requests; /* that came for listeners, without repeats */
 	uint64_t dropped; /* of them, for want of room */
 	uint64_t replaced; /* requests that others took the place of */
-	uint32_t total;
+	uint32_t total, unproven;
 	uint16_t by_source[SOFT_HALF_OPEN_SOURCES];
 };
 
@@ -81,6 +84,7 @@ struct soft_cm {
 	struct soft_device *device;
 	struct soft_ipc *ipc; /* NULL: ids connect within the process only */
 	struct soft_cm_inbox *inbox; /* of messages from other hosts; NULL: the link reaches none */
+	struct soft_gate *gate; /* before it, for requests; NULL: the same */
 	struct soft_cm_network *network; /* whose changes are heard of; NULL: they are not */
 	struct soft_cm_device *opened; /* the newest, which ids are bound to from now on */
 	uint32_t hardware_address; /* of the network interface: 0, or 1 while it has another */

@@ -7,7 +7,7 @@
 #include "soft/ipc/ipc.h"
 #include "soft/objects/device.h"
 
-static void send_to_host(struct soft_device *device, const struct soft_cm_message *message)
+void soft_cm_send_to_host(struct soft_device *device, const struct soft_cm_message *message)
 {
 	union ibv_gid from, to;
 	uint8_t mad[SOFT_MAD];
@@ -30,7 +30,7 @@ void soft_cm_deliver(struct soft_cm *cm, const struct soft_cm_message *message)
 		return;
 	}
 	if (message->between_hosts && !message->arrived) {
-		send_to_host(cm->device, message);
+		soft_cm_send_to_host(cm->device, message);
 		return;
 	}
 	copy = malloc(sizeof(*copy));

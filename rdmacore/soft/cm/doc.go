@@ -17,10 +17,11 @@
 //   - join, sidr: multicast groups of ids; datagram services
 //   - report, send: events that were not read yet; messages, and the states that sending leads to
 //   - locate: the process of an id's peer
+//   - half_open: the bounds of requests that are not connections yet
+//   - gate: hosts that have shown that they receive what is sent to them
 //   - delivery, path, ports: messages on their way, paths, and port spaces
 //   - neighbour: whether the next host on the way answers
 //   - peers: connections by their remote end
-//   - half_open: the bounds of requests that are not connections yet
 //   - address, addrinfo, device: addresses, names, and the device
 //   - channel: event channels
 //   - calls: all of these declared, in this order

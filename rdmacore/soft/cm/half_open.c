@@ -42,12 +42,27 @@ void soft_backlog_count(struct soft_id *child, int more)
 	cm->backlog.total += (uint32_t)more;
 }
 
-static uint16_t source_of(const struct soft_cm *cm, const struct sockaddr *address)
+static uint64_t source_hash(const struct soft_cm *cm, const struct sockaddr *address)
 {
 	union ibv_gid gid;
 
 	soft_address_to_gid(address, &gid);
-	return (uint16_t)(soft_address_source(cm, &gid) % SOFT_HALF_OPEN_SOURCES);
+	return soft_address_source(cm, &gid);
+}
+
+static uint16_t source_of(const struct soft_cm *cm, const struct sockaddr *address)
+{
+	return (uint16_t)(source_hash(cm, address) % SOFT_HALF_OPEN_SOURCES);
+}
+
+static void count_unproven(struct soft_id *id, int more)
+{
+	struct soft_half_open *all = &id->cm->half_open;
+
+	if (!id->half_open_unproven)
+		return;
+	all->unproven += (uint32_t)more;
+	soft_gate_shut(id->cm, all->unproven >= SOFT_UNPROVEN_MAX, id->local);
 }
 
 static void set_stage(struct soft_id *id, enum soft_half_open_stage stage)
@@ -98,6 +113,8 @@ void soft_half_open_enter(struct soft_id *id)
 	id->half_open_source = source_of(id->cm, &id->addr.dst_addr);
 	all->by_source[id->half_open_source]++;
 	all->total++;
+	id->half_open_unproven = !soft_gate_is_proven(id->cm, source_hash(id->cm, &id->addr.dst_addr));
+	count_unproven(id, 1);
 	set_stage(id, SOFT_HALF_OPEN_READ);
 }
 
@@ -139,6 +156,7 @@ void soft_half_open_leave(struct soft_id *id)
 	set_stage(id, SOFT_HALF_OPEN_NOT);
 	all->by_source[id->half_open_source]--;
 	all->total--;
+	count_unproven(id, -1);
 }
 
 struct soft_id *soft_half_open_oldest(struct soft_cm *cm)

@@ -22,7 +22,11 @@
 #include "soft/objects/device.h"
 #include "soft/wire/address.h"
 
-#define INBOX 1024
+/*
+ * Datagrams.  Hosts that have not shown that they receive what is sent to them (soft/cm/gate.c) get half of them at most, and each
+ * host as many as are left for all of its kind.
+ */
+#define INBOX 4096
 /* Between two looks at what else the poller's thread has to do. */
 #define BATCH 64
 /*
@@ -39,6 +43,7 @@
 
 struct datagram {
 	union ibv_gid from, to;
+	uint16_t source;
 	uint8_t mad[SOFT_MAD];
 };
 
@@ -63,8 +68,9 @@ struct soft_cm_inbox {
 	struct soft_lock lock; /* guards the rest */
 	uint32_t first, count;
 	uint64_t dropped; /* for want of room */
+	uint16_t by_source[SOFT_HALF_OPEN_SOURCES];
+	uint64_t invalid; /* no messages, or not from where they say; of the poller's thread */
 	/* The next under cm.lock. */
-	uint64_t invalid; /* no messages, or not from where they say */
 	uint64_t unanswered; /* requests in vain over the bound */
 	struct budget budget;
 	struct passed passed[PASSED];
@@ -81,18 +87,23 @@ static void receive(struct soft_management *management, const union ibv_gid *fro
 		    const uint8_t *mad)
 {
 	struct soft_cm_inbox *inbox = management->receiver;
+	uint64_t source = soft_address_source(inbox->cm, from);
+	uint16_t *of_source = &inbox->by_source[source % SOFT_HALF_OPEN_SOURCES];
+	uint32_t places = soft_gate_is_proven(inbox->cm, source) ? INBOX : INBOX / 2;
 	struct datagram *datagram;
 	bool first = false;
 
 	soft_lock_take(&inbox->lock);
-	if (inbox->count == INBOX) {
+	if (inbox->count >= places || *of_source >= places - inbox->count) {
 		inbox->dropped++;
 		soft_notice(&inbox->cm->fabric->notices, SOFT_NOTICE_FLOOD, from, 1);
 	} else {
 		datagram = &inbox->datagrams[(inbox->first + inbox->count) % INBOX];
 		datagram->from = *from;
 		datagram->to = *to;
+		datagram->source = (uint16_t)(source % SOFT_HALF_OPEN_SOURCES);
 		memcpy(datagram->mad, mad, SOFT_MAD);
+		(*of_source)++;
 		first = !inbox->count++;
 	}
 	soft_lock_release(&inbox->lock);
@@ -108,6 +119,7 @@ static bool take(struct soft_cm_inbox *inbox, struct datagram *datagram)
 	any = inbox->count;
 	if (any) {
 		*datagram = inbox->datagrams[inbox->first];
+		inbox->by_source[datagram->source]--;
 		inbox->first = (inbox->first + 1) % INBOX;
 		inbox->count--;
 	}
@@ -292,7 +304,7 @@ static void refuse_noted(struct soft_cm *cm)
 	bool may;
 
 	soft_mutex_lock(&cm->lock);
-	may = inbox->refused_count && may_list(cm);
+	may = may_list(cm);
 	soft_mutex_unlock(&cm->lock);
 	if (!may)
 		return;
@@ -314,40 +326,59 @@ static void refuse_later(struct soft_timer *timer)
 	(void)eventfd_write(soft_container_of(timer, struct soft_cm_inbox, refuse_later)->source.fd, 1);
 }
 
-static void arrive(struct soft_cm *cm, const struct datagram *datagram)
+/* The message of a datagram; false when it is none, or not from where it says. */
+static bool read_message(struct soft_cm *cm, const struct datagram *datagram, struct soft_cm_message *message)
 {
-	struct soft_cm_message message;
-
 	/* One host's own messages go another way (soft/ipc), so nobody else may speak for it. */
-	if (!soft_mad_decode(datagram->mad, &message) || !set_addresses(datagram, &message) ||
+	if (!soft_mad_decode(datagram->mad, message) || !set_addresses(datagram, message) ||
 	    soft_device_owns(cm->device, &datagram->from) || !soft_device_owns(cm->device, &datagram->to)) {
 		cm->inbox->invalid++;
 		soft_notice(&cm->fabric->notices, SOFT_NOTICE_MANAGEMENT, &datagram->from, 1);
-		return;
+		return false;
 	}
-	message.arrived = true;
-	message.between_hosts = true;
-	if (!is_done(cm, &message))
-		soft_cm_arrived(cm, &message);
+	message->arrived = true;
+	message->between_hosts = true;
+	return true;
+}
+
+/* The next message that is not kept; false when there is none.  What is kept or dropped takes no cm.lock. */
+static bool next_message(struct soft_cm *cm, int *left, struct soft_cm_message *message)
+{
+	struct datagram datagram;
+
+	while (*left && take(cm->inbox, &datagram)) {
+		(*left)--;
+		if (read_message(cm, &datagram, message) && !soft_gate_keeps(cm, message))
+			return true;
+	}
+	if (!*left || !soft_gate_take(cm, message))
+		return false;
+	(*left)--;
+	return true;
 }
 
 static void ready(struct soft_source *source, uint32_t events)
 {
 	struct soft_cm_inbox *inbox = soft_container_of(source, struct soft_cm_inbox, source);
 	struct soft_cm *cm = inbox->cm;
-	struct datagram datagram;
+	struct soft_cm_message message;
+	bool locked = false;
 	eventfd_t value;
 	int left = BATCH;
 
 	(void)events;
 	(void)eventfd_read(source->fd, &value);
-	soft_mutex_lock(&cm->lock);
-	while (left && take(inbox, &datagram)) {
-		arrive(cm, &datagram);
-		left--;
+	while (next_message(cm, &left, &message)) {
+		if (!locked)
+			soft_mutex_lock(&cm->lock);
+		locked = true;
+		if (!is_done(cm, &message))
+			soft_cm_arrived(cm, &message);
 	}
-	soft_cm_unlock(cm);
-	refuse_noted(cm);
+	if (locked)
+		soft_cm_unlock(cm);
+	if (inbox->refused_count)
+		refuse_noted(cm);
 	if (!left)
 		(void)eventfd_write(source->fd, 1);
 }
@@ -360,8 +391,8 @@ int soft_cm_open_inbox(struct soft_cm *cm)
 	if (!soft_device_reaches_hosts(cm->device))
 		return 0;
 	inbox = calloc(1, sizeof(*inbox));
-	if (!inbox)
-		return result;
+	if (!inbox || soft_gate_open(cm))
+		goto free_inbox;
 	inbox->cm = cm;
 	soft_lock_init(&inbox->lock, SOFT_ORDER_INBOX);
 	fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -385,6 +416,7 @@ unregister_timer:
 close_event:
 	close(fd);
 free_inbox:
+	soft_gate_close(cm);
 	free(inbox);
 	return result;
 }
@@ -399,6 +431,7 @@ void soft_cm_close_inbox(struct soft_cm *cm)
 	soft_poller_remove(&cm->fabric->poller, &inbox->source);
 	close(inbox->source.fd);
 	soft_local_list_free(&inbox->list);
+	soft_gate_close(cm);
 	free(inbox);
 	cm->inbox = NULL;
 }

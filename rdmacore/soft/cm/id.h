@@ -80,6 +80,7 @@ struct soft_id {
 	bool between_hosts; /* its peer is on another host */
 	enum soft_half_open_stage half_open_stage;
 	uint16_t half_open_source;
+	bool half_open_unproven; /* soft_half_open.unproven */
 	bool mra_sent; /* of its request: the peer waits, and does not repeat it */
 	struct soft_cm_event *half_open_event; /* while it is unread */
 	struct soft_id *half_open_earlier, *half_open_later; /* soft_half_open_list */

@@ -82,7 +82,7 @@ free_cm:
 void soft_cm_mute(struct soft_cm *cm)
 {
 	soft_mutex_lock(&cm->lock);
-	cm->device->management.send = NULL;
+	soft_gate_mute(cm);
 	soft_mutex_unlock(&cm->lock);
 }
 

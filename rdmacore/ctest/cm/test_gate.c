@@ -1,0 +1,221 @@
+/*
+ * Floods of requests under forged addresses.  Hosts that do not answer get no further than a few requests do, and a host that
+ * answers gets in.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctest/support/check.h"
+#include "ctest/support/far.h"
+#include "soft/cm/calls.h"
+
+#define FORGED 4000
+
+static const uint8_t attacker_ip[4] = {198, 51, 100, 66}, good_ip[4] = {198, 51, 100, 9}, other_ip[4] = {198, 51, 100, 10};
+
+/* To other hosts all fabrics of a user are one, and another run of this test may be on. */
+static uint16_t port_of_test(void)
+{
+	return (uint16_t)(20001 + getpid() % 20000 * 2);
+}
+
+static struct soft_half_open half_open(struct process *process)
+{
+	struct soft_cm *cm = far_cm(process);
+	struct soft_half_open copy;
+
+	soft_mutex_lock(&cm->lock);
+	copy = cm->half_open;
+	soft_mutex_unlock(&cm->lock);
+	return copy;
+}
+
+static void arrive(struct process *process, const uint8_t ip[4], uint32_t id)
+{
+	struct soft_cm_message req = far_request(ip, id, port_of_test());
+
+	far_arrive(process, ip, &req);
+}
+
+static void arrive_forged(struct process *process, uint32_t index)
+{
+	const uint8_t ip[4] = {10, (uint8_t)(index >> 16), (uint8_t)(index >> 8), (uint8_t)index};
+
+	arrive(process, ip, index);
+}
+
+static uint32_t sent_of(enum soft_cm_attribute attribute, const uint8_t ip[4])
+{
+	uint32_t found = 0;
+
+	for (uint32_t index = 0; index < far_sent_count(); index++)
+		found += far_sent(index).attribute == attribute && (!ip || !memcmp(far_sent_to(index) + 12, ip, 4));
+	return found;
+}
+
+/* Read requests until one is from that address; the number of those before it, which are accepted. */
+static uint32_t read_until(struct process *process, const uint8_t ip[4])
+{
+	struct rdma_conn_param param = {.qp_num = 0x44, .responder_resources = 1, .initiator_depth = 1};
+
+	for (uint32_t count = 0;; count++) {
+		struct rdma_cm_event *event = expect_event(process->provider, process->channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+		struct rdma_cm_id *id = event->id;
+		bool found = !memcmp(&((struct sockaddr_in *)&id->route.addr.dst_addr)->sin_addr, ip, 4);
+
+		CHECK(!process->provider->rdma_ack_cm_event(event));
+		CHECK(!process->provider->rdma_accept(id, &param));
+		if (found)
+			return count;
+	}
+}
+
+static void end(struct process *process, struct rdma_cm_id *listener)
+{
+	struct soft_cm *cm = far_cm(process);
+	uint32_t place = 0;
+	struct soft_id *id;
+
+	far_answer_dreqs(NULL);
+	process_destroy(process, listener);
+	for (;;) {
+		soft_mutex_lock(&cm->lock);
+		id = soft_table_next(&cm->ids, &place, NULL);
+		soft_mutex_unlock(&cm->lock);
+		if (!id)
+			break;
+		process_destroy(process, &id->rdma);
+	}
+	process_end(process);
+}
+
+/* Of any number of forged requests the program sees a few, and a host that answers gets in behind them, and from then on at once. */
+static void test_forged(void)
+{
+	struct process process = far_start(1);
+	struct rdma_cm_id *listener = far_listen(&process, port_of_test());
+	uint32_t questions;
+
+	far_forget();
+	far_answer_dreqs(good_ip);
+	for (uint32_t index = 1; index <= FORGED; index++) {
+		arrive_forged(&process, index);
+		if (index == FORGED / 2)
+			arrive(&process, good_ip, 7);
+		if (index % 500 == 0) /* so that none is lost in the queue */
+			FAR_WAIT(sent_of(SOFT_CM_DREQ, NULL) >= index - SOFT_UNPROVEN_MAX);
+	}
+	CHECK(read_until(&process, good_ip) <= SOFT_UNPROVEN_MAX);
+	CHECK(half_open(&process).unproven == SOFT_UNPROVEN_MAX && half_open(&process).total == SOFT_UNPROVEN_MAX + 1);
+	/* Nobody else is answered more than a question each. */
+	questions = sent_of(SOFT_CM_DREQ, NULL);
+	CHECK(questions == FORGED - SOFT_UNPROVEN_MAX + 1);
+	CHECK(!sent_of(SOFT_CM_REJ, NULL) && sent_of(SOFT_CM_MRA, NULL) == SOFT_UNPROVEN_MAX + 1);
+	/* It is known now. */
+	arrive(&process, good_ip, 8);
+	CHECK(!read_until(&process, good_ip));
+	CHECK(sent_of(SOFT_CM_DREQ, NULL) == questions);
+	end(&process, listener);
+}
+
+/* One host that does not answer is not asked each time, and what is no answer lets nobody in. */
+static void test_one_source(void)
+{
+	struct process process = far_start(1);
+	struct rdma_cm_id *listener = far_listen(&process, port_of_test());
+	struct soft_cm_message drep = {.attribute = SOFT_CM_DREP};
+
+	far_forget();
+	for (uint32_t index = 1; index <= FORGED / 4; index++)
+		arrive(&process, attacker_ip, index);
+	FAR_WAIT(sent_of(SOFT_CM_DREQ, attacker_ip));
+	arrive(&process, other_ip, 1);
+	FAR_WAIT(sent_of(SOFT_CM_DREQ, other_ip) == 1);
+	CHECK(sent_of(SOFT_CM_DREQ, attacker_ip) < FORGED / 40);
+	for (uint32_t index = 0; index < far_sent_count(); index++) {
+		struct soft_cm_message dreq = far_sent(index);
+
+		if (dreq.attribute != SOFT_CM_DREQ)
+			continue;
+		drep.remote = dreq.local;
+		drep.transaction = dreq.transaction ^ 1;
+		far_arrive(&process, attacker_ip, &drep);
+		/* The answer of one host is not another's. */
+		drep.transaction = dreq.transaction;
+		far_arrive(&process, memcmp(far_sent_to(index) + 12, other_ip, 4) ? other_ip : attacker_ip, &drep);
+	}
+	far_answer_dreqs(good_ip);
+	arrive(&process, good_ip, 7);
+	CHECK(read_until(&process, good_ip) == SOFT_UNPROVEN_MAX);
+	CHECK(half_open(&process).total == SOFT_UNPROVEN_MAX + 1);
+	end(&process, listener);
+}
+
+/* A request that another process passes on waits for the same answer, in the process that it is for. */
+static void test_passed_on(void)
+{
+	struct process process = far_start(1), server = far_start(2);
+	struct rdma_cm_id *listener = far_listen(&server, port_of_test());
+
+	far_forget();
+	arrive_forged(&process, 1);
+	FAR_WAIT(half_open(&server).total == 1); /* it is known where they go */
+	for (uint32_t index = 2; index <= FORGED / 4; index++)
+		arrive_forged(&process, index);
+	FAR_WAIT(sent_of(SOFT_CM_DREQ, NULL) == FORGED / 4 - SOFT_UNPROVEN_MAX);
+	CHECK(half_open(&server).total == SOFT_UNPROVEN_MAX && !half_open(&process).total);
+	far_answer_dreqs(good_ip);
+	arrive(&process, good_ip, 7);
+	CHECK(read_until(&server, good_ip) == SOFT_UNPROVEN_MAX);
+	end(&server, listener);
+	process_end(&process);
+}
+
+/* One host cannot fill the queue, nor can many keep a known one out of it. */
+static void test_queue(void)
+{
+	struct process process = far_start(1);
+	struct rdma_cm_id *listener = far_listen(&process, port_of_test());
+	struct soft_cm *cm = far_cm(&process);
+	struct soft_cm_message dreq = {.attribute = SOFT_CM_DREQ, .remote = 5};
+
+	far_forget();
+	soft_mutex_lock(&cm->lock);
+	arrive(&process, good_ip, 6); /* by which the queue waits for the lock */
+	for (uint32_t index = 0; index < 3 * FORGED; index++)
+		far_arrive(&process, attacker_ip, &dreq);
+	arrive(&process, other_ip, 7);
+	soft_mutex_unlock(&cm->lock);
+	(void)read_until(&process, good_ip);
+	CHECK(!read_until(&process, other_ip));
+	far_answer_dreqs(good_ip);
+	for (uint32_t index = 1; index <= SOFT_UNPROVEN_MAX; index++)
+		arrive(&process, good_ip, index + 0x100);
+	for (uint32_t index = 1; index <= SOFT_UNPROVEN_MAX; index++)
+		CHECK(!read_until(&process, good_ip));
+	FAR_WAIT(sent_of(SOFT_CM_DREQ, good_ip));
+
+	soft_mutex_lock(&cm->lock);
+	arrive(&process, good_ip, 8);
+	for (uint32_t index = 0; index < 3 * FORGED; index++) {
+		const uint8_t ip[4] = {10, 0, (uint8_t)(index >> 8), (uint8_t)index};
+
+		far_arrive(&process, ip, &dreq);
+	}
+	arrive(&process, good_ip, 9);
+	soft_mutex_unlock(&cm->lock);
+	CHECK(!read_until(&process, good_ip) && !read_until(&process, good_ip));
+	end(&process, listener);
+}
+
+int main(void)
+{
+	test_forged();
+	test_one_source();
+	test_passed_on();
+	test_queue();
+	return 0;
+}
