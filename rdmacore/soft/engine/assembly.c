@@ -240,6 +240,7 @@ static void begin_stream(struct soft_qp *qp, const struct soft_packet *packet, b
 		.active = true,
 		.again = again,
 		.first = true,
+		.shared_queue = packet->shared_queue,
 		.psn = packet->psn,
 		.rkey = packet->rkey,
 		.address = packet->remote_address,

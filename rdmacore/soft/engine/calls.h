@@ -149,7 +149,10 @@ void soft_assembly_abandon(struct soft_qp *qp);
 bool soft_assembly_answer(struct soft_qp *qp, const struct soft_packet *packet, struct soft_packet *response);
 /* A request that was executed before.  True when response goes back now. */
 bool soft_assembly_repeat(struct soft_qp *qp, const struct soft_packet *packet, struct soft_packet *response);
-/* The next packet of a READ's answer.  A link takes all of them before it gives the responder another request. */
+/*
+ * The next packet of a READ's answer.  A link takes all of them before it gives the responder another request.  False: there
+ * is none, or the queue pair failed.
+ */
 bool soft_assembly_stream(struct soft_qp *qp, struct soft_packet *response);
 /* The ACK that is owed; false when none is. */
 bool soft_assembly_acknowledge(struct soft_qp *qp, struct soft_packet *response);

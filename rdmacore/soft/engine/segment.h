@@ -17,6 +17,7 @@
 #include "soft/wire/packet.h"
 
 struct soft_link;
+struct soft_link_request;
 
 /*
  * Packets that may be unanswered; a receiver's socket buffer holds about as many.  A loss halves the window, every answer
@@ -44,6 +45,7 @@ struct soft_read_stream {
 	bool active;
 	bool again; /* it was answered before: then a key that is no longer valid is no error */
 	bool first;
+	uint32_t shared_queue; /* that the request to a target named */
 	uint32_t psn;
 	uint32_t rkey;
 	uint64_t address, left;
@@ -78,6 +80,12 @@ struct soft_segmentation {
 	struct soft_patience patience;
 	struct soft_assembly assembly;
 	struct soft_read_stream stream;
+
+	/* The link's, of one that answers READs in parts (soft/link/udp_reads.c). */
+	bool answers; /* it is among those that do */
+	struct soft_qp *next_answer;
+	struct soft_link_request *waiting, **last_waiting; /* requests that came meanwhile, the oldest first */
+	uint32_t waiting_count;
 
 	/* The link's own, of a connected queue pair; written under both locks. */
 	uint64_t route[];

@@ -97,6 +97,7 @@ struct soft_link {
 	bool joins_acknowledgements; /* one that is owed goes out with a request, if there is one */
 	bool lax_timeouts; /* a timeout may be up to twice as long */
 	size_t route_size; /* of soft_segmentation.route */
+	uint32_t read_room; /* packets of answers to READs that may still go out in this pass, of a link with answer_later */
 	/*
 	 * The queue pair comes to RTR, or gets another path; both locks are held.  0, or a positive errno, and it stays as
 	 * it was.  NULL: there is nothing to do.
@@ -122,6 +123,14 @@ struct soft_link {
 	 * for that queue pair or after a time of its choice.  False when it cannot.
 	 */
 	bool (*owe)(struct soft_link *link, struct soft_qp *qp);
+	/*
+	 * The answer of qp to a READ goes on, and read_room is used up.  The link calls soft_link_answer_read in a later pass, so that
+	 * none is long.  NULL: an answer goes out whole.
+	 */
+	void (*answer_later)(struct soft_link *link, struct soft_qp *qp);
+	/* A request came behind that READ, and is delivered when that is answered, or dropped and counted. */
+	void (*request_later)(struct soft_link *link, struct soft_qp *qp, const struct soft_arrival *arrival,
+			      const uint8_t *bytes, size_t length);
 };
 
 /* --- receive.c: a datagram arrives ---------------------------------------------------------------- */
@@ -137,6 +146,14 @@ struct soft_arrival {
 	enum soft_notice fault; /* of a packet that was dropped */
 };
 
+/* A request that waits until a READ before it is answered. */
+struct soft_link_request {
+	struct soft_link_request *next;
+	struct soft_arrival arrival; /* without a receiver */
+	size_t length;
+	uint8_t bytes[];
+};
+
 /* A packet with its ICRC, which was checked.  No lock is held.  False when it was dropped, for arrival->fault. */
 bool soft_link_deliver(struct soft_device *device, struct soft_arrival *arrival, uint8_t *bytes, size_t length);
 /* No more packets came with those. */
@@ -146,6 +163,9 @@ void soft_link_deliver_end(struct soft_arrival *arrival);
  * lock is held.  False when it was dropped: malformed, or for no queue pair.
  */
 bool soft_link_receive(struct soft_device *device, bool icrc, uint32_t sender, uint8_t *datagram, size_t length);
+
+/* Go on with the answer to a READ, as far as read_room goes.  False when it has ended.  No lock of a queue pair is held. */
+bool soft_link_answer_read(struct soft_qp *qp);
 
 /* --- send.c: packets become datagrams ------------------------------------------------------------- */
 

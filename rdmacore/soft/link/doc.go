@@ -11,6 +11,7 @@
 //   - udp_share: processes that have the port of other hosts together
 //   - udp_progress: who takes packets from the kernel, and when what is owed is acknowledged
 //   - udp_receive, udp_send: what a system call brings; packets of one length leave together
+//   - udp_reads: an answer to a READ goes out in parts, with other work between them
 //   - udp_pass: packets that came to the wrong process
 //   - udp_faults: what comes from elsewhere is lost, delayed and doubled here
 //   - packets: the network that can lose, double and reorder

@@ -31,24 +31,27 @@ static bool is_peer(const struct soft_qp *qp, const struct soft_arrival *arrival
 	       (arrival->sender == SOFT_NOBODY || arrival->sender == qp->attr.dest_qp_num);
 }
 
-/* False: it is from somebody else than the peer. */
-static bool receive_request(struct soft_qp *qp, const struct soft_arrival *arrival,
-			    const struct soft_packet *packet)
+/* As much of the answer to a READ as may go out now.  True: it goes on.  responder.lock is held. */
+static bool answer_read(struct soft_qp *qp, struct soft_burst *burst)
+{
+	struct soft_link *link = qp->segmentation->link;
+	struct soft_packet response;
+
+	while ((!link->answer_later || link->read_room) && soft_assembly_stream(qp, &response)) {
+		soft_link_answer(qp, burst, &response);
+		if (link->answer_later)
+			link->read_room--;
+	}
+	return qp->segmentation->stream.active && !qp->responder.failed;
+}
+
+/* What follows a request.  True: the answer to a READ goes on.  responder.lock is held, and released. */
+static bool end_request(struct soft_qp *qp, struct soft_burst *burst)
 {
 	struct soft_segmentation *segmentation = qp->segmentation;
-	struct soft_packet response;
-	struct soft_burst burst;
-	bool failed, owes, own;
+	bool goes_on = answer_read(qp, burst), failed, owes;
 
-	soft_burst_begin(&burst);
-	soft_lock_take(&qp->responder.lock);
-	own = is_peer(qp, arrival);
-	if (own && (qp->xrc ? soft_target_receive(qp, packet, &response) :
-			      soft_responder_receive(qp, packet, &response)))
-		soft_link_answer(qp, &burst, &response);
-	while (soft_assembly_stream(qp, &response))
-		soft_link_answer(qp, &burst, &response);
-	soft_link_flush(qp, &burst);
+	soft_link_flush(qp, burst);
 	if (qp->xrc)
 		soft_target_leave(qp);
 	failed = qp->responder.failed;
@@ -59,6 +62,45 @@ static bool receive_request(struct soft_qp *qp, const struct soft_arrival *arriv
 		soft_qp_settle(qp);
 	if (owes && !segmentation->link->owe(segmentation->link, qp))
 		soft_link_acknowledge(qp);
+	return goes_on;
+}
+
+bool soft_link_answer_read(struct soft_qp *qp)
+{
+	struct soft_read_stream *stream = &qp->segmentation->stream;
+	struct soft_burst burst;
+
+	soft_burst_begin(&burst);
+	soft_lock_take(&qp->responder.lock);
+	/* Of a target, the shared queue may be gone meanwhile, and its domain with it. */
+	if (qp->xrc && stream->active && !soft_target_enter(qp, stream->shared_queue))
+		stream->active = false;
+	return end_request(qp, &burst);
+}
+
+/* False: it is from somebody else than the peer. */
+static bool receive_request(struct soft_qp *qp, const struct soft_arrival *arrival,
+			    const struct soft_packet *packet, const uint8_t *bytes, size_t length)
+{
+	struct soft_link *link = qp->segmentation->link;
+	struct soft_packet response;
+	struct soft_burst burst;
+	bool own;
+
+	soft_burst_begin(&burst);
+	soft_lock_take(&qp->responder.lock);
+	own = is_peer(qp, arrival);
+	if (qp->segmentation->stream.active) {
+		soft_lock_release(&qp->responder.lock);
+		if (own)
+			link->request_later(link, qp, arrival, bytes, length);
+		return own;
+	}
+	if (own && (qp->xrc ? soft_target_receive(qp, packet, &response) :
+			      soft_responder_receive(qp, packet, &response)))
+		soft_link_answer(qp, &burst, &response);
+	if (end_request(qp, &burst))
+		link->answer_later(link, qp);
 	return own;
 }
 
@@ -161,7 +203,8 @@ static bool drop(struct soft_arrival *arrival, enum soft_notice fault)
 }
 
 /* By the one that it is for.  False: it is from somebody else than its peer. */
-static bool receive(struct soft_qp *qp, const struct soft_arrival *arrival, const struct soft_packet *packet)
+static bool receive(struct soft_qp *qp, const struct soft_arrival *arrival, const struct soft_packet *packet,
+		    const uint8_t *bytes, size_t length)
 {
 	if (packet->header) {
 		receive_datagram(qp, packet);
@@ -169,7 +212,7 @@ static bool receive(struct soft_qp *qp, const struct soft_arrival *arrival, cons
 	}
 	if (soft_operation_is_answer(packet->opcode))
 		return receive_answer(qp, arrival, packet);
-	return receive_request(qp, arrival, packet);
+	return receive_request(qp, arrival, packet, bytes, length);
 }
 
 bool soft_link_deliver(struct soft_device *device, struct soft_arrival *arrival, uint8_t *bytes, size_t length)
@@ -194,7 +237,7 @@ bool soft_link_deliver(struct soft_device *device, struct soft_arrival *arrival,
 	qp = find_receiver(device, arrival, packet.destination);
 	if (!qp || !is_for(qp, &packet))
 		return drop(arrival, SOFT_NOTICE_NOBODY);
-	return receive(qp, arrival, &packet) || drop(arrival, SOFT_NOTICE_STRANGER);
+	return receive(qp, arrival, &packet, bytes, length) || drop(arrival, SOFT_NOTICE_STRANGER);
 }
 
 bool soft_link_receive(struct soft_device *device, bool icrc, uint32_t sender, uint8_t *datagram, size_t length)

@@ -231,6 +231,8 @@ int soft_udp_create(struct soft_fabric *fabric, struct soft_device *device, bool
 		.send = soft_udp_send,
 		.flush = soft_udp_flush,
 		.owe = soft_udp_owe,
+		.answer_later = soft_udp_answer_later,
+		.request_later = soft_udp_request_later,
 	};
 	init_claimer(udp, SOFT_UDP_QUEUE_PAIRS);
 	init_claimer(udp, SOFT_UDP_COMMUNICATION);

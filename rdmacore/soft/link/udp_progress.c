@@ -124,6 +124,7 @@ static bool look_everywhere(struct soft_udp *udp)
 		return false;
 	for (uint32_t index = 0; index < count; index++)
 		found |= take_all(udp, socket_at(udp, index), CALLS);
+	soft_udp_end_pass(udp);
 	soft_udp_acknowledge(udp);
 	soft_lock_release(&udp->receiving);
 	return found;
@@ -164,6 +165,7 @@ static void poll_now(struct soft_progress *progress)
 		return;
 	acknowledge_answered(udp, false);
 	found = look(udp);
+	soft_udp_end_pass(udp);
 	if (!soft_udp_is_resting(udp))
 		soft_udp_acknowledge(udp);
 	if (found || !udp->owing_count)
@@ -259,6 +261,7 @@ static void catch_up(struct soft_progress *progress)
 	soft_lock_take(&udp->receiving);
 	for (uint32_t index = 0; index < count; index++)
 		(void)take_all(udp, socket_at(udp, index), CALLS_TO_EMPTY);
+	soft_udp_end_pass(udp);
 	soft_udp_acknowledge(udp);
 	soft_lock_release(&udp->receiving);
 }
@@ -336,6 +339,19 @@ void soft_udp_ready(struct soft_source *source, uint32_t events)
 	}
 	soft_lock_take(&udp->receiving);
 	(void)take_all(udp, socket, CALLS);
+	soft_udp_end_pass(udp);
+	soft_udp_acknowledge(udp);
+	soft_lock_release(&udp->receiving);
+}
+
+/* Nothing else is to be done, and answers to READs go on. */
+static void answer_reads(struct soft_timer *timer)
+{
+	struct soft_udp *udp = soft_container_of(timer, struct soft_udp, reads.timer);
+
+	soft_lock_take(&udp->receiving);
+	udp->reads.deferred = false;
+	soft_udp_end_pass(udp);
 	soft_udp_acknowledge(udp);
 	soft_lock_release(&udp->receiving);
 }
@@ -348,19 +364,27 @@ int soft_udp_progress_init(struct soft_udp *udp)
 	if (!udp->arrived)
 		return -ENOMEM;
 	result = soft_timer_register(&udp->fabric->timers, &udp->watch, look_at_polls);
-	if (result) {
-		free(udp->arrived);
-		return result;
-	}
+	if (result)
+		goto free_arrived;
+	result = soft_udp_reads_init(udp, answer_reads);
+	if (result)
+		goto unregister_watch;
 	soft_lock_init(&udp->receiving, SOFT_ORDER_RECEIVING);
 	atomic_store(&udp->slept, true);
 	udp->progress = (struct soft_progress){.poll = poll_now, .sleep = go_on, .settle = settle, .catch_up = catch_up};
 	return 0;
+
+unregister_watch:
+	soft_timer_unregister(&udp->fabric->timers, &udp->watch);
+free_arrived:
+	free(udp->arrived);
+	return result;
 }
 
 void soft_udp_progress_stop(struct soft_udp *udp)
 {
 	soft_timer_unregister(&udp->fabric->timers, &udp->watch);
+	soft_udp_reads_stop(udp);
 	soft_udp_forget(udp);
 	free(udp->arrived);
 }

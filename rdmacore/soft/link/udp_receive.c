@@ -143,12 +143,6 @@ void soft_udp_forget(struct soft_udp *udp)
 	release_receiver(udp);
 }
 
-void soft_udp_drop(struct soft_udp *udp, enum soft_notice fault, const union ibv_gid *source)
-{
-	atomic_fetch_add_explicit(&udp->counters.dropped, 1, memory_order_relaxed);
-	soft_notice(&udp->fabric->notices, fault, source, 1);
-}
-
 /* Its time has come: see soft_udp_hold_back. */
 static void deliver_later(struct soft_udp *udp, struct soft_arrival *arrival, uint8_t *bytes, size_t length)
 {

@@ -259,3 +259,9 @@ void soft_udp_record(struct soft_udp *udp, const struct soft_endpoint *from, con
 	soft_capture_datagram(udp->fabric->capture, datagram, (size_t)(place - datagram) + SOFT_WIRE_ICRC,
 			      inbound ? &to->address : &from->address, inbound, fate);
 }
+
+void soft_udp_drop(struct soft_udp *udp, enum soft_notice fault, const union ibv_gid *source)
+{
+	atomic_fetch_add_explicit(&udp->counters.dropped, 1, memory_order_relaxed);
+	soft_notice(&udp->fabric->notices, fault, source, 1);
+}

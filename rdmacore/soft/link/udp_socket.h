@@ -149,6 +149,13 @@ struct soft_udp {
 	struct soft_qp *owing[SOFT_UDP_OWING]; /* held */
 	uint32_t owing_count, asked; /* the first of them let their acknowledgements wait */
 	uint64_t vain_since; /* polls find nothing since then, and acknowledgements wait; or 0 */
+	struct {
+		struct soft_qp *first, **last; /* held: they answer a READ in parts, in turn */
+		uint32_t room; /* packets of answers in one pass */
+		uint32_t waiting; /* requests that came behind those READs */
+		bool deferred; /* timer will end a pass */
+		struct soft_timer timer;
+	} reads;
 	struct soft_udp_pair pair;
 	struct soft_qp *receiver; /* held: what the last packet was for, while somebody polls; or NULL */
 	struct soft_udp_peer peers[SOFT_UDP_PEERS];
@@ -249,6 +256,9 @@ void soft_udp_show_headers(struct soft_udp_socket *socket);
 /* Whether the kernel puts packets of one sender together there; false when it cannot be changed. */
 bool soft_udp_join_packets(struct soft_udp_socket *socket, bool join);
 
+/* Count what came from there and is dropped. */
+void soft_udp_drop(struct soft_udp *udp, enum soft_notice fault, const union ibv_gid *source);
+
 /* --- udp_owner.c ---------------------------------------------------------------------------------- */
 
 /* SOFT_WIRE_PORT of the address is somebody else's: EADDRINUSE, with a sentence that says whose. */
@@ -329,8 +339,6 @@ void soft_udp_ready(struct soft_source *source, uint32_t events);
 
 /* --- udp_receive.c: udp.receiving is held ----------------------------------------------------------- */
 
-/* Count what came from there and is dropped. */
-void soft_udp_drop(struct soft_udp *udp, enum soft_notice fault, const union ibv_gid *source);
 bool soft_udp_owe(struct soft_link *link, struct soft_qp *qp);
 /* Send what is owed. */
 void soft_udp_acknowledge(struct soft_udp *udp);
@@ -342,6 +350,17 @@ bool soft_udp_receive(struct soft_udp *udp, struct soft_udp_socket *socket);
 void soft_udp_take(struct soft_udp *udp, const struct soft_udp_came *came, uint8_t *bytes, size_t length);
 /* The same of a socket that is shared, for whichever process.  came is used up. */
 void soft_udp_take_shared(struct soft_udp *udp, struct soft_udp_came *came, uint8_t *bytes, size_t length);
+
+/* --- udp_reads.c: answers to READs, in parts; udp.receiving is held --------------------------------- */
+
+/* expire ends a pass in which nothing came.  -ENOMEM. */
+int soft_udp_reads_init(struct soft_udp *udp, void (*expire)(struct soft_timer *timer));
+void soft_udp_reads_stop(struct soft_udp *udp);
+void soft_udp_answer_later(struct soft_link *link, struct soft_qp *qp);
+void soft_udp_request_later(struct soft_link *link, struct soft_qp *qp, const struct soft_arrival *arrival,
+			    const uint8_t *bytes, size_t length);
+/* A pass over what has come ends: go on with answers, and give the next pass its room. */
+void soft_udp_end_pass(struct soft_udp *udp);
 
 /* --- udp_pass.c: packets of other processes; udp.receiving is held ---------------------------------- */
 

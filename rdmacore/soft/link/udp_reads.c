@@ -1,0 +1,164 @@
+/*
+ * Answers to READs, in parts.
+ *
+ * 32 bytes from a peer ask for 2 GiB, which are 8 million packets at a path MTU of 256.  Whoever takes packets answers with
+ * ROOM of them in a pass over what has come, and goes on in the next pass, or the timers' thread does when it has nothing else
+ * to do.  So messages of the connection manager, and all other queue pairs, wait for a part only.
+ *
+ * A responder executes requests in their order, so those that come behind such a READ wait (as in rdma_rxe's req_pkts).  They
+ * are few: a requester of ours asks for SOFT_READ_MAX packets at once.  What is too much is dropped, and the requester sends
+ * it again after a NAK.
+ */
+#include "soft/link/udp_socket.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "soft/base/fabric.h"
+#include "soft/engine/segment.h"
+#include "soft/objects/qp.h"
+
+/* Packets of answers in one pass, which take half a millisecond, and of one answer before another has its turn. */
+#define ROOM 512
+#define PART 32
+/* Requests that wait, of one queue pair and in all: its window, and those of some. */
+#define WAITING SOFT_WINDOW_MAX
+#define WAITING_IN_ALL (8 * SOFT_WINDOW_MAX)
+
+/* The timers' thread goes on if nothing comes any more.  Without that thread, the next pass does. */
+static void wait_for_turn(struct soft_udp *udp)
+{
+	if (udp->reads.first && !udp->reads.deferred)
+		udp->reads.deferred = !soft_timer_defer(&udp->fabric->timers, &udp->reads.timer);
+}
+
+void soft_udp_answer_later(struct soft_link *link, struct soft_qp *qp)
+{
+	struct soft_segmentation *segmentation = qp->segmentation;
+	struct soft_udp *udp = soft_udp_of(link);
+
+	soft_lock_expect(&udp->receiving);
+	if (segmentation->answers)
+		return;
+	soft_qp_hold(qp);
+	segmentation->answers = true;
+	segmentation->next_answer = NULL;
+	*udp->reads.last = qp;
+	udp->reads.last = &segmentation->next_answer;
+	wait_for_turn(udp);
+}
+
+static struct soft_qp *take_first(struct soft_udp *udp)
+{
+	struct soft_qp *qp = udp->reads.first;
+
+	udp->reads.first = qp->segmentation->next_answer;
+	if (!udp->reads.first)
+		udp->reads.last = &udp->reads.first;
+	qp->segmentation->answers = false;
+	return qp;
+}
+
+void soft_udp_request_later(struct soft_link *link, struct soft_qp *qp, const struct soft_arrival *arrival,
+			    const uint8_t *bytes, size_t length)
+{
+	struct soft_segmentation *segmentation = qp->segmentation;
+	struct soft_udp *udp = soft_udp_of(link);
+	struct soft_link_request *request = NULL;
+
+	soft_lock_expect(&udp->receiving);
+	if (segmentation->waiting_count < WAITING && udp->reads.waiting < WAITING_IN_ALL)
+		request = malloc(sizeof(*request) + length);
+	if (!request) {
+		atomic_fetch_add_explicit(&udp->counters.dropped, 1, memory_order_relaxed);
+		return;
+	}
+	request->next = NULL;
+	request->arrival = *arrival;
+	request->arrival.receiver = NULL;
+	request->length = length;
+	memcpy(request->bytes, bytes, length);
+	if (!segmentation->waiting)
+		segmentation->last_waiting = &segmentation->waiting;
+	*segmentation->last_waiting = request;
+	segmentation->last_waiting = &request->next;
+	segmentation->waiting_count++;
+	udp->reads.waiting++;
+}
+
+/* The oldest request that waits; the caller frees it. */
+static struct soft_link_request *take_request(struct soft_udp *udp, struct soft_qp *qp)
+{
+	struct soft_segmentation *segmentation = qp->segmentation;
+	struct soft_link_request *request = segmentation->waiting;
+
+	if (!request)
+		return NULL;
+	segmentation->waiting = request->next;
+	segmentation->waiting_count--;
+	udp->reads.waiting--;
+	return request;
+}
+
+/* Its READ is answered: those behind it, until one of them is a READ that is not. */
+static void deliver_waiting(struct soft_udp *udp, struct soft_qp *qp)
+{
+	struct soft_link_request *request;
+
+	while (!qp->segmentation->answers && (request = take_request(udp, qp))) {
+		if (!soft_link_deliver(udp->device, &request->arrival, request->bytes, request->length))
+			soft_udp_drop(udp, request->arrival.fault, &request->arrival.source);
+		soft_link_deliver_end(&request->arrival);
+		free(request);
+	}
+}
+
+/* A part of an answer. */
+static void answer_part(struct soft_udp *udp, struct soft_qp *qp)
+{
+	struct soft_link *link = &udp->link;
+	uint32_t kept = link->read_room > PART ? link->read_room - PART : 0;
+	bool goes_on;
+
+	link->read_room -= kept;
+	goes_on = soft_link_answer_read(qp);
+	link->read_room += kept;
+	if (goes_on)
+		soft_udp_answer_later(link, qp);
+	else
+		deliver_waiting(udp, qp);
+}
+
+void soft_udp_end_pass(struct soft_udp *udp)
+{
+	soft_lock_expect(&udp->receiving);
+	while (udp->reads.first && udp->link.read_room) {
+		struct soft_qp *qp = take_first(udp);
+
+		answer_part(udp, qp);
+		soft_qp_release(qp);
+	}
+	udp->link.read_room = udp->reads.room;
+	wait_for_turn(udp);
+}
+
+int soft_udp_reads_init(struct soft_udp *udp, void (*expire)(struct soft_timer *timer))
+{
+	udp->reads.last = &udp->reads.first;
+	udp->link.read_room = udp->reads.room = ROOM;
+	return soft_timer_register(&udp->fabric->timers, &udp->reads.timer, expire);
+}
+
+/* Nobody takes packets any more, and no lock is needed. */
+void soft_udp_reads_stop(struct soft_udp *udp)
+{
+	soft_timer_unregister(&udp->fabric->timers, &udp->reads.timer);
+	while (udp->reads.first) {
+		struct soft_qp *qp = take_first(udp);
+		struct soft_link_request *request;
+
+		while ((request = take_request(udp, qp)))
+			free(request);
+		soft_qp_release(qp);
+	}
+}
