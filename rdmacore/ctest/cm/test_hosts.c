@@ -329,6 +329,19 @@ static struct soft_half_open half_open(struct core_provider *provider)
 	return copy;
 }
 
+/* So many are half open in the end: one that was counted may not have its place yet. */
+static struct soft_half_open expect_half_open(struct core_provider *provider, uint32_t total)
+{
+	struct soft_half_open state = half_open(provider);
+
+	for (int waited = 0; state.total != total; waited += 1000) {
+		CHECK(waited < PATIENCE_US);
+		usleep(1000);
+		state = half_open(provider);
+	}
+	return state;
+}
+
 /* A request whose arrival is waited for, so that none is lost in the queue. */
 static void flood_one(struct core_provider *provider, const uint8_t ip[4], uint32_t id)
 {
@@ -399,13 +412,13 @@ static void test_half_open(void)
 	sent.read = 0;
 	for (uint32_t id = 1; id <= SOFT_HALF_OPEN_MAX / 2 + 100; id++)
 		flood_one(provider, peer_ip, id);
-	state = half_open(provider);
-	CHECK(state.total == SOFT_HALF_OPEN_MAX / 2 && state.dropped == 100);
+	state = expect_half_open(provider, SOFT_HALF_OPEN_MAX / 2);
+	CHECK(state.dropped == 100);
 
 	flood_forged(provider, SOFT_HALF_OPEN_MAX, 0x100000);
 	flood_one(provider, stranger_ip, PEER_ID);
-	state = half_open(provider);
-	CHECK(state.total == SOFT_HALF_OPEN_MAX && state.replaced >= SOFT_HALF_OPEN_MAX / 2 - 100);
+	state = expect_half_open(provider, SOFT_HALF_OPEN_MAX);
+	CHECK(state.replaced >= SOFT_HALF_OPEN_MAX / 2 - 100);
 	/* No more answers than requests came. */
 	CHECK(atomic_load(&sent.count) <= state.requests);
 	CHECK(!accept_all(provider, channel, stranger_ip, &found) && found);
@@ -414,13 +427,13 @@ static void test_half_open(void)
 	/* None of them answers, and those that are replaced are reported. */
 	found = false;
 	flood_one(provider, stranger_ip, PEER_ID + 1);
-	CHECK(half_open(provider).total == SOFT_HALF_OPEN_MAX);
+	(void)expect_half_open(provider, SOFT_HALF_OPEN_MAX);
 	CHECK(accept_all(provider, channel, stranger_ip, &found) == 1 && found);
 
 	for (uint32_t index = 0; index < accepted.count; index++)
 		if (accepted.ids[index])
 			CHECK(!provider->rdma_destroy_id(accepted.ids[index]));
-	CHECK(!half_open(provider).total);
+	(void)expect_half_open(provider, 0);
 	CHECK(!provider->rdma_destroy_id(listener));
 	provider->rdma_destroy_event_channel(channel);
 	close_provider(provider);
