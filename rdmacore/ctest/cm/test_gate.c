@@ -174,6 +174,34 @@ static void test_passed_on(void)
 	process_end(&process);
 }
 
+/* Numbers that other hosts choose do not make one bucket long. */
+static void test_buckets(void)
+{
+	struct process process = far_start(1);
+	struct rdma_cm_id *listener = far_listen(&process, port_of_test());
+	struct soft_cm *cm = far_cm(&process);
+	uint32_t longest = 0;
+
+	for (uint32_t id = 1; id <= SOFT_UNPROVEN_MAX; id++) {
+		struct soft_cm_message req = far_request(attacker_ip, id, port_of_test());
+
+		req.guid = FAR_GUID ^ id;
+		far_arrive(&process, attacker_ip, &req);
+	}
+	FAR_WAIT(half_open(&process).total == SOFT_UNPROVEN_MAX);
+	soft_mutex_lock(&cm->lock);
+	for (uint32_t bucket = 0; bucket < SOFT_PEER_BUCKETS; bucket++) {
+		uint32_t length = 0;
+
+		for (struct soft_id *id = cm->remote_ids[bucket]; id; id = id->remote_id_next)
+			length++;
+		longest = length > longest ? length : longest;
+	}
+	soft_mutex_unlock(&cm->lock);
+	CHECK(longest < SOFT_UNPROVEN_MAX / 2);
+	end(&process, listener);
+}
+
 /* One host cannot fill the queue, nor can many keep a known one out of it. */
 static void test_queue(void)
 {
@@ -208,6 +236,16 @@ static void test_queue(void)
 	arrive(&process, good_ip, 9);
 	soft_mutex_unlock(&cm->lock);
 	CHECK(!read_until(&process, good_ip) && !read_until(&process, good_ip));
+
+	/* Nor can a known one keep others out. */
+	soft_mutex_lock(&cm->lock);
+	arrive(&process, good_ip, 10);
+	for (uint32_t index = 0; index < 3 * FORGED; index++)
+		far_arrive(&process, good_ip, &dreq);
+	far_answer_dreqs(other_ip);
+	arrive(&process, other_ip, 11);
+	soft_mutex_unlock(&cm->lock);
+	CHECK(!read_until(&process, good_ip) && !read_until(&process, other_ip));
 	end(&process, listener);
 }
 
@@ -216,6 +254,7 @@ int main(void)
 	test_forged();
 	test_one_source();
 	test_passed_on();
+	test_buckets();
 	test_queue();
 	return 0;
 }

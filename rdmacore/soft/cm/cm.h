@@ -98,7 +98,7 @@ struct soft_cm {
 	struct soft_id *remote_ids[SOFT_PEER_BUCKETS], *remote_qps[SOFT_PEER_BUCKETS];
 	struct soft_half_open half_open;
 	struct soft_backlog backlog;
-	uint64_t source_key; /* of soft_address_source and soft_backlog.by_source */
+	uint64_t source_key; /* of hashes of what others choose: soft_address_source, soft_backlog.by_source, soft_peers */
 	/* The ids that were destroyed last: kept for a while, so that using one is an error and not a crash. */
 	struct soft_id *destroyed, **last_destroyed;
 	unsigned int num_destroyed;

@@ -23,8 +23,8 @@
 #include "soft/wire/address.h"
 
 /*
- * Datagrams.  Hosts that have not shown that they receive what is sent to them (soft/cm/gate.c) get half of them at most, and each
- * host as many as are left for all of its kind.
+ * Datagrams.  Hosts that have shown that they receive what is sent to them (soft/cm/gate.c) have half of them, and the others have
+ * the other half.  A host gets as many as are left for all of its kind.
  */
 #define INBOX 4096
 /* Between two looks at what else the poller's thread has to do. */
@@ -44,6 +44,7 @@
 struct datagram {
 	union ibv_gid from, to;
 	uint16_t source;
+	bool proven;
 	uint8_t mad[SOFT_MAD];
 };
 
@@ -67,6 +68,7 @@ struct soft_cm_inbox {
 	struct soft_cm *cm;
 	struct soft_lock lock; /* guards the rest */
 	uint32_t first, count;
+	uint32_t of_kind[2]; /* of them: of hosts that have not shown it, and of others */
 	uint64_t dropped; /* for want of room */
 	uint16_t by_source[SOFT_HALF_OPEN_SOURCES];
 	uint64_t invalid; /* no messages, or not from where they say; of the poller's thread */
@@ -89,12 +91,12 @@ static void receive(struct soft_management *management, const union ibv_gid *fro
 	struct soft_cm_inbox *inbox = management->receiver;
 	uint64_t source = soft_address_source(inbox->cm, from);
 	uint16_t *of_source = &inbox->by_source[source % SOFT_HALF_OPEN_SOURCES];
-	uint32_t places = soft_gate_is_proven(inbox->cm, source) ? INBOX : INBOX / 2;
+	bool proven = soft_gate_is_proven(inbox->cm, source);
 	struct datagram *datagram;
 	bool first = false;
 
 	soft_lock_take(&inbox->lock);
-	if (inbox->count >= places || *of_source >= places - inbox->count) {
+	if (*of_source >= INBOX / 2 - inbox->of_kind[proven]) {
 		inbox->dropped++;
 		soft_notice(&inbox->cm->fabric->notices, SOFT_NOTICE_FLOOD, from, 1);
 	} else {
@@ -103,7 +105,9 @@ static void receive(struct soft_management *management, const union ibv_gid *fro
 		datagram->to = *to;
 		datagram->source = (uint16_t)(source % SOFT_HALF_OPEN_SOURCES);
 		memcpy(datagram->mad, mad, SOFT_MAD);
+		datagram->proven = proven;
 		(*of_source)++;
+		inbox->of_kind[proven]++;
 		first = !inbox->count++;
 	}
 	soft_lock_release(&inbox->lock);
@@ -120,6 +124,7 @@ static bool take(struct soft_cm_inbox *inbox, struct datagram *datagram)
 	if (any) {
 		*datagram = inbox->datagrams[inbox->first];
 		inbox->by_source[datagram->source]--;
+		inbox->of_kind[datagram->proven]--;
 		inbox->first = (inbox->first + 1) % INBOX;
 		inbox->count--;
 	}

@@ -7,13 +7,13 @@
  */
 #include "soft/cm/calls.h"
 
+#include "soft/base/random.h"
 #include "soft/ipc/ipc.h"
 
-static unsigned int bucket_of(uint64_t guid, uint32_t number)
+/* A keyed hash: other hosts choose both numbers, and could make one bucket long. */
+static unsigned int bucket_of(const struct soft_cm *cm, uint64_t guid, uint32_t number)
 {
-	uint64_t mixed = (guid ^ number) * UINT64_C(0x9e3779b97f4a7c15);
-
-	return (unsigned int)(mixed >> 32) % SOFT_PEER_BUCKETS;
+	return (unsigned int)(soft_secret_hash(soft_secret_hash(cm->source_key, guid), number) % SOFT_PEER_BUCKETS);
 }
 
 static bool is_with(const struct soft_id *id, const struct soft_ipc_peer *via, bool between_hosts, const struct sockaddr *address)
@@ -25,7 +25,7 @@ static bool is_with(const struct soft_id *id, const struct soft_ipc_peer *via, b
 static struct soft_id *find_id(struct soft_cm *cm, uint64_t guid, uint32_t remote, const struct soft_ipc_peer *via,
 			       bool between_hosts, const struct sockaddr *address)
 {
-	struct soft_id *id = cm->remote_ids[bucket_of(guid, remote)];
+	struct soft_id *id = cm->remote_ids[bucket_of(cm, guid, remote)];
 
 	soft_mutex_expect(&cm->lock);
 	while (id && (id->remote != remote || id->remote_guid != guid || !is_with(id, via, between_hosts, address)))
@@ -41,7 +41,7 @@ struct soft_id *soft_peers_find_id(struct soft_cm *cm, const struct soft_cm_mess
 
 struct soft_id *soft_peers_claim_id(struct soft_id *id)
 {
-	struct soft_id **bucket = &id->cm->remote_ids[bucket_of(id->remote_guid, id->remote)];
+	struct soft_id **bucket = &id->cm->remote_ids[bucket_of(id->cm, id->remote_guid, id->remote)];
 	struct soft_id *other = find_id(id->cm, id->remote_guid, id->remote, id->via, id->between_hosts, &id->addr.dst_addr);
 
 	soft_mutex_expect(&id->cm->lock);
@@ -55,7 +55,7 @@ struct soft_id *soft_peers_claim_id(struct soft_id *id)
 
 struct soft_id *soft_peers_claim_qp(struct soft_id *id)
 {
-	struct soft_id **bucket = &id->cm->remote_qps[bucket_of(id->remote_guid, id->remote_qp_num)];
+	struct soft_id **bucket = &id->cm->remote_qps[bucket_of(id->cm, id->remote_guid, id->remote_qp_num)];
 
 	soft_mutex_expect(&id->cm->lock);
 	for (struct soft_id *other = *bucket; other; other = other->remote_qp_next)
@@ -74,14 +74,14 @@ void soft_peers_forget(struct soft_id *id)
 
 	soft_mutex_expect(&id->cm->lock);
 	if (id->in_remote_ids) {
-		link = &id->cm->remote_ids[bucket_of(id->remote_guid, id->remote)];
+		link = &id->cm->remote_ids[bucket_of(id->cm, id->remote_guid, id->remote)];
 		while (*link != id)
 			link = &(*link)->remote_id_next;
 		*link = id->remote_id_next;
 		id->in_remote_ids = false;
 	}
 	if (id->in_remote_qps) {
-		link = &id->cm->remote_qps[bucket_of(id->remote_guid, id->remote_qp_num)];
+		link = &id->cm->remote_qps[bucket_of(id->cm, id->remote_guid, id->remote_qp_num)];
 		while (*link != id)
 			link = &(*link)->remote_qp_next;
 		*link = id->remote_qp_next;
