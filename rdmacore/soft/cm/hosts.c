@@ -426,14 +426,23 @@ free_inbox:
 	return result;
 }
 
+void soft_cm_stop_inbox(struct soft_cm *cm)
+{
+	struct soft_cm_inbox *inbox = cm->inbox;
+
+	if (!inbox)
+		return;
+	/* It arms the timer. */
+	soft_poller_remove(&cm->fabric->poller, &inbox->source);
+	soft_timer_unregister(&cm->fabric->timers, &inbox->refuse_later);
+}
+
 void soft_cm_close_inbox(struct soft_cm *cm)
 {
 	struct soft_cm_inbox *inbox = cm->inbox;
 
 	if (!inbox)
 		return;
-	soft_timer_unregister(&cm->fabric->timers, &inbox->refuse_later);
-	soft_poller_remove(&cm->fabric->poller, &inbox->source);
 	close(inbox->source.fd);
 	soft_local_list_free(&inbox->list);
 	soft_gate_close(cm);

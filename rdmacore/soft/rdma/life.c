@@ -63,6 +63,7 @@ int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, const
 	return 0;
 
 close_inbox:
+	soft_cm_stop_inbox(cm);
 	soft_cm_close_inbox(cm);
 destroy_ipc:
 	if (cm->ipc)
@@ -97,6 +98,7 @@ void soft_cm_destroy(struct soft_cm *cm)
 	while ((message = soft_cm_take_message(cm)))
 		soft_cm_free_message(message);
 	soft_mutex_unlock(&cm->lock);
+	soft_cm_stop_inbox(cm); /* it passes messages on to other processes */
 	if (cm->ipc)
 		soft_ipc_destroy(cm->ipc);
 	soft_cm_close_network(cm);
