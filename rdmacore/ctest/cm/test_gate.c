@@ -249,8 +249,21 @@ static void test_queue(void)
 	end(&process, listener);
 }
 
+/* The provider is closed while requests that another process would get are in the queue. */
+static void test_close(void)
+{
+	for (int round = 0; round < 10; round++) {
+		struct process process = far_start(1);
+
+		for (uint32_t index = 0; index < FORGED / 2; index++)
+			arrive_forged(&process, index);
+		process_end(&process);
+	}
+}
+
 int main(void)
 {
+	test_close();
 	test_forged();
 	test_one_source();
 	test_passed_on();
