@@ -17,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // CacheVariable is the environment variable that names the folder of compiled guests.
@@ -42,6 +44,7 @@ func DefaultCacheDir() (string, error) {
 // name by a key of this user, and is checked in memory: what was checked is what is run.
 type guestCache struct {
 	folder *os.Root // nil keeps nothing
+	name   string   // its path, for messages
 	key    []byte
 	warn   func(string) // nil once something was said
 }
@@ -91,12 +94,14 @@ func (c *guestCache) open(dir string) (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	parent, err := os.OpenRoot(filepath.Dir(dir))
+	c.name = dir
+	// No link, which another user may have put there; os.OpenRoot follows one.
+	descriptor, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return err
+		return &fs.PathError{Op: "open", Path: dir, Err: err}
 	}
-	defer parent.Close()
-	if c.folder, err = parent.OpenRoot(filepath.Base(dir)); err != nil { // no link of another user's out of the parent
+	defer unix.Close(descriptor)
+	if c.folder, err = os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", descriptor)); err != nil {
 		return err
 	}
 	info, err := c.folder.Stat(".") // of what is open, whatever has that name now
@@ -152,7 +157,7 @@ func (c *guestCache) openFile(name string) (*os.File, fs.FileInfo, error) {
 }
 
 // path is a file's, for messages.
-func (c *guestCache) path(name string) string { return filepath.Join(c.folder.Name(), name) }
+func (c *guestCache) path(name string) string { return filepath.Join(c.name, name) }
 
 func (c *guestCache) readKey() ([]byte, error) {
 	file, _, err := c.openFile(keyFile)
