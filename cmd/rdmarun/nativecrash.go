@@ -78,7 +78,7 @@ func (a *app) prepareForCrash(outputs *runOutputs, config *scenario.RunConfig) (
 	if a.planForCrash == nil {
 		return func() {}, nil
 	}
-	file, err := namelessFile()
+	file, err := ownfile.Nameless(os.O_APPEND)
 	if err != nil {
 		return nil, withExit(exitEnvironment, fmt.Errorf("keep records in case native code crashes: %w", err))
 	}
@@ -129,18 +129,6 @@ func keepForCrash(file *os.File, others []record.Consumer) *recordsForCrash {
 	kept := &recordsForCrash{file: file, others: others}
 	kept.writer = jsonl.To(kept, "for a crash")
 	return kept
-}
-
-// namelessFile is a file that disappears with its process, however that ends.
-func namelessFile() (*os.File, error) {
-	descriptor, err := unix.Open(os.TempDir(), unix.O_TMPFILE|unix.O_RDWR|unix.O_APPEND|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		descriptor, err = unix.MemfdCreate("rdmarun-records", unix.MFD_CLOEXEC)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(descriptor), "records"), nil
 }
 
 // Write implements io.Writer, for the writer of records.

@@ -12,6 +12,7 @@ import (
 
 	"rdmarun/host/output"
 	"rdmarun/host/output/jsonl"
+	"rdmarun/host/ownfile"
 	"rdmarun/host/record"
 	"rdmarun/rdmacore/process"
 )
@@ -172,7 +173,7 @@ func TestCrashCountsCasesWhoseRecordsAreHeld(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	a := &app{env: map[string]string{"XDG_STATE_HOME": t.TempDir()}, stdout: &stdout, stderr: &stderr}
 	outputs := &runOutputs{Outputs: &output.Outputs{}, plan: crashPlan{}}
-	file, err := namelessFile()
+	file, err := ownfile.Nameless(os.O_APPEND)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,6 +44,40 @@ func Open(path string, flags int, mode uint32) (*os.File, error) {
 	return os.NewFile(uintptr(descriptor), path), nil
 }
 
+// Nameless makes a file without a name, to be read and written with these flags, which disappears with its process, however
+// that ends: in the folder of temporary files (O_TMPFILE of open(2)), or in memory where the process may not write there.
+func Nameless(flags int) (*os.File, error) {
+	flags |= unix.O_RDWR | unix.O_CLOEXEC
+	descriptor, err := unix.Open(os.TempDir(), flags|unix.O_TMPFILE, Private)
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) { // a file system, or a kernel, without them
+		return named(flags)
+	}
+	if err != nil {
+		descriptor, err = unix.MemfdCreate("rdmarun", unix.MFD_CLOEXEC)
+	}
+	if err == nil && flags&unix.O_APPEND != 0 {
+		_, err = unix.FcntlInt(uintptr(descriptor), unix.F_SETFL, unix.O_APPEND)
+	}
+	if err != nil {
+		return nil, &fs.PathError{Op: "make a file in", Path: os.TempDir(), Err: err}
+	}
+	return os.NewFile(uintptr(descriptor), "nameless"), nil
+}
+
+// named makes a file in the folder of temporary files, and removes its name.
+func named(flags int) (*os.File, error) {
+	made, err := os.CreateTemp("", "rdmarun-*")
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(made.Name(), flags, 0)
+	if err = errors.Join(err, os.Remove(made.Name()), made.Close()); err != nil {
+		_ = file.Close() // nil is none
+		return nil, err
+	}
+	return file, nil
+}
+
 // request is how a file is to be opened.
 type request struct {
 	flags int

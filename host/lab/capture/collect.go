@@ -67,15 +67,12 @@ func Collect(path string, snapLength uint32, hosts []string) (*Collector, error)
 		return nil, err
 	}
 	for _, host := range hosts {
-		kept, err := os.CreateTemp("", "rdmarun-capture-*")
-		if err == nil {
-			c.sources[host] = &source{spool: kept}
-			err = os.Remove(kept.Name())
-		}
+		kept, err := ownfile.Nameless(0)
 		if err != nil {
 			c.discard()
 			return nil, fmt.Errorf("keep what hosts send: %w", err)
 		}
+		c.sources[host] = &source{spool: kept}
 	}
 	return c, nil
 }

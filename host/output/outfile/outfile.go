@@ -161,12 +161,9 @@ func (s *Spool) Write(data []byte) (int, error) {
 }
 
 func (s *Spool) create() error {
-	file, err := os.CreateTemp("", "rdmarun-report-*")
+	file, err := ownfile.Nameless(0)
 	if err != nil {
 		return fmt.Errorf("hold parts of a report: %w", err)
-	}
-	if err := os.Remove(file.Name()); err != nil {
-		return errors.Join(fmt.Errorf("hold parts of a report: %w", err), file.Close())
 	}
 	s.file, s.buffer = file, bufio.NewWriterSize(file, 1<<16)
 	return nil
