@@ -196,12 +196,14 @@ func (f *paramFlags) register(a *app, command *cobra.Command) {
 	completeFlag(command, "param", a.completeParams)
 }
 
+// parameterPrefix begins the names of variables that set parameters.
+const parameterPrefix = "RDMARUN_PARAM_"
+
 // read gathers -p NAME=VALUE, then the file of --params, then RDMARUN_PARAM_NAME of the environment.
 func (f *paramFlags) read(a *app) (scenario.Params, error) {
-	const prefix = "RDMARUN_PARAM_"
 	params := scenario.Params{Given: make(map[string]string), Environment: make(map[string]string), Hosts: f.hosts}
 	for name, value := range a.env {
-		if param, ok := strings.CutPrefix(name, prefix); ok && value != "" {
+		if param, ok := strings.CutPrefix(name, parameterPrefix); ok && value != "" {
 			params.Environment[param] = value
 		}
 	}

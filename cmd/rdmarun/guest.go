@@ -71,7 +71,7 @@ func newGuestRunCommand(a *app) *cobra.Command {
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			if flags.sandbox.mode() == sandbox.Strict {
-				files, err := a.guestFiles(args[0], &flags.trace)
+				files, err := a.guestFiles(args[:1], &flags.trace)
 				if err != nil {
 					return err
 				}
@@ -157,7 +157,7 @@ func runGuest(ctx context.Context, a *app, flags guestFlags, path string, args [
 	if script != nil {
 		guestConfig = script.Configure(guestConfig)
 	}
-	if err := flags.sandbox.filter(a); err != nil {
+	if err := flags.sandbox.filter(a, false); err != nil {
 		return err
 	}
 	guest, err := runtime.Start(life, module, guestConfig)

@@ -63,7 +63,7 @@ func newRunCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return runScenarios(command.Context(), a, &flags, party, args)
+			return runScenarios(command, a, &flags, party, args)
 		},
 		ValidArgsFunction: completeScenarios,
 	}
@@ -72,13 +72,14 @@ func newRunCommand(a *app) *cobra.Command {
 	return command
 }
 
-func runScenarios(ctx context.Context, a *app, flags *runFlags, party *scenario.Party, args []string) error {
+func runScenarios(command *cobra.Command, a *app, flags *runFlags, party *scenario.Party, args []string) error {
+	ctx := command.Context()
 	config, err := flags.config(a)
 	if err != nil {
 		return err
 	}
 	config.Party = party
-	if err := errors.Join(flags.shared.check(flags, &config), flags.lab.check(flags)); err != nil {
+	if err := errors.Join(flags.shared.check(flags, &config), flags.lab.check(flags), flags.checkSandbox()); err != nil {
 		return err
 	}
 	defer flags.lab.end()
@@ -91,6 +92,9 @@ func runScenarios(ctx context.Context, a *app, flags *runFlags, party *scenario.
 	}
 	checked, err := a.checkScenarios(ctx, args, &flags.params, flags.color.style(a, a.stderr))
 	if err != nil {
+		return err
+	}
+	if err := flags.enter(a, command, args, checked); err != nil {
 		return err
 	}
 	return runChecked(ctx, a, flags, config, checked)
@@ -267,7 +271,7 @@ type runFlags struct {
 
 // newRunFlags has the defaults of flags that a command may not have.
 func newRunFlags() runFlags {
-	return runFlags{color: newColorFlag(), sandbox: newSandboxFlag(sandbox.Default, sandbox.Off), jobs: 1, repeat: "1", timeScale: 1}
+	return runFlags{color: newColorFlag(), sandbox: newSandboxFlag(sandbox.Default, sandbox.Strict, sandbox.Off), jobs: 1, repeat: "1", timeScale: 1}
 }
 
 // runGroups are the parts of the list of flags, each with its flags in the order in which they help.

@@ -13,6 +13,7 @@ import (
 	"rdmarun/host/guest"
 	"rdmarun/host/ownfile"
 	"rdmarun/host/sandbox"
+	"rdmarun/host/scenario"
 )
 
 // sandboxFlag is --sandbox.
@@ -53,15 +54,16 @@ func (f *sandboxFlag) enter(a *app, command *cobra.Command, files sandbox.Files)
 
 // confine is what a run of scenarios does before its first guest.
 func (f *sandboxFlag) confine(a *app) func() error {
-	return func() error { return f.filter(a) }
+	return func() error { return f.filter(a, true) }
 }
 
-// filter drops system calls, once nothing but guests is to run.
-func (f *sandboxFlag) filter(a *app) error {
+// filter drops system calls, once nothing but guests is to run.  starts: the process starts itself, to compile a guest or to
+// write the reports after a crash.
+func (f *sandboxFlag) filter(a *app, starts bool) error {
 	if !a.confines {
 		return nil
 	}
-	if err := sandbox.Filter(f.mode()); err != nil {
+	if err := sandbox.Filter(f.mode(), starts); err != nil {
 		return withExit(exitEnvironment, fmt.Errorf("--sandbox %s: %w", f.value, err))
 	}
 	return nil
@@ -71,10 +73,10 @@ func (f *sandboxFlag) filter(a *app) error {
 // what Go's runtime, sanitizers and the libraries of --provider verbs read.
 var (
 	keptNames = []string{
-		"HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "TMPDIR", "TERM", "COLUMNS", "NO_COLOR", "CLICOLOR_FORCE", "LANG", "TZ", "LD_LIBRARY_PATH",
-		"GODEBUG", "GOGC", "GOMEMLIMIT", "GOMAXPROCS", "GORACE", "GOTRACEBACK", guest.CacheVariable, guest.EngineVariable,
+		"HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "TMPDIR", "TERM", "COLUMNS", "NO_COLOR", "CLICOLOR_FORCE", "LANG", "TZ", "LD_LIBRARY_PATH",
+		"CI", "GITHUB_ACTIONS", "GODEBUG", "GOGC", "GOMEMLIMIT", "GOMAXPROCS", "GORACE", "GOTRACEBACK", guest.CacheVariable, guest.EngineVariable,
 	}
-	keptPrefixes = []string{"LC_", "IBV_", "RDMAV_", "MLX4_", "MLX5_"}
+	keptPrefixes = []string{parameterPrefix, "LC_", "IBV_", "RDMAV_", "MLX4_", "MLX5_"}
 )
 
 // keptVariables tells which variables a command needs.
@@ -87,11 +89,11 @@ func keptVariables(command *cobra.Command) func(string) bool {
 	}
 }
 
-// guestFiles are what a run of this guest may use.  It makes what a rule must name, because landlock knows no names of files
+// guestFiles are what a run of these guests may use.  It makes what a rule must name, because landlock knows no names of files
 // that do not exist: the cache, and the file of the trace.
-func (a *app) guestFiles(path string, trace *traceFlags) (sandbox.Files, error) {
-	files := sandbox.Files{Read: []string{path}}
-	if guest.IsScript(path) {
+func (a *app) guestFiles(paths []string, trace *traceFlags) (sandbox.Files, error) {
+	files := sandbox.Files{Read: paths}
+	if slices.ContainsFunc(paths, guest.IsScript) {
 		engine, err := guest.Engine()
 		if err != nil {
 			return files, withExit(exitEnvironment, err)
@@ -99,10 +101,7 @@ func (a *app) guestFiles(path string, trace *traceFlags) (sandbox.Files, error) 
 		files.Read = append(files.Read, engine)
 	}
 	if cache, err := guest.DefaultCacheDir(); err == nil { // without one nothing is kept
-		cache = filepath.Join(cache, "guests")
-		if err := os.MkdirAll(cache, 0o700); err == nil {
-			files.Write = append(files.Write, cache)
-		}
+		files.Write = append(files.Write, madeFolder(filepath.Join(cache, "guests"))...)
 	}
 	if trace.path != "" {
 		file, err := ownfile.Open(trace.path, os.O_WRONLY|os.O_CREATE, ownfile.Private)
@@ -113,4 +112,85 @@ func (a *app) guestFiles(path string, trace *traceFlags) (sandbox.Files, error) 
 		return files, file.Close()
 	}
 	return files, nil
+}
+
+// madeFolder is a folder, made if need be; none if it cannot be.
+func madeFolder(path string) []string {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil
+	}
+	return []string{path}
+}
+
+// checkSandbox refuses a mode that the run cannot have.
+func (f *runFlags) checkSandbox() error {
+	if f.sandbox.mode() == sandbox.Strict && f.lab.active() {
+		return withHint(usageError("--sandbox strict: guests run on the hosts of the lab, and this process starts programs to reach them"),
+			"leave --sandbox out here; rdmarun agent has one")
+	}
+	return nil
+}
+
+// enter restricts the process of a run, where the mode is strict, to what these scenarios and the flags name.
+func (f *runFlags) enter(a *app, command *cobra.Command, paths []string, checked *scenario.Checked) error {
+	if f.sandbox.mode() != sandbox.Strict {
+		return nil
+	}
+	paths, err := scenarioPaths(paths)
+	if err != nil {
+		return err
+	}
+	needed := slices.Clone(paths)
+	for _, each := range checked.Scenarios {
+		if each.Located() != each.Path {
+			return withHint(usageError("--sandbox strict: %s is in a pack, which is unpacked for the run", each.Path), "run the files that it was made of")
+		}
+		needed = append(append(needed, each.Path), each.Needs()...)
+	}
+	files, err := a.guestFiles(needed, &f.trace)
+	if err != nil {
+		return err
+	}
+	written, err := f.written(a)
+	if err != nil {
+		return err
+	}
+	files.Read = append(files.Read, f.params.file)
+	if f.baselines.against != "" {
+		files.Read = append(files.Read, recordsPath(f.baselines.against))
+	}
+	files.Write = append(files.Write, written...)
+	return f.sandbox.enter(a, command, files)
+}
+
+// written are the folders in which a run writes, and what is no file there.  A report gets its name when it is whole, so its
+// folder is written to.
+func (f *runFlags) written(a *app) ([]string, error) {
+	targets, err := parseTargets("--out", f.out.targets)
+	if err != nil {
+		return nil, err
+	}
+	var named, folders []string
+	for _, target := range targets {
+		if target.Path != "-" {
+			named = append(named, target.Path)
+		}
+	}
+	for _, path := range append(named, f.capture.path, f.log.file) {
+		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+			folders = append(folders, path) // a pipe, or a folder of reports
+		} else if path != "" {
+			folders = append(folders, filepath.Dir(path))
+		}
+	}
+	if f.out.directory != "" {
+		folders = append(folders, madeFolder(f.out.directory)...)
+	}
+	if f.baselines.save != "" {
+		folders = append(folders, madeFolder(baselineFolder)...)
+	}
+	if last, err := lastRunPath(a); err == nil { // without a home nothing is kept
+		folders = append(folders, madeFolder(filepath.Dir(last))...)
+	}
+	return folders, nil
 }

@@ -61,6 +61,10 @@ func payload() []struct {
 			_, err := syscall.ForkExec("/proc/self/exe", []string{"rdmarun", "version"}, &syscall.ProcAttr{})
 			return err
 		}},
+		{"other program", func() error {
+			_, err := syscall.ForkExec("/bin/true", []string{"true"}, &syscall.ProcAttr{})
+			return err
+		}},
 		{"socket", openOtherSocket},
 		{"ptrace", func() error {
 			_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, ^uintptr(0), 0, 0, 0, 0, 0)
@@ -109,7 +113,7 @@ func openOtherSocket() (err error) {
 var heldBack = map[sandbox.Mode][]string{
 	sandbox.Off:     nil,
 	sandbox.Default: {"socket", "ptrace", "memory", "threads"},
-	sandbox.Strict:  {"folder", "environment", "file", "program", "socket", "ptrace", "memory", "threads"},
+	sandbox.Strict:  {"folder", "environment", "file", "program", "other program", "socket", "ptrace", "memory", "threads"},
 }
 
 // runHole runs a command of an engine with a hole, with a secret in its environment and one in a file of $TMPDIR.
@@ -125,8 +129,8 @@ func runHole(t *testing.T, folder string, environment []string, arguments ...str
 	return string(said), err
 }
 
-// checkPayload looks at what the payload did when it was run last.
-func checkPayload(t *testing.T, said string, mode sandbox.Mode) {
+// checkPayload looks at what the payload did when it was run last; these parts of it fail.
+func checkPayload(t *testing.T, said string, held []string) {
 	t.Helper()
 	for _, each := range payload() {
 		at := strings.LastIndex(said, "hole "+each.name+": ")
@@ -134,7 +138,7 @@ func checkPayload(t *testing.T, said string, mode sandbox.Mode) {
 			t.Fatalf("the payload was not run:\n%s", said)
 		}
 		result, _, _ := strings.Cut(said[at:], "\n")
-		refused := slices.Contains(heldBack[mode], each.name)
+		refused := slices.Contains(held, each.name)
 		if each.name == "socket" && !refused && openOtherSocket() != nil {
 			t.Log("this kernel has no socket of another family for this user")
 			continue
@@ -171,33 +175,47 @@ func TestEscapeIsContained(t *testing.T) {
 			if mode == sandbox.Default && !support.Seccomp {
 				t.Skip("this kernel has no seccomp")
 			}
-			checkPayload(t, said, mode)
+			checkPayload(t, said, heldBack[mode])
 		})
 	}
 }
 
-// TestRunIsConfined looks at the process of a run when a guest of it has run.
+// TestRunIsConfined looks at the process of a run when a guest of it has run.  It may start itself in each mode.
 func TestRunIsConfined(t *testing.T) {
-	if !sandbox.Probe().Seccomp {
+	support := sandbox.Probe()
+	if !support.Seccomp {
 		t.Skip("this kernel has no seccomp")
 	}
 	module, err := filepath.Abs("../../guests/hello/hello.wasm")
 	if err != nil {
 		t.Fatal(err)
 	}
-	scenario := "rdmarun: v1\nroles:\n  one: {guest: {module: " + module + "}}\nsteps:\n  - {role: one, guest: run}\n"
-	for _, mode := range []sandbox.Mode{sandbox.Off, sandbox.Default} {
+	scenario := "rdmarun: v1\nparams: {said: {type: string}}\nroles:\n  one: {guest: {module: " + module + ", args: [\"${said}\"]}}\nsteps:\n  - {role: one, guest: run}\n"
+	for mode := range heldBack {
 		t.Run(string(mode), func(t *testing.T) {
 			folder := t.TempDir()
 			file := filepath.Join(folder, "hole.yaml")
 			if err := os.WriteFile(file, []byte(scenario), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			said, err := runHole(t, folder, nil, "run", "--sandbox", string(mode), file)
+			reports, records := filepath.Join(folder, "reports"), filepath.Join(folder, "records")
+			if err := os.Mkdir(records, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			said, err := runHole(t, folder, []string{"RDMARUN_PARAM_said=hello", "XDG_STATE_HOME=" + filepath.Join(folder, "state")},
+				"run", "--sandbox", string(mode), "-o", "jsonl="+filepath.Join(records, "records.jsonl"), "--out-dir", reports, file)
+			if problem := support.Strict(); mode == sandbox.Strict && problem != nil {
+				t.Skip("this kernel has no sandbox: ", problem)
+			}
 			if err != nil {
 				t.Fatalf("%v\n%s", err, said)
 			}
-			checkPayload(t, said, mode)
+			for _, pattern := range []string{"records/records.jsonl", "reports/latest/report.html", "state/rdmarun/last-run/*.json"} {
+				if found, err := filepath.Glob(filepath.Join(folder, pattern)); len(found) != 1 {
+					t.Errorf("%s: %q, %v", pattern, found, err)
+				}
+			}
+			checkPayload(t, said, slices.DeleteFunc(slices.Clone(heldBack[mode]), func(name string) bool { return name == "program" }))
 		})
 	}
 }

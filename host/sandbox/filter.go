@@ -26,19 +26,19 @@ var deniedCalls = []string{
 	"keyctl", "add_key", "request_key", "io_uring_setup", "io_uring_enter", "io_uring_register",
 }
 
-// strictCalls are those that a run does not make once its guests are compiled.
+// strictCalls are those of a process that starts no other.
 var strictCalls = []string{"execve", "execveat", "fork", "vfork"}
 
 // families are those of sockets that rdmarun makes: fabrics, the link udp, NATS, and routes and devices.
 var families = []uint64{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
 // Filter refuses system calls to all threads of the process, with EPERM, and new memory that is writable and executable at
-// once.  In the mode strict it refuses to start programs, too, and fails where the kernel has no filters.
-func Filter(mode Mode) error {
+// once.  In the mode strict it fails where the kernel has no filters, and, unless the process starts others, refuses that, too.
+func Filter(mode Mode, starts bool) error {
 	if mode == Off {
 		return nil
 	}
-	program, err := filterProgram(mode)
+	program, err := filterProgram(mode == Strict && !starts)
 	if err == nil {
 		err = loadFilter(program, mode)
 	}
@@ -52,8 +52,8 @@ func Filter(mode Mode) error {
 
 var errProcessor = errors.New("no table of this processor's system calls")
 
-// filterProgram is the filter.
-func filterProgram(mode Mode) ([]bpf.RawInstruction, error) {
+// filterProgram is the filter; alone refuses to start programs.
+func filterProgram(alone bool) ([]bpf.RawInstruction, error) {
 	info, err := arch.GetInfo("")
 	if err != nil {
 		return nil, errProcessor
@@ -63,7 +63,7 @@ func filterProgram(mode Mode) ([]bpf.RawInstruction, error) {
 	if !sanitized {
 		names = append([]string{"ptrace"}, names...)
 	}
-	if mode == Strict {
+	if alone {
 		names = append(append([]string{}, names...), strictCalls...)
 	}
 	for _, name := range names {

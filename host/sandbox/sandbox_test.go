@@ -29,20 +29,20 @@ func TestStrictSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// Modes differ, and off has no filter.
+// A process that starts no other is refused more, and off has no filter.
 func TestFilterOfModes(t *testing.T) {
-	lengths := make(map[Mode]int)
-	for _, mode := range []Mode{Default, Strict} {
-		program, err := filterProgram(mode)
+	lengths := make(map[bool]int)
+	for _, alone := range []bool{false, true} {
+		program, err := filterProgram(alone)
 		if err != nil {
 			t.Fatal(err)
 		}
-		lengths[mode] = len(program)
+		lengths[alone] = len(program)
 	}
-	if lengths[Strict] <= lengths[Default] {
+	if lengths[true] <= lengths[false] {
 		t.Errorf("instructions: %v", lengths)
 	}
-	if err := Filter(Off); err != nil {
+	if err := Filter(Off, false); err != nil {
 		t.Error(err)
 	}
 }
