@@ -52,7 +52,7 @@ int soft_cm_restore_address(struct soft_cm *cm, uint32_t *told);
 
 /* Needs no lock, before ids are there.  -ENOMEM, or an errno of a descriptor. */
 int soft_cm_open_inbox(struct soft_cm *cm);
-/* Its messages are no longer looked at.  The link has nothing more to give; no lock is held. */
+/* Its messages are no longer looked at.  No lock is held. */
 void soft_cm_stop_inbox(struct soft_cm *cm);
 /* The same, once it was stopped and nothing uses it. */
 void soft_cm_close_inbox(struct soft_cm *cm);

@@ -277,7 +277,8 @@ void soft_udp_destroy(struct soft_udp *udp)
 	udp->device->link = NULL;
 	udp->device->management.claimer = NULL;
 	udp->device->management.open = NULL;
-	udp->device->management.send = NULL;
+	if (udp->device->management.send) /* else soft_cm_mute did it, with the lock of those who read it */
+		udp->device->management.send = NULL;
 	udp->device->progress = NULL;
 	for (uint32_t index = 0; index < count; index++)
 		soft_poller_remove(&udp->fabric->poller, &udp->sockets[index]->source);

@@ -82,6 +82,8 @@ free_cm:
 
 void soft_cm_mute(struct soft_cm *cm)
 {
+	/* It answers, and passes messages on to other processes. */
+	soft_cm_stop_inbox(cm);
 	soft_mutex_lock(&cm->lock);
 	soft_gate_mute(cm);
 	soft_mutex_unlock(&cm->lock);
@@ -98,7 +100,6 @@ void soft_cm_destroy(struct soft_cm *cm)
 	while ((message = soft_cm_take_message(cm)))
 		soft_cm_free_message(message);
 	soft_mutex_unlock(&cm->lock);
-	soft_cm_stop_inbox(cm); /* it passes messages on to other processes */
 	if (cm->ipc)
 		soft_ipc_destroy(cm->ipc);
 	soft_cm_close_network(cm);
