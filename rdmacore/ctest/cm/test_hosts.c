@@ -10,6 +10,7 @@
 
 #include "ctest/support/check.h"
 #include "ctest/support/cm.h"
+#include "ctest/support/far.h"
 #include "soft/cm/cm.h"
 #include "soft/host.h"
 #include "soft/objects/device.h"
@@ -76,16 +77,6 @@ static struct core_provider *open_udp(void)
 	return provider;
 }
 
-static struct sockaddr_storage address_of(const uint8_t ip[4], uint16_t port)
-{
-	struct sockaddr_storage address = {.ss_family = AF_INET};
-	struct sockaddr_in *in4 = (void *)&address;
-
-	memcpy(&in4->sin_addr, ip, 4);
-	in4->sin_port = htons(port);
-	return address;
-}
-
 static void arrive_from(struct core_provider *provider, const uint8_t ip[4], const struct soft_cm_message *message)
 {
 	union ibv_gid from, to;
@@ -110,8 +101,8 @@ static struct soft_cm_message request(uint32_t id, uint16_t port)
 		.path = {.mtu = IBV_MTU_1024},
 		.responder_resources = 3,
 		.initiator_depth = 2,
-		.source = address_of(peer_ip, 1000),
-		.destination = address_of(own_ip, port),
+		.source = far_address(peer_ip, 1000),
+		.destination = far_address(own_ip, port),
 		.private_data_len = 5,
 		.private_data = "hello",
 	};
@@ -139,7 +130,7 @@ static struct soft_cm_message answer(enum soft_cm_attribute attribute, const str
 
 static struct rdma_cm_id *listener_on(struct core_provider *provider, struct rdma_event_channel *channel)
 {
-	struct sockaddr_storage address = address_of(own_ip, PORT);
+	struct sockaddr_storage address = far_address(own_ip, PORT);
 	struct rdma_cm_id *id;
 
 	CHECK(!provider->rdma_create_id(channel, &id, NULL, RDMA_PS_TCP));
@@ -227,7 +218,7 @@ static void test_third_host(struct core_provider *provider, struct rdma_event_ch
 
 	/* The stranger's own connection, which is none of the peer's. */
 	again = req;
-	again.source = address_of(stranger_ip, 1000);
+	again.source = far_address(stranger_ip, 1000);
 	arrive_from(provider, stranger_ip, &again);
 	event = expect_event(provider, channel, RDMA_CM_EVENT_CONNECT_REQUEST);
 	other = event->id;
@@ -267,7 +258,7 @@ static void test_forged(struct core_provider *provider)
 
 	arrive_from(provider, stranger_ip, &req);
 	arrive_from(provider, own_ip, &req);
-	req.source = address_of(own_ip, 1000);
+	req.source = far_address(own_ip, 1000);
 	arrive_from(provider, own_ip, &req);
 	soft_gid_from_ipv4(&from, peer_ip);
 	soft_gid_from_ipv4(&to, own_ip);
@@ -348,7 +339,7 @@ static void flood_one(struct core_provider *provider, const uint8_t ip[4], uint3
 	uint64_t before = half_open(provider).requests;
 	struct soft_cm_message req = request(id, PORT);
 
-	req.source = address_of(ip, 1000);
+	req.source = far_address(ip, 1000);
 	arrive_from(provider, ip, &req);
 	for (int waited = 0; half_open(provider).requests == before; waited += 10) {
 		CHECK(waited < PATIENCE_US);

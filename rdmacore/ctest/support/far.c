@@ -115,7 +115,7 @@ void far_answer_dreqs(const uint8_t ip[4])
 	atomic_store(&sent.answers, address);
 }
 
-static struct sockaddr_storage address_of(const uint8_t ip[4], uint16_t port)
+struct sockaddr_storage far_address(const uint8_t ip[4], uint16_t port)
 {
 	struct sockaddr_storage address = {.ss_family = AF_INET};
 	struct sockaddr_in *in4 = (void *)&address;
@@ -130,7 +130,7 @@ struct soft_cm_message far_request(const uint8_t ip[4], uint32_t id, uint16_t po
 	return (struct soft_cm_message){
 		.attribute = SOFT_CM_REQ, .transaction = 77, .local = id, .guid = FAR_GUID, .qp_num = (id + 17) & 0xffffff,
 		.starting_psn = 5, .port_space = RDMA_PS_TCP, .path = {.mtu = IBV_MTU_1024}, .responder_resources = 1,
-		.initiator_depth = 1, .source = address_of(ip, 1000), .destination = address_of(far_own_ip, port),
+		.initiator_depth = 1, .source = far_address(ip, 1000), .destination = far_address(far_own_ip, port),
 	};
 }
 

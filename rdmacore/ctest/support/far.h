@@ -24,6 +24,8 @@ void far_forget(void);
 void far_answer_dreqs(const uint8_t ip[4]);
 struct soft_cm *far_cm(struct process *process);
 
+/* A socket address of IPv4. */
+struct sockaddr_storage far_address(const uint8_t ip[4], uint16_t port);
 /* A REQ for port from that address. */
 struct soft_cm_message far_request(const uint8_t ip[4], uint32_t id, uint16_t port);
 /* It arrives from that address. */

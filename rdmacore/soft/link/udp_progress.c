@@ -114,7 +114,15 @@ static bool take_all(struct soft_udp *udp, struct soft_udp_socket *socket, int c
 	return found;
 }
 
-/* The same of each socket, without waiting for another thread that does. */
+/* A pass over what has come is over. */
+static void end_receiving(struct soft_udp *udp)
+{
+	soft_udp_end_pass(udp);
+	soft_udp_acknowledge(udp);
+	soft_lock_release(&udp->receiving);
+}
+
+/* take_all of each socket, without waiting for another thread that does. */
 static bool look_everywhere(struct soft_udp *udp)
 {
 	uint32_t count = atomic_load_explicit(&udp->socket_count, memory_order_acquire);
@@ -124,9 +132,7 @@ static bool look_everywhere(struct soft_udp *udp)
 		return false;
 	for (uint32_t index = 0; index < count; index++)
 		found |= take_all(udp, socket_at(udp, index), CALLS);
-	soft_udp_end_pass(udp);
-	soft_udp_acknowledge(udp);
-	soft_lock_release(&udp->receiving);
+	end_receiving(udp);
 	return found;
 }
 
@@ -261,9 +267,7 @@ static void catch_up(struct soft_progress *progress)
 	soft_lock_take(&udp->receiving);
 	for (uint32_t index = 0; index < count; index++)
 		(void)take_all(udp, socket_at(udp, index), CALLS_TO_EMPTY);
-	soft_udp_end_pass(udp);
-	soft_udp_acknowledge(udp);
-	soft_lock_release(&udp->receiving);
+	end_receiving(udp);
 }
 
 /* Packets lay there that nobody took: the poller's thread does, and does not rest again so soon. */
@@ -339,9 +343,7 @@ void soft_udp_ready(struct soft_source *source, uint32_t events)
 	}
 	soft_lock_take(&udp->receiving);
 	(void)take_all(udp, socket, CALLS);
-	soft_udp_end_pass(udp);
-	soft_udp_acknowledge(udp);
-	soft_lock_release(&udp->receiving);
+	end_receiving(udp);
 }
 
 /* Nothing else is to be done, and answers to READs go on. */
@@ -351,9 +353,7 @@ static void answer_reads(struct soft_timer *timer)
 
 	soft_lock_take(&udp->receiving);
 	udp->reads.deferred = false;
-	soft_udp_end_pass(udp);
-	soft_udp_acknowledge(udp);
-	soft_lock_release(&udp->receiving);
+	end_receiving(udp);
 }
 
 int soft_udp_progress_init(struct soft_udp *udp)
