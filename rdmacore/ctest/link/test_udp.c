@@ -369,7 +369,8 @@ static void test_connection_manager_pays(void)
 	end = &sides.ends[1];
 	channel = provider->rdma_create_event_channel();
 	CHECK(channel && !provider->rdma_create_id(channel, &id, NULL, RDMA_PS_TCP));
-	for (int message = 0; message < 200; message++) {
+	/* On a busy machine the poller's thread may take many messages in a row, and it does not defer acknowledgements. */
+	for (int message = 0; message < 200 || (owed < 20 && message < 20000); message++) {
 		owed += take_owing(&sides, end);
 		CHECK(provider->rdma_listen(id, 1) == 0 || message);
 		CHECK(!owes(end->qp));
