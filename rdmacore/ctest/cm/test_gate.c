@@ -16,12 +16,6 @@
 
 static const uint8_t attacker_ip[4] = {198, 51, 100, 66}, good_ip[4] = {198, 51, 100, 9}, other_ip[4] = {198, 51, 100, 10};
 
-/* To other hosts all fabrics of a user are one, and another run of this test may be on. */
-static uint16_t port_of_test(void)
-{
-	return (uint16_t)(20001 + getpid() % 20000 * 2);
-}
-
 static struct soft_half_open half_open(struct process *process)
 {
 	struct soft_cm *cm = far_cm(process);
@@ -35,7 +29,7 @@ static struct soft_half_open half_open(struct process *process)
 
 static void arrive(struct process *process, const uint8_t ip[4], uint32_t id)
 {
-	struct soft_cm_message req = far_request(ip, id, port_of_test());
+	struct soft_cm_message req = far_request(ip, id, far_port());
 
 	far_arrive(process, ip, &req);
 }
@@ -96,7 +90,7 @@ static void end(struct process *process, struct rdma_cm_id *listener)
 static void test_forged(void)
 {
 	struct process process = far_start(1);
-	struct rdma_cm_id *listener = far_listen(&process, port_of_test());
+	struct rdma_cm_id *listener = far_listen(&process, far_port());
 	uint32_t questions;
 
 	far_forget();
@@ -125,7 +119,7 @@ static void test_forged(void)
 static void test_one_source(void)
 {
 	struct process process = far_start(1);
-	struct rdma_cm_id *listener = far_listen(&process, port_of_test());
+	struct rdma_cm_id *listener = far_listen(&process, far_port());
 	struct soft_cm_message drep = {.attribute = SOFT_CM_DREP};
 
 	far_forget();
@@ -158,7 +152,7 @@ static void test_one_source(void)
 static void test_passed_on(void)
 {
 	struct process process = far_start(1), server = far_start(2);
-	struct rdma_cm_id *listener = far_listen(&server, port_of_test());
+	struct rdma_cm_id *listener = far_listen(&server, far_port());
 
 	far_forget();
 	arrive_forged(&process, 1);
@@ -178,12 +172,12 @@ static void test_passed_on(void)
 static void test_buckets(void)
 {
 	struct process process = far_start(1);
-	struct rdma_cm_id *listener = far_listen(&process, port_of_test());
+	struct rdma_cm_id *listener = far_listen(&process, far_port());
 	struct soft_cm *cm = far_cm(&process);
 	uint32_t longest = 0;
 
 	for (uint32_t id = 1; id <= SOFT_UNPROVEN_MAX; id++) {
-		struct soft_cm_message req = far_request(attacker_ip, id, port_of_test());
+		struct soft_cm_message req = far_request(attacker_ip, id, far_port());
 
 		req.guid = FAR_GUID ^ id;
 		far_arrive(&process, attacker_ip, &req);
@@ -206,7 +200,7 @@ static void test_buckets(void)
 static void test_queue(void)
 {
 	struct process process = far_start(1);
-	struct rdma_cm_id *listener = far_listen(&process, port_of_test());
+	struct rdma_cm_id *listener = far_listen(&process, far_port());
 	struct soft_cm *cm = far_cm(&process);
 	struct soft_cm_message dreq = {.attribute = SOFT_CM_DREQ, .remote = 5};
 

@@ -13,12 +13,6 @@
 
 static const uint8_t attacker_ip[4] = {198, 51, 100, 66}, good_ip[4] = {198, 51, 100, 9};
 
-/* To other hosts all fabrics of a user are one, and another run of this test may be on. */
-static uint16_t port_of_test(void)
-{
-	return (uint16_t)(20000 + getpid() % 20000 * 2);
-}
-
 /* The next request. */
 static struct rdma_cm_id *read_request(struct process *process)
 {
@@ -54,7 +48,7 @@ static void flood(struct process *process, uint32_t id, uint16_t port)
 static void test_by_source(void)
 {
 	struct process process = far_start(1);
-	struct soft_cm_message req = far_request(good_ip, 7, port_of_test());
+	struct soft_cm_message req = far_request(good_ip, 7, far_port());
 
 	far_forget();
 	req.local = 6;
@@ -63,7 +57,7 @@ static void test_by_source(void)
 		usleep(100);
 	}
 	req.local = 7;
-	flood(&process, 0x1000, port_of_test());
+	flood(&process, 0x1000, far_port());
 	far_arrive(&process, good_ip, &req);
 	FAR_WAIT(refusals_of(7));
 	CHECK(far_sent(0).reason == SOFT_REJ_INVALID_SERVICE_ID);
@@ -74,12 +68,12 @@ static void test_by_source(void)
 static void test_passed_on(void)
 {
 	struct process process = far_start(1), other = far_start(2);
-	struct rdma_cm_id *listener = far_listen(&other, port_of_test());
-	struct soft_cm_message req = far_request(good_ip, 8, port_of_test());
+	struct rdma_cm_id *listener = far_listen(&other, far_port());
+	struct soft_cm_message req = far_request(good_ip, 8, far_port());
 	struct rdma_cm_id *child;
 
 	far_forget();
-	flood(&process, 0x2000, (uint16_t)(port_of_test() + 1));
+	flood(&process, 0x2000, (uint16_t)(far_port() + 1));
 	far_arrive(&process, good_ip, &req);
 	child = read_request(&other);
 	CHECK(!refusals_of(8));
@@ -104,8 +98,8 @@ static void count(struct soft_ipc *ipc, struct soft_cm_message *message)
 static void test_taken_back(void)
 {
 	struct process process = far_start(1), other = far_start(2);
-	struct rdma_cm_id *listener = far_listen(&other, port_of_test()), *child;
-	struct soft_cm_message req = far_request(good_ip, 9, port_of_test()), rej = {.attribute = SOFT_CM_REJ, .guid = FAR_GUID};
+	struct rdma_cm_id *listener = far_listen(&other, far_port()), *child;
+	struct soft_cm_message req = far_request(good_ip, 9, far_port()), rej = {.attribute = SOFT_CM_REJ, .guid = FAR_GUID};
 	struct rdma_conn_param param = {.qp_num = 0x44, .responder_resources = 1, .initiator_depth = 1};
 
 	receive = process_ipc(other.provider)->receive;

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ctest/support/check.h"
 #include "soft/base/lock.h"
@@ -12,7 +13,7 @@
 
 #define SENT_MAX 131072
 
-const uint8_t far_own_ip[4] = {192, 0, 2, 77};
+const uint8_t far_own_ip[4] = {192, 0, 2, 77}, far_everybody[4] = {255, 255, 255, 255};
 
 static struct {
 	pthread_mutex_t lock;
@@ -40,11 +41,23 @@ static void answer_dreq(struct soft_management *management, const union ibv_gid 
 	management->receive(management, to, from, mad);
 }
 
+/* A DREQ for a connection that there is not. */
+static bool is_answered(const union ibv_gid *to, const struct soft_cm_message *message)
+{
+	uint32_t who = atomic_load(&sent.answers), everybody;
+
+	memcpy(&everybody, far_everybody, 4);
+	return message->attribute == SOFT_CM_DREQ && !message->remote && (who == everybody || !memcmp(to->raw + 12, &who, 4));
+}
+
 static void note(struct soft_management *management, const union ibv_gid *from, const union ibv_gid *to, const uint8_t *mad)
 {
 	struct soft_cm_message message;
+	union ibv_gid own;
 	uint32_t index;
 
+	soft_gid_from_ipv4(&own, far_own_ip);
+	CHECK(!memcmp(from, &own, sizeof(own)) && memcmp(to, &own, sizeof(own)));
 	pthread_mutex_lock(&sent.lock); /* one of each process may send */
 	index = atomic_load(&sent.count);
 	CHECK(index < SENT_MAX);
@@ -52,8 +65,7 @@ static void note(struct soft_management *management, const union ibv_gid *from, 
 	sent.to[index] = *to;
 	atomic_store(&sent.count, index + 1);
 	pthread_mutex_unlock(&sent.lock);
-	if (!memcmp(to->raw + 12, &(uint32_t){atomic_load(&sent.answers)}, 4) && soft_mad_decode(mad, &message) &&
-	    message.attribute == SOFT_CM_DREQ && !message.remote)
+	if (soft_mad_decode(mad, &message) && is_answered(to, &message))
 		answer_dreq(management, from, to, &message);
 }
 
@@ -113,6 +125,11 @@ void far_answer_dreqs(const uint8_t ip[4])
 	if (ip)
 		memcpy(&address, ip, 4);
 	atomic_store(&sent.answers, address);
+}
+
+uint16_t far_port(void)
+{
+	return (uint16_t)(20001 + getpid() % 20000 * 2);
 }
 
 struct sockaddr_storage far_address(const uint8_t ip[4], uint16_t port)

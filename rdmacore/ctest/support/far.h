@@ -11,6 +11,8 @@ struct soft_cm;
 
 /* An address of this host that others know: 192.0.2.77. */
 extern const uint8_t far_own_ip[4];
+/* For far_answer_dreqs: all hosts. */
+extern const uint8_t far_everybody[4];
 
 /* A process with that address.  Nothing that it sends to other hosts leaves it. */
 struct process far_start(uint64_t seed);
@@ -24,6 +26,8 @@ void far_forget(void);
 void far_answer_dreqs(const uint8_t ip[4]);
 struct soft_cm *far_cm(struct process *process);
 
+/* A port that no other run of a test has, with the next one: to other hosts all fabrics of a user are one. */
+uint16_t far_port(void);
 /* A socket address of IPv4. */
 struct sockaddr_storage far_address(const uint8_t ip[4], uint16_t port);
 /* A REQ for port from that address. */
