@@ -70,7 +70,10 @@ void soft_cm_bereave(struct soft_ipc *ipc, struct soft_ipc_peer *peer);
 
 /* --- finish.c: the end of every operation on ids -------------------------------------------------- */
 
-/* Deliver the messages that are queued, and give the kernel those for other processes. */
+/*
+ * Deliver the messages that are queued, and give the kernel those for other processes.  Releases cm.lock for a while if one is
+ * to be refused.
+ */
 void soft_cm_flush(struct soft_cm *cm);
 /* Deliver them, then release cm.lock. */
 void soft_cm_unlock(struct soft_cm *cm);
@@ -96,6 +99,11 @@ struct soft_id *soft_cm_request_child(struct soft_cm *cm, const struct soft_cm_m
 				      struct soft_id **listener);
 /* Whether the port of the request has a listener, if only for other addresses. */
 bool soft_cm_is_served(struct soft_cm *cm, const struct soft_cm_message *request);
+/*
+ * Whether a request of this process that nobody here listens for waits, as soft_cm.aside, until the kernel's list of sockets was
+ * read: what it is refused with depends on the other processes.  soft_cm_flush receives it again then.
+ */
+bool soft_cm_sets_aside(struct soft_cm *cm, const struct soft_cm_message *request);
 /*
  * Whether there is room for one more request: of other hosts, the oldest may be ended for it.  Releases cm.lock for a while
  * then.

@@ -86,13 +86,26 @@ struct soft_id *soft_cm_request_child(struct soft_cm *cm, const struct soft_cm_m
 /* On Linux the service id, which has the port, finds the listening CM id; cma.c compares addresses after that. */
 bool soft_cm_is_served(struct soft_cm *cm, const struct soft_cm_message *request)
 {
-	struct soft_ipc_port port = soft_ipc_port(request->port_space, (const struct sockaddr *)&request->destination,
-						  request->between_hosts);
+	soft_mutex_expect(&cm->lock);
+	return request->served ||
+	       soft_port_has_listener(cm, request->port_space, soft_address_port((const struct sockaddr *)&request->destination));
+}
+
+bool soft_cm_sets_aside(struct soft_cm *cm, const struct soft_cm_message *request)
+{
+	struct soft_cm_message *copy;
 
 	soft_mutex_expect(&cm->lock);
-	/* Of other processes who asks knows himself (soft_cm_seek_again), and of other hosts' requests soft/cm/hosts.c. */
-	return soft_port_has_listener(cm, request->port_space, port.number) || request->served ||
-	       (cm->ipc && !request->via && !request->between_hosts && soft_claim_has_listener(cm->ipc, &port, NULL));
+	/* A process that was asked by another one does not look (soft_cm_seek_again), and requests of other hosts come after a look. */
+	if (!cm->ipc || request->via || request->between_hosts || request->looked || soft_cm_is_served(cm, request))
+		return false;
+	copy = malloc(sizeof(*copy));
+	if (!copy)
+		return true; /* it is lost, as on a wire */
+	*copy = *request;
+	copy->next = cm->aside;
+	cm->aside = copy;
+	return true;
 }
 
 void soft_cm_free_unborn(struct soft_id *child)

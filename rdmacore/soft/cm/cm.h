@@ -91,6 +91,7 @@ struct soft_cm {
 	uint32_t told_removal, told_address; /* ids that heard of what is in force now */
 	struct soft_table ids; /* by communication id */
 	struct soft_cm_message *first_message, **last_message;
+	struct soft_cm_message *aside; /* requests that soft_cm_flush refuses, unless another process listens (soft_cm_sets_aside) */
 	struct soft_cm_held *held; /* messages that faults hold back, by due time */
 	struct soft_timer held_timer; /* of the first of them */
 	void (*expire)(struct soft_timer *timer); /* of ids' timers: a function of soft/rdma, which this room cannot name */

@@ -2,19 +2,53 @@
 
 #include <errno.h>
 
+#include "soft/base/local_name.h"
+#include "soft/base/order.h"
 #include "soft/ipc/ipc.h"
 
-void soft_cm_flush(struct soft_cm *cm)
+static void deliver(struct soft_cm *cm)
 {
 	struct soft_cm_message *message;
 
-	soft_mutex_expect(&cm->lock);
 	while ((message = soft_cm_take_message(cm))) {
 		soft_cm_receive(cm, message);
 		soft_cm_free_message(message);
 	}
 	if (cm->ipc)
 		soft_ipc_flush(cm->ipc);
+}
+
+/* Those aside are received again, with what the kernel's list of sockets says of their ports. */
+static void look_for_listeners(struct soft_cm *cm)
+{
+	struct soft_cm_message *message = cm->aside, *next;
+	struct soft_local_list list;
+
+	cm->aside = NULL;
+	soft_mutex_unlock(&cm->lock);
+	soft_order_expect_none();
+	soft_local_list_read(&list);
+	soft_mutex_lock(&cm->lock);
+	for (; message; message = next) {
+		struct soft_ipc_port port = soft_ipc_port(message->port_space, (const struct sockaddr *)&message->destination, false);
+
+		next = message->next;
+		message->looked = true;
+		message->served = soft_claim_has_listener(cm->ipc, &port, &list);
+		soft_cm_receive(cm, message);
+		soft_cm_free_message(message);
+	}
+	soft_local_list_free(&list);
+}
+
+void soft_cm_flush(struct soft_cm *cm)
+{
+	soft_mutex_expect(&cm->lock);
+	deliver(cm);
+	while (cm->aside) {
+		look_for_listeners(cm);
+		deliver(cm);
+	}
 }
 
 void soft_cm_unlock(struct soft_cm *cm)

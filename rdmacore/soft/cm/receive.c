@@ -58,6 +58,8 @@ static void receive_req(struct soft_cm *cm, const struct soft_cm_message *req)
 	if (!soft_cm_make_room(cm, req))
 		return;
 	child = soft_cm_request_child(cm, req, &listener);
+	if (!listener && soft_cm_sets_aside(cm, req))
+		return;
 	if (!listener)
 		refuse(cm, req, soft_cm_is_served(cm, req) ? SOFT_REJ_CONSUMER_DEFINED :
 							     SOFT_REJ_INVALID_SERVICE_ID);

@@ -28,6 +28,8 @@ void soft_sidr_receive_request(struct soft_cm *cm, const struct soft_cm_message 
 	if (!soft_cm_make_room(cm, request))
 		return;
 	child = soft_cm_request_child(cm, request, &listener);
+	if (!listener && soft_cm_sets_aside(cm, request))
+		return;
 	if (!listener)
 		refuse(cm, request);
 	if (!child)

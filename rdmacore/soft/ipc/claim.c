@@ -334,6 +334,5 @@ bool soft_claim_has_listener(const struct soft_ipc *ipc, const struct soft_ipc_p
 	struct search search = {begin, port->for_hosts ? &same : &ipc->trust};
 
 	write_port(ipc, port, begin);
-	return list ? soft_local_list_each(list, begin, may_be_trusted, &search) :
-		      soft_local_each(begin, may_be_trusted, &search);
+	return soft_local_list_each(list, begin, may_be_trusted, &search);
 }

@@ -195,7 +195,7 @@ int soft_claim_connect(const struct soft_ipc *ipc, const struct soft_ipc_port *p
 		       const struct soft_local_list *list, int *fd, uid_t *stranger);
 /* Whether the list has a process of any user that listens on the port, or is not known. */
 bool soft_claim_may_listen(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct soft_local_list *list);
-/* Whether a process of a trusted user listens on the port, if only for other addresses.  list: NULL, it is read now. */
+/* Whether a process of a trusted user that is on the list listens on the port, if only for other addresses. */
 bool soft_claim_has_listener(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct soft_local_list *list);
 
 /* --- set.c: the epoll set ------------------------------------------------------------------------- */

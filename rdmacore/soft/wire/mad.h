@@ -92,7 +92,8 @@ struct soft_cm_message {
 	struct soft_ipc_peer *via; /* the other process that it goes to, or came from; NULL: this one */
 	bool between_hosts; /* it goes to another host, or came from there */
 	bool arrived; /* it came from another process or host */
-	bool served; /* REQ, SIDR REQ of another host that nobody here takes: its port has listeners for other addresses */
+	/* REQ, SIDR REQ that nobody here takes: whether the kernel's list of sockets was read for it, and its port has listeners. */
+	bool looked, served;
 	enum soft_cm_attribute attribute;
 	enum soft_cm_answered answered; /* REJ, MRA */
 	uint64_t transaction; /* the same in a request and in what answers it */
