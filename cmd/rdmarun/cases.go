@@ -291,10 +291,10 @@ func readSmallFile(path string, limit int64) ([]byte, error) {
 // placeFlags say where roles run.
 type placeFlags struct{ devices, gids []string }
 
-func (f *placeFlags) register(a *app, command *cobra.Command) {
+func (f *placeFlags) register(a *app, command *cobra.Command, gid string) {
 	set := command.Flags()
 	set.StringArrayVarP(&f.devices, "device", "d", nil, "device of a role: ROLE=DEVICE[:PORT], without ROLE= of all (repeatable)")
-	set.StringArrayVar(&f.gids, "gid", nil, "address of a role: ROLE=INDEX or ROLE=ADDRESS of the GID table, without ROLE= of all (repeatable)")
+	set.StringArrayVarP(&f.gids, "gid", gid, nil, "address of a role: ROLE=INDEX or ROLE=ADDRESS of the GID table, without ROLE= of all (repeatable)")
 	completeFlag(command, "device", a.completeDevices)
 	completeFlag(command, "gid", a.completeGIDs)
 }

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdmarun/host/doctor"
+	"rdmarun/host/lab/agent"
 	"rdmarun/host/record"
 	"rdmarun/host/sandbox"
 	"rdmarun/host/scenario"
@@ -70,7 +71,7 @@ func newDoctorCommand(a *app) *cobra.Command {
 			if format.value == "json" {
 				err = printJSON(a.stdout, result)
 			} else {
-				err = printFindings(a.stdout, result.Checks)
+				err = errors.Join(printFindings(a.stdout, result.Checks), printTwoHosts(a.stdout, result.Checks))
 			}
 			if err == nil && !result.OK {
 				return reported(exitEnvironment)
@@ -105,6 +106,21 @@ func printFindings(w io.Writer, findings []doctor.Finding) error {
 	}
 	fmt.Fprintf(table, "%s, %s\n", count(counts[doctor.Warn], "warning"), count(counts[doctor.Fail], "failure"))
 	return table.Flush()
+}
+
+// printTwoHosts says how to measure between this host and another.
+func printTwoHosts(w io.Writer, findings []doctor.Finding) error {
+	host, provider := "HOST", ""
+	if address := agent.Routed(); address.IsValid() {
+		host = address.String()
+	}
+	for _, finding := range findings {
+		if finding.ID == "loopback" && finding.Status == doctor.OK {
+			provider = " -P verbs"
+		}
+	}
+	_, err := fmt.Fprintf(w, "to measure between two hosts: \"rdmarun perf write_bw%[1]s --server\" here, \"rdmarun perf write_bw%[1]s %[2]s\" there\n", provider, host)
+	return err
 }
 
 // selfTests are the scenarios of doctor.

@@ -50,8 +50,15 @@ func startOverLab(t *testing.T, words ...string) *overLab {
 // startRdmarun starts rdmarun, which has ended when the test does.
 func startRdmarun(t *testing.T, words ...string) *overLab {
 	t.Helper()
+	return startRdmarunBy(t, nil, words...)
+}
+
+// startRdmarunBy starts it by a command, such as one that is on another host.
+func startRdmarunBy(t *testing.T, by []string, words ...string) *overLab {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), programPatience)
-	run := &overLab{Cmd: exec.CommandContext(ctx, os.Args[0], words...)}
+	line := slices.Concat(by, []string{os.Args[0]}, words)
+	run := &overLab{Cmd: exec.CommandContext(ctx, line[0], line[1:]...)}
 	t.Cleanup(func() {
 		cancel()
 		_ = run.Wait()

@@ -376,10 +376,10 @@ func (h *hosted) order(ctx context.Context, a *app, run *runFlags, config *scena
 	}
 	order.Controller, order.Given, order.Environment = controllerName, params.Given, params.Environment
 	order.FilesChoose, order.Seed, order.Drawn = config.FilesChoose, config.Seed, config.Drawn
-	order.TimeScale, order.Stall, order.NoThresholds = config.TimeScale, config.Stall, config.NoThresholds
+	order.TimeScale, order.Stall, order.Interval, order.NoThresholds = config.TimeScale, config.Stall, config.Interval, config.NoThresholds
 	order.Silence, order.Hosts, order.Capture, order.Trace = lab.Silence, h.counts, h.capture, h.trace
 	stream := record.NewStream(config.Consumers...)
-	for _, kind := range []record.Kind{record.StepEnd, record.Output, record.DeviceUsed} {
+	for _, kind := range []record.Kind{record.StepEnd, record.Output, record.Measuring, record.DeviceUsed} {
 		if stream.Wants(kind) {
 			order.Wants = append(order.Wants, kind)
 		}

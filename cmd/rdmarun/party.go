@@ -20,6 +20,8 @@ import (
 // partyFlags share a run among several processes.
 type partyFlags struct {
 	roles, peers []string
+	host         string // of a process to meet, whose roles are where it says; "" for none
+	ofPerf       bool   // the flags are those of perf
 	meet         string
 	wait         time.Duration
 }
@@ -30,11 +32,12 @@ const (
 	meetPort = 18516
 )
 
-func (f *partyFlags) register(command *cobra.Command) {
+// register registers the flags.  meet is the letter of --meet, "" for none.
+func (f *partyFlags) register(command *cobra.Command, meet string) {
 	set := command.Flags()
 	set.StringArrayVar(&f.roles, "role", nil, "play this role only; other processes, started alike, play the others (repeatable)")
 	set.StringArrayVar(&f.peers, "peer", nil, "where a role of another process is: ROLE=ADDRESS (repeatable); the process without it waits for the others")
-	set.StringVar(&f.meet, "meet", strconv.Itoa(meetPort), "TCP port of this host, or ADDRESS:PORT for those of other hosts, where the processes of a run meet")
+	set.StringVarP(&f.meet, "meet", meet, strconv.Itoa(meetPort), "TCP port of this host, or ADDRESS:PORT for those of other hosts, where the processes of a run meet")
 	set.DurationVar(&f.wait, "wait", time.Minute, "time for the processes of all roles to come; with --lab or --nats, for agents that serve other runs (default there: none)")
 }
 
@@ -65,6 +68,13 @@ func (f *partyFlags) party(command *cobra.Command, agents bool) (*scenario.Party
 	}
 	p := &scenario.Party{
 		Roles: f.roles, Addresses: make(map[string]netip.Addr), Way: meeting.Config{Listen: net.JoinHostPort(host, port), Silence: lab.Silence},
+	}
+	if f.host != "" {
+		address, err := f.resolve(command.Context(), f.host)
+		if err != nil {
+			return nil, fmt.Errorf("host %s: %w", f.host, err)
+		}
+		p.Way.Peers = append(p.Way.Peers, net.JoinHostPort(address.String(), port))
 	}
 	for _, text := range f.peers {
 		role, name, ok := strings.Cut(text, "=")
@@ -145,8 +155,11 @@ func (f *partyFlags) join(ctx context.Context, a *app, config *scenario.RunConfi
 	}
 	fmt.Fprintf(a.stderr, "rdmarun: --role %s %s\n", strings.Join(f.roles, " --role "), where)
 	if err := party.Meet(waiting, cases); err != nil {
-		return withHint(withExit(exitEnvironment, fmt.Errorf("--role %s: %w", strings.Join(f.roles, " --role "), err)),
-			"one process, without --peer, waits, for other hosts at --meet ADDRESS:PORT; every other one is started with --peer ROLE=ADDRESS of a role of that one, and all with the same files, parameters and selection")
+		hint := "one process, without --peer, waits, for other hosts at --meet ADDRESS:PORT; every other one is started with --peer ROLE=ADDRESS of a role of that one, and all with the same files, parameters and selection"
+		if f.ofPerf {
+			hint = "give both ends the same tests and the same flags of the tests, --server to the one that waits, and its host behind the tests to the other"
+		}
+		return withHint(withExit(exitEnvironment, fmt.Errorf("--role %s: %w", strings.Join(f.roles, " --role "), err)), hint)
 	}
 	return nil
 }

@@ -44,8 +44,8 @@ const runExample = `  rdmarun run scenarios/rping.yaml
   rdmarun run -t 'smoke && !slow' -j 4 --retries 1
   rdmarun run --failed
   rdmarun run scenarios/interop/rping-client.yaml -P verbs -p server=192.0.2.1
-  rdmarun run --link udp --role server scenarios/rping.yaml                           # in one terminal,
-  rdmarun run --link udp --role client --peer server=127.0.0.1 scenarios/rping.yaml   # and in another
+  rdmarun run --role server scenarios/rping.yaml                           # in one terminal,
+  rdmarun run --role client --peer server=127.0.0.1 scenarios/rping.yaml   # and in another
   rdmarun run --lab lab.yaml scenarios/rping.yaml
   rdmarun run --nats nats://lab.example --place server=a,client=b scenarios/rping.yaml`
 
@@ -57,13 +57,7 @@ func newRunCommand(a *app) *cobra.Command {
 		Long:    runLong,
 		Example: runExample,
 		RunE: func(command *cobra.Command, args []string) error {
-			flags.chosen = command.Flags().Changed("provider")
-			flags.lab.wait = func() time.Duration { return flags.shared.wait }
-			party, err := flags.shared.party(command, flags.lab.active())
-			if err != nil {
-				return err
-			}
-			return runScenarios(command, a, &flags, party, args)
+			return runScenarios(command, a, &flags, args)
 		},
 		ValidArgsFunction: completeScenarios,
 	}
@@ -72,23 +66,12 @@ func newRunCommand(a *app) *cobra.Command {
 	return command
 }
 
-func runScenarios(command *cobra.Command, a *app, flags *runFlags, party *scenario.Party, args []string) error {
+func runScenarios(command *cobra.Command, a *app, flags *runFlags, args []string) error {
 	ctx := command.Context()
-	config, err := flags.config(a)
+	defer flags.lab.end()
+	config, err := flags.begin(command, a)
 	if err != nil {
 		return err
-	}
-	config.Party = party
-	if err := errors.Join(flags.shared.check(flags, &config), flags.lab.check(flags), flags.checkSandbox()); err != nil {
-		return err
-	}
-	defer flags.lab.end()
-	if flags.lab.active() {
-		read, err := flags.lab.read(ctx, a)
-		if err != nil {
-			return err
-		}
-		flags.params.hosts = read.Count
 	}
 	checked, err := a.checkScenarios(ctx, args, &flags.params, flags.color.style(a, a.stderr))
 	if err != nil {
@@ -260,6 +243,7 @@ type runFlags struct {
 	verbose      verbosity
 	quiet        bool
 	units        *formatFlag
+	interval     secondsFlag
 	log          logFlags
 	out          outFlags
 	capture      captureFlags
@@ -280,21 +264,20 @@ var runGroups = []flagGroup{
 	{"Target", []string{"param", "params", "provider", "device", "gid", "seed", "link"}},
 	{"Several processes", []string{"role", "peer", "meet", "wait", "fabric", "shared"}},
 	{"Several hosts", []string{"lab", "place", "nats", "nats-user", "creds", "nkey", "tlsca", "tlscert", "tlskey"}},
-	{"Output", []string{"out", "out-dir", "capture", "capture-snaplen", "trace", "trace-file", "baseline", "save-baseline", "verbose", "quiet", "units", "color", "log-file", "log-format"}},
+	{"Output", []string{"out", "out-dir", "capture", "capture-snaplen", "trace", "trace-file", "interval", "baseline", "save-baseline", "verbose", "quiet", "units", "color", "log-file", "log-format"}},
 	{"Limits", []string{"timeout", "stall-timeout", "time-scale", "jobs", "repeat", "retries", "fail-fast", "strict", "no-thresholds", "sandbox"}},
 }
 
 func (f *runFlags) register(a *app, command *cobra.Command) {
 	set := command.Flags()
-	f.registerTarget(a, command)
-	f.registerOutput(command)
+	f.registerTarget(a, command, "")
+	f.registerOutput(command, "q")
 	f.registerTimeout(command)
 	f.params.register(a, command)
 	f.selection.register(a, command)
-	f.shared.register(command)
+	f.shared.register(command, "")
 	f.sandbox.register(command)
-	f.lab.register(command)
-	f.lab.ambient = a.env[environmentName("nats")]
+	f.registerLab(a, command)
 	set.StringVar(&f.fabric, "fabric", "", "on the link udp, connect to programs of this fabric, too; those of rdmarun exec are of \"default\"")
 	set.BoolVar(&f.sharedFabric, "shared", false, "share --fabric with every user of this host (default: with this user and root)")
 	set.BoolVar(&f.allowEmpty, "allow-empty", false, "an empty selection is no failure (otherwise exit code 5)")
@@ -309,23 +292,31 @@ func (f *runFlags) register(a *app, command *cobra.Command) {
 	set.Float64Var(&f.timeScale, "time-scale", f.timeScale, "multiply took.max, within and timeouts on a slow machine; a virtual clock stays exact")
 }
 
-// registerTarget registers what a run is on.
-func (f *runFlags) registerTarget(a *app, command *cobra.Command) {
+// registerTarget registers what a run is on.  gid is the letter of --gid, "" for none.
+func (f *runFlags) registerTarget(a *app, command *cobra.Command, gid string) {
 	registerProvider(command, &f.provider, softProvider, "provider to run on (soft, verbs, auto: verbs where a device is active, else soft)", autoProvider)
-	f.places.register(a, command)
+	f.places.register(a, command, gid)
 	command.Flags().Var(&f.seed, "seed", "draw soft's random numbers from this, so that a run repeats")
 	f.link = registerLink(command, rdmacore.LinkLocal)
 }
 
-// registerOutput registers what a run shows and writes.
-func (f *runFlags) registerOutput(command *cobra.Command) {
+// registerLab registers the hosts of a run.
+func (f *runFlags) registerLab(a *app, command *cobra.Command) {
+	f.lab.register(command)
+	f.lab.ambient = a.env[environmentName("nats")]
+}
+
+// registerOutput registers what a run shows and writes.  quiet is the letter of --quiet, "" for none.
+func (f *runFlags) registerOutput(command *cobra.Command, quiet string) {
 	set := command.Flags()
 	set.VarP(&f.verbose, "verbose", "v", "show each step as it ends; twice, -vv: also where roles run and steps stand")
 	set.Lookup("verbose").NoOptDefVal = "+1"
-	set.BoolVarP(&f.quiet, "quiet", "q", false, "show failures and counts only")
+	set.BoolVarP(&f.quiet, "quiet", quiet, false, "show failures and counts only")
 	f.units = newFormatFlag("iec", "si", "cycles")
 	set.Var(f.units, "units", "show sizes in KiB (iec) or kB (si), or measured times in cycles of the processor")
 	completeFlag(command, "units", cobra.FixedCompletions(f.units.choices, cobra.ShellCompDirectiveNoFileComp))
+	set.VarP(&f.interval, "interval", "i", "show what a measurement does in each interval of this length while it runs, in seconds where there is no unit; 0 shows the results alone")
+	completeFlag(command, "interval", cobra.NoFileCompletions)
 	f.log.register(command)
 	f.out.register(command)
 	f.capture.register(command)
@@ -338,6 +329,32 @@ func (f *runFlags) registerTimeout(command *cobra.Command) {
 	command.Flags().DurationVar(&f.timeout, "timeout", 0, "time for everything; 0 is without limit (exit code 124)")
 }
 
+// begin checks the flags, makes of them what the runner wants, and asks the lab for its hosts.  The caller ends the lab.
+func (f *runFlags) begin(command *cobra.Command, a *app) (scenario.RunConfig, error) {
+	f.chosen = command.Flags().Changed("provider")
+	f.lab.wait = func() time.Duration { return f.shared.wait }
+	party, err := f.shared.party(command, f.lab.active())
+	if err != nil {
+		return scenario.RunConfig{}, err
+	}
+	config, err := f.config(a)
+	if err != nil {
+		return config, err
+	}
+	config.Party = party
+	if party != nil && !command.Flags().Changed("link") {
+		config.Link = rdmacore.LinkUDP // what reaches another process
+	}
+	if err := errors.Join(f.shared.check(f, &config), f.lab.check(f), f.checkSandbox()); err != nil || !f.lab.active() {
+		return config, err
+	}
+	read, err := f.lab.read(command.Context(), a)
+	if err == nil {
+		f.params.hosts = read.Count
+	}
+	return config, err
+}
+
 // config checks the flags and makes of them what the runner wants.
 func (f *runFlags) config(a *app) (scenario.RunConfig, error) {
 	var err error
@@ -347,7 +364,7 @@ func (f *runFlags) config(a *app) (scenario.RunConfig, error) {
 	config := scenario.RunConfig{
 		ProviderName: f.provider, FilesChoose: !f.chosen, Link: f.link.value, Fabric: f.fabric, SharedFabric: f.sharedFabric, Jobs: f.jobs, Retries: f.retries, FailFast: f.failFast, Strict: f.strict,
 		Seed: f.seed.value, Rerun: f.rerun(), GuestCache: a.env[guest.CacheVariable], GuestCompiler: guest.OwnCompiler(), Warn: a.warn,
-		TimeScale: f.timeScale, Stall: f.stall, NoThresholds: f.noThresholds,
+		TimeScale: f.timeScale, Stall: f.stall, Interval: time.Duration(f.interval), NoThresholds: f.noThresholds,
 	}
 	if f.seed.value == nil {
 		config.Drawn = drawSeed()
@@ -373,6 +390,9 @@ func (f *runFlags) config(a *app) (scenario.RunConfig, error) {
 // maxRuns bounds --jobs, --repeat and --retries: more is a typing error.
 const maxRuns = 1_000_000
 
+// leastInterval is as often as the figures of a measurement are looked at.
+const leastInterval = 50 * time.Millisecond
+
 // check refuses numbers without a meaning.
 func (f *runFlags) check() error {
 	repeat, _ := strconv.Atoi(f.repeat)
@@ -392,6 +412,8 @@ func (f *runFlags) check() error {
 	case f.jobs > 1 && f.provider != softProvider:
 		return withHint(usageError("--jobs %d: only provider soft runs several cases at once", f.jobs),
 			"cases on a device would disturb each other; leave --jobs out")
+	case f.interval < 0 || f.interval > 0 && time.Duration(f.interval) < leastInterval:
+		return usageError("--interval %s: 0, or from %s", &f.interval, quantity.Time(leastInterval))
 	case f.fabric != "" && rdmacore.CheckFabric(f.fabric) != nil:
 		return usageError("--fabric: %w", rdmacore.CheckFabric(f.fabric))
 	case f.fabric != "" && f.jobs > 1:

@@ -24,6 +24,7 @@ func topics() []topic {
 		{"exit-codes", "What the exit codes mean", exitCodesTopic},
 		{"environment", "Environment variables and files", func() string { return environmentTopic }},
 		{"outputs", "Reports of a run, and what goes where", outputsTopic},
+		{"perftest", "The flags of perftest, and what they are in perf", perftestTopic},
 	}
 }
 

@@ -45,6 +45,7 @@ type Order struct {
 	Drawn        uint64        `json:"drawn,omitempty"`
 	TimeScale    float64       `json:"time_scale"`
 	Stall        time.Duration `json:"stall,omitempty"`
+	Interval     time.Duration `json:"interval,omitempty"`
 	NoThresholds bool          `json:"no_thresholds,omitempty"`
 	Wants        []record.Kind `json:"wants,omitempty"`
 	Silence      time.Duration `json:"silence"`

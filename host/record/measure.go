@@ -53,6 +53,37 @@ type Measure struct {
 	Intervals []Interval `json:"intervals,omitempty"`
 }
 
+// Since is what a measurement has done since it was at an earlier figure of its own, with that time as its one interval.  A
+// latency is of the whole measurement until then, without its histogram.
+func (m *Measure) Since(earlier *Measure) *Measure {
+	part := *m
+	begin := time.Duration(0)
+	if earlier != nil {
+		begin = earlier.Took
+		part.Messages, part.Bytes, part.Errors = m.Messages-earlier.Messages, m.Bytes-earlier.Bytes, m.Errors-earlier.Errors
+	}
+	part.Took = m.Took - begin
+	part.Intervals = []Interval{{Begin: begin, End: m.Took, Messages: part.Messages, Bytes: part.Bytes}}
+	part.BitsPerSecond, part.MessagesPerSecond = 0, 0
+	if seconds := part.Took.Seconds(); seconds > 0 {
+		part.MessagesPerSecond = float64(part.Messages) / seconds
+		if m.Type == "bandwidth" {
+			part.BitsPerSecond = float64(part.Bytes) * 8 / seconds
+		}
+	}
+	return part.WithoutHistograms()
+}
+
+// WithoutHistograms is a copy without the histograms, which are most of its bytes.
+func (m *Measure) WithoutHistograms() *Measure {
+	short := *m
+	short.Latency = slices.Clone(m.Latency)
+	for i := range short.Latency {
+		short.Latency[i].HDR = ""
+	}
+	return &short
+}
+
 // HasBandwidth tells whether BitsPerSecond is a result, which may be 0.  Messages without payload have no bandwidth.
 func (m *Measure) HasBandwidth() bool { return m.Type == "bandwidth" && m.Size > 0 && m.Took > 0 }
 

@@ -26,6 +26,8 @@ const (
 	Before   Kind = "baseline"
 	StepEnd  Kind = "step"
 	Output   Kind = "output"
+	// Measuring is what a measurement does while it runs: what it has done in an interval.
+	Measuring Kind = "measuring"
 	Measured Kind = "measure"
 	Meshed   Kind = "mesh"
 	Checked  Kind = "threshold"
@@ -56,7 +58,7 @@ type Record struct {
 	Start     *Start     `json:"start,omitempty"`
 	Step      *Step      `json:"step,omitempty"`
 	Line      *Line      `json:"line,omitempty"`
-	Measure   *Measure   `json:"measure,omitempty"` // of Measured and Before
+	Measure   *Measure   `json:"measure,omitempty"` // of Measuring, Measured and Before
 	Mesh      *Mesh      `json:"mesh,omitempty"`
 	Threshold *Threshold `json:"threshold,omitempty"`
 	Result    *Result    `json:"result,omitempty"`
@@ -73,6 +75,8 @@ func (r *Record) Reportable() bool {
 		return r.Line != nil && r.Line.Role != ""
 	case DeviceUsed:
 		return r.Device != nil
+	case Measuring:
+		return r.Measure != nil && r.Measure.Role != "" && r.Measure.Check() == nil
 	}
 	return false
 }
@@ -93,6 +97,8 @@ func ParseReported(data []byte) (taken *Record, ok bool) {
 		step.Packets = step.Packets[:min(len(step.Packets), MostPackets)]
 	case Output:
 		taken.Line = said.Line
+	case Measuring:
+		taken.Measure = said.Measure
 	case DeviceUsed:
 		taken.Device = said.Device
 		if rate := taken.Device.RateGbps; rate < 0 || rate > mostGbps {
@@ -112,6 +118,8 @@ func (r *Record) Role() string {
 		return r.Step.Role
 	case r.Line != nil:
 		return r.Line.Role
+	case r.Measure != nil:
+		return r.Measure.Role
 	}
 	return ""
 }

@@ -97,6 +97,7 @@ func brief(reported *record.Record) {
 		step.Fields = fields
 	}
 	printable.Each(reported.Line, cut)
+	printable.Each(reported.Measure, cut)
 	printable.Each(reported.Device, cut)
 }
 

@@ -95,6 +95,15 @@ func (p *Party) Meet(ctx context.Context, cases []Selected) error {
 // Others are the names of the other processes, after Meet.
 func (p *Party) Others() []string { return p.meeting.Others() }
 
+// reached is this host's address by which a process of another host is reached; "" where there is none, or all are on this
+// host: there each role on soft has an address of its own.
+func (p *Party) reached() string {
+	if p == nil || p.meeting == nil || !p.meeting.Reached().IsValid() || p.meeting.Reached().IsLoopback() {
+		return ""
+	}
+	return p.meeting.Reached().String()
+}
+
 // Close leaves the others.
 func (p *Party) Close() {
 	if p.meeting != nil {

@@ -304,7 +304,7 @@ func (p *providers) skipReason(each Selected) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	reason, err := exec.SkipReason(opened, placed(each, p.configs(each), p.config.Places))
+	reason, err := exec.SkipReason(opened, p.config.placed(each, p.configs(each)))
 	for _, end := range close() {
 		err = errors.Join(err, end.err)
 	}

@@ -79,6 +79,8 @@ type RunConfig struct {
 	TimeScale float64
 	// Stall replaces the stall_timeout of every scenario; 0 leaves it.
 	Stall time.Duration
+	// Interval is how often a measurement writes what it does, as records of the kind Measuring; 0: when it has ended.
+	Interval time.Duration
 	// NoThresholds checks none.
 	NoThresholds bool
 	// Baseline is what an earlier run has found, under a name; limits may refer to it, and reports show both.
@@ -255,7 +257,7 @@ func (j *jobs) one(ctx context.Context, each Selected, relay *relay, with []stri
 	program, seed := each.Scenario.Program, j.seed(each, relay.number)
 	config := exec.Config{
 		Guests: j.guests, Stream: j.stream.Branch(relay), Rerun: j.config.Rerun, Seed: seed,
-		Baseline: relay.earlier, TimeScale: j.config.TimeScale, Stall: j.config.Stall, NoThresholds: j.config.NoThresholds,
+		Baseline: relay.earlier, TimeScale: j.config.TimeScale, Stall: j.config.Stall, Interval: j.config.Interval, NoThresholds: j.config.NoThresholds,
 	}
 	if allow := j.config.Allow; allow != nil {
 		config.Allow = func(what, why string) error { return allow(Need{what, why}) }
@@ -294,7 +296,7 @@ func (j *jobs) one(ctx context.Context, each Selected, relay *relay, with []stri
 	}
 	defer func() { noteClosing(close(), config.Stream, each) }()
 	config.Providers, relay.providers = on, on
-	exec.Case(ctx, config, program, placed(each, j.on.configs(each), j.config.Places))
+	exec.Case(ctx, config, program, j.config.placed(each, j.on.configs(each)))
 }
 
 // MissingReason is why a case is skipped when parameters have no value.

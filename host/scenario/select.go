@@ -11,6 +11,7 @@ import (
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/tags"
 	"rdmarun/host/scenario/testbed"
+	"rdmarun/rdmacore"
 )
 
 // Selection says which cases of the checked scenarios are meant.  The zero Selection means all.
@@ -168,10 +169,11 @@ func joined(ofHost, ofRole map[string]string) map[string]string {
 	return all
 }
 
-// placed is a case with its roles where they were asked to be.
-func placed(each Selected, on []testbed.ProviderConfig, places map[string]Place) *compile.Case {
-	device := each.Scenario.Program.Device
-	if len(places) == 0 && device == "" {
+// placed is a case with its roles where they were asked to be.  On the link udp, those that were not are where another host
+// reaches them.
+func (c *RunConfig) placed(each Selected, on []testbed.ProviderConfig) *compile.Case {
+	device, reached := each.Scenario.Program.Device, c.Party.reached()
+	if len(c.Places) == 0 && device == "" && reached == "" {
 		return each.Case
 	}
 	copied := *each.Case
@@ -186,7 +188,7 @@ func placed(each Selected, on []testbed.ProviderConfig, places map[string]Place)
 			if name == "" && several && on[i].Name == testbed.Soft {
 				continue // what is said of all is of those on devices
 			}
-			place := places[name]
+			place := c.Places[name]
 			if place.Device != "" {
 				role.Device, role.Port, role.GID = place.Device, place.Port, ""
 			}
@@ -197,6 +199,9 @@ func placed(each Selected, on []testbed.ProviderConfig, places map[string]Place)
 				role.Host = place.Host
 			}
 			role.Labels = joined(place.Labels, role.Labels)
+		}
+		if role.GID == "" && role.Device == "" && on[i].Name == testbed.Soft && on[i].Link == rdmacore.LinkUDP {
+			role.GID = reached
 		}
 	}
 	return &copied

@@ -17,7 +17,7 @@ var parts = []struct {
 	part string
 }{
 	{record.RunStart, "run"}, {record.DeviceUsed, "device"}, {record.CaseStart, "start"}, {record.StepEnd, "step"},
-	{record.Output, "line"}, {record.Measured, "measure"}, {record.Before, "measure"}, {record.Meshed, "mesh"}, {record.Checked, "threshold"}, {record.CaseEnd, "result"}, {record.CaseRetry, "result"},
+	{record.Output, "line"}, {record.Measuring, "measure"}, {record.Measured, "measure"}, {record.Before, "measure"}, {record.Meshed, "mesh"}, {record.Checked, "threshold"}, {record.CaseEnd, "result"}, {record.CaseRetry, "result"},
 	{record.RunEnd, "totals"},
 }
 

@@ -301,7 +301,7 @@ func (r *run) ready(ctx context.Context) (err error) {
 	}
 	r.settings = scenario.RunConfig{
 		ProviderName: order.Provider, FilesChoose: order.FilesChoose, Link: order.Link, Selection: selection,
-		Seed: order.Seed, Drawn: order.Drawn, TimeScale: order.TimeScale, Stall: order.Stall, NoThresholds: order.NoThresholds,
+		Seed: order.Seed, Drawn: order.Drawn, TimeScale: order.TimeScale, Stall: order.Stall, Interval: order.Interval, NoThresholds: order.NoThresholds,
 		GuestCache: r.config.GuestCache, GuestCompiler: r.config.GuestCompiler, Confine: r.config.Confine, Warn: r.config.Warn,
 		Allow: func(need scenario.Need) error {
 			if refused := r.config.refuse(need.What, need.For); refused != nil {

@@ -82,6 +82,8 @@ func (h *Human) Record(r *record.Record) error {
 		h.step(r)
 	case record.Output:
 		h.line(r)
+	case record.Measuring:
+		h.measuring(r.Measure)
 	case record.Checked:
 		h.limits = append(h.limits, *r.Threshold)
 	case record.Measured:

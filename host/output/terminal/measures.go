@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"rdmarun/host/record"
@@ -169,4 +170,36 @@ func (h *Human) measures(found []record.Measure) {
 			h.print("      %s\n", line)
 		}
 	}
+}
+
+// measuring prints what a measurement has done in an interval: a bandwidth and the rates of it, a latency until its end.
+func (h *Human) measuring(m *record.Measure) {
+	if h.options.Quiet || len(m.Intervals) == 0 {
+		return
+	}
+	h.below()
+	name, size := m.Name, ""
+	if m.Both {
+		name += ", " + m.Role
+	}
+	if m.Type != "connect" {
+		size = h.options.Units.Bytes(m.Size)
+	}
+	interval := m.Intervals[0]
+	digits := 1
+	if interval.End-interval.Begin < time.Second/2 {
+		digits = 2
+	}
+	span := fmt.Sprintf("%.*f-%.*f s", digits, interval.Begin.Seconds(), digits, interval.End.Seconds())
+	line := fmt.Sprintf("%-12s %8s %13s", name, size, span)
+	if m.Type == "bandwidth" {
+		line += fmt.Sprintf(" %12s", BitRate(m.BitsPerSecond))
+	}
+	line += fmt.Sprintf(" %9s/s", PerSecond(m.MessagesPerSecond))
+	for i := range m.Latency {
+		if d := &m.Latency[i]; d.Of == "total" {
+			line += fmt.Sprintf("  p50 %s, p99 %s so far", h.options.Units.nanoseconds(d.P50), h.options.Units.nanoseconds(d.P99))
+		}
+	}
+	h.print("      %s\n", h.style.dim(line))
 }

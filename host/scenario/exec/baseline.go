@@ -66,7 +66,7 @@ const (
 func partsOf(earlier *record.Earlier) iter.Seq[earlierPart] {
 	return func(yield func(earlierPart) bool) {
 		for i := range earlier.Measures {
-			if !yield(earlierPart{Measures: []record.Measure{*withoutHistograms(&earlier.Measures[i])}}) {
+			if !yield(earlierPart{Measures: []record.Measure{*earlier.Measures[i].WithoutHistograms()}}) {
 				return
 			}
 		}

@@ -28,6 +28,13 @@ func (r *caseRun) measure(step *compile.Step, call *verb.Call) {
 			r.turns.untold = cmp.Or(r.turns.untold, r.tellMeasured(found))
 		}
 	}
+	call.Interval = r.config.Interval
+	call.Measuring = func(part []*record.Measure) {
+		for _, m := range part {
+			r.locate(step, m)
+			r.config.Stream.Write(&record.Record{Kind: record.Measuring, File: r.program.File, Case: r.testCase.ID, Measure: m})
+		}
+	}
 	var watching []*compile.Threshold
 	for _, threshold := range r.testCase.Thresholds {
 		if threshold.Abort && !r.config.NoThresholds {
@@ -89,7 +96,7 @@ func (r *caseRun) tellMeasured(found measured) error {
 	if err == nil && len(raw) > longestMeasured {
 		found = slices.Clone(found)
 		for i, each := range found {
-			found[i] = withoutHistograms(each)
+			found[i] = each.WithoutHistograms()
 		}
 		raw, err = json.Marshal(found)
 	}
@@ -99,15 +106,6 @@ func (r *caseRun) tellMeasured(found measured) error {
 	key := r.measuredKey(r.turns.told)
 	r.turns.told++
 	return r.others.meeting.Tell(key, json.RawMessage(raw))
-}
-
-func withoutHistograms(m *record.Measure) *record.Measure {
-	short := *m
-	short.Latency = slices.Clone(m.Latency)
-	for i := range short.Latency {
-		short.Latency[i].HDR = ""
-	}
-	return &short
 }
 
 // mostFound bounds the measurements of a case in other processes: each may be a file.

@@ -50,6 +50,8 @@ type Config struct {
 	TimeScale float64
 	// Stall replaces the time in which a step must end; 0 leaves the scenario's.
 	Stall time.Duration
+	// Interval is how often a measurement tells what it does; 0: when it has ended.
+	Interval time.Duration
 	// NoThresholds checks none.
 	NoThresholds bool
 	// Meeting is with the processes that play the other roles; nil: all are played here.  Number counts the runs of cases,

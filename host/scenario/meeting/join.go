@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ var fabricForm = regexp.MustCompile(`^run-[0-9a-f]{16}$`)
 // newMeeting is one that nobody has come to.
 func newMeeting(name string) *Meeting {
 	return &Meeting{
-		name: name, members: make(map[string]string), heard: make(map[string]time.Time), arrived: make(map[Key]json.RawMessage),
+		name: name, members: make(map[string]string), came: make(map[string]netip.Addr), heard: make(map[string]time.Time), arrived: make(map[Key]json.RawMessage),
 		kept: make(map[string]int), change: make(chan struct{}), gone: make(map[string]*GoneError),
 		players: make(map[string]string),
 	}
@@ -95,7 +96,7 @@ func (m *Meeting) visit(ctx context.Context, config Config) error {
 		if err != nil {
 			return err
 		}
-		where = conn.RemoteAddr().String()
+		where, m.reached = conn.RemoteAddr().String(), localAddress(conn)
 		if m.conn, err = introduce(conn); err != nil {
 			return fmt.Errorf("the process at %s does not answer: %w", where, err)
 		}
@@ -240,7 +241,7 @@ func (m *Meeting) host(ctx context.Context, config Config) (err error) {
 		where = listener.Addr().String()
 		serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		m.own(cancel)
-		greeting = func() { greet(serving, listener, m.server, guests+len(config.All)) }
+		greeting = func() { m.greet(serving, listener, guests+len(config.All)) }
 	}
 	if m.conn, err = m.server.Connect(); err != nil {
 		return err
@@ -305,6 +306,9 @@ func (m *Meeting) gather(ctx context.Context, config Config, where string, came 
 			}
 			m.mu.Lock()
 			m.members[who.id], m.heard[who.id] = name, time.Now()
+			if len(all) == 0 {
+				m.reached = m.came[who.id]
+			}
 			m.mu.Unlock()
 			for _, role := range who.Roles {
 				m.players[role] = name
@@ -360,7 +364,7 @@ func listen(ctx context.Context, at string) (net.Listener, error) {
 }
 
 // greet takes whoever comes, a few at a time, and serves who says in time who he is, so many at once at most.
-func greet(ctx context.Context, listener net.Listener, server *bus.Server, most int) {
+func (m *Meeting) greet(ctx context.Context, listener net.Listener, most int) {
 	room, inside := make(chan struct{}, strangers), make(chan struct{}, most)
 	for {
 		conn, err := listener.Accept()
@@ -393,9 +397,26 @@ func greet(ctx context.Context, listener net.Listener, server *bus.Server, most 
 				return
 			}
 			_ = conn.SetReadDeadline(time.Time{})
-			_ = server.Serve(ctx, who, &introduced{conn, reader}) // how it ends, the meeting learns by itself
+			m.comes(who.Name, localAddress(conn))
+			defer m.comes(who.Name, netip.Addr{})
+			_ = m.server.Serve(ctx, who, &introduced{conn, reader}) // how it ends, the meeting learns by itself
 		}()
 	}
+}
+
+// comes notes the address of this host that somebody on the bus has connected to; an invalid one forgets it.
+func (m *Meeting) comes(id string, by netip.Addr) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.came[id] = by; !by.IsValid() {
+		delete(m.came, id)
+	}
+}
+
+// localAddress is this host's address of a TCP connection; invalid for others.
+func localAddress(conn net.Conn) netip.Addr {
+	local, _ := conn.LocalAddr().(*net.TCPAddr)
+	return local.AddrPort().Addr().Unmap()
 }
 
 // introduced is a connection of which the first bytes were read.

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -55,6 +56,8 @@ type Meeting struct {
 	fabric string
 	// players are the processes that play the roles, as the host of the meeting has taken them.
 	players map[string]string
+	// reached is the address of this host by which the first of the others is reached, or has come.
+	reached netip.Addr
 	report  func(from string, data []byte)
 	why     func(process, why string) string
 
@@ -67,8 +70,9 @@ type Meeting struct {
 	order sync.Mutex
 
 	mu       sync.Mutex
-	members  map[string]string    // of the host: what those on the bus are called, by their names there
-	heard    map[string]time.Time // when, of members; of the host under ""
+	members  map[string]string     // of the host: what those on the bus are called, by their names there
+	came     map[string]netip.Addr // of the host: the addresses of it that they have connected to, by their names on the bus
+	heard    map[string]time.Time  // when, of members; of the host under ""
 	arrived  map[Key]json.RawMessage
 	kept     map[string]int // of what has arrived and nobody has forgotten, by who has said it
 	change   chan struct{}  // closed at the next arrival
@@ -123,6 +127,10 @@ func (m *Meeting) Fabric() string { return m.fabric }
 
 // Player is the process that plays a role, whatever anybody says of it; "" for what is no role of the run.
 func (m *Meeting) Player(role string) string { return m.players[role] }
+
+// Reached is the address of this host by which it reaches another process of the meeting, or was reached; invalid where the
+// processes have met on a bus.
+func (m *Meeting) Reached() netip.Addr { return m.reached }
 
 // Others are the names of the other processes.
 func (m *Meeting) Others() []string { return m.others }

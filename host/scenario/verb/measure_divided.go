@@ -217,7 +217,7 @@ func (m *measuring) greet(ctx context.Context) error {
 	if m.other == nil {
 		return nil
 	}
-	err := m.other.say(said{IWARP: m.iwarp, Watch: m.call.Abort != nil && m.args.Bidirectional && m.from != nil})
+	err := m.other.say(said{IWARP: m.iwarp, Watch: (m.call.Abort != nil || m.call.Interval > 0) && m.args.Bidirectional && m.from != nil})
 	if err != nil {
 		return err
 	}

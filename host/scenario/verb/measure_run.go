@@ -270,47 +270,42 @@ func (m *measuring) failure(err error) error {
 	return err
 }
 
-// abortEvery is how often the thresholds that can end a measurement are checked while it runs.
-const abortEvery = 50 * time.Millisecond
+// watchEvery is how often the figures of a measurement are looked at while it runs, for intervals and for thresholds that can
+// end it.
+const watchEvery = 50 * time.Millisecond
 
-// watch ends a measurement when a threshold fails, or shows the figures to the process that looks for that; stop ends the
-// watch.
+// watch ends a measurement when a threshold fails, tells what it does in each interval, and shows the figures to the process
+// that looks for either; stop ends the watch.
 func (m *measuring) watch(prepared []*rdmacore.Measurement, cancel context.CancelCauseFunc) (stop func()) {
-	if m.call.Abort == nil && !m.other.watched() {
+	told := m.call.Interval > 0 && m.from != nil
+	if !told && (m.call.Abort == nil || m.from == nil) && !m.other.watched() {
 		return func() {}
 	}
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		tick := time.NewTicker(abortEvery)
+		tick := time.NewTicker(watchEvery)
 		defer tick.Stop()
-		for {
+		var before []*record.Measure
+		for ended := false; !ended; {
 			select {
 			case <-quit:
-				return
+				ended = true // what it did last is told, too
 			case <-tick.C:
 			}
-			results := make([]*rdmacore.MeasureResult, len(prepared))
-			for i, each := range prepared {
-				results[i] = each.SoFar()
-			}
-			if m.from == nil {
-				m.other.show(m.figures(rdmacore.MeasurePassive, results))
+			found, err := m.soFar(prepared)
+			switch {
+			case err != nil:
+				cancel(err)
+				return
+			case found == nil || found[0].Took <= 0:
 				continue
-			}
-			there := m.other.shown()
-			if there == nil && m.to == nil && m.args.Bidirectional {
-				continue // half of the figures
-			}
-			if there != nil {
-				if err := m.checkTold(there); err != nil {
-					cancel(err)
-					return
-				}
-			}
-			if found := m.records(results, there); found[0].Took > 0 && m.call.Abort(found) {
+			case !ended && m.call.Abort != nil && m.call.Abort(found):
 				cancel(errAborted)
 				return
+			case told && found[0].Took >= tookOf(before)+m.call.Interval-watchEvery/2:
+				m.call.Measuring(since(found, before))
+				before = found
 			}
 		}
 	}()
@@ -318,6 +313,50 @@ func (m *measuring) watch(prepared []*rdmacore.Measurement, cancel context.Cance
 		close(quit)
 		<-done
 	}
+}
+
+// soFar are the figures of a measurement that runs; nil where this process does not have them all.
+func (m *measuring) soFar(prepared []*rdmacore.Measurement) ([]*record.Measure, error) {
+	results := make([]*rdmacore.MeasureResult, len(prepared))
+	for i, each := range prepared {
+		results[i] = each.SoFar()
+	}
+	if m.from == nil {
+		m.other.show(m.figures(rdmacore.MeasurePassive, results))
+		return nil, nil
+	}
+	there := m.other.shown()
+	if there == nil {
+		if m.to == nil && m.args.Bidirectional {
+			return nil, nil // half of the figures
+		}
+		return m.records(results, nil), nil
+	}
+	if err := m.checkTold(there); err != nil {
+		return nil, err
+	}
+	return m.records(results, there), nil
+}
+
+// tookOf is how long a measurement had run at its earlier figures.
+func tookOf(found []*record.Measure) time.Duration {
+	if len(found) == 0 {
+		return 0
+	}
+	return found[0].Took
+}
+
+// since is what each end has done since its earlier figures.
+func since(found, before []*record.Measure) []*record.Measure {
+	part := make([]*record.Measure, len(found))
+	for i, each := range found {
+		var earlier *record.Measure
+		if before != nil {
+			earlier = before[i]
+		}
+		part[i] = each.Since(earlier)
+	}
+	return part
 }
 
 // report passes on the results; there are the figures of an end that is not here.

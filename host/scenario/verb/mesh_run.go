@@ -116,6 +116,8 @@ func (m *meshing) pair(ctx context.Context, pair mesh.Pair, part string) *look {
 		if m.call.Abort != nil {
 			call.Abort = func(sofar []*record.Measure) bool { return m.call.Abort(m.named(sofar)) }
 		}
+		call.Interval = m.call.Interval
+		call.Measuring = func(part []*record.Measure) { m.call.Measuring(m.named(part)) }
 		call.Measured = func(size []*record.Measure) { found.sizes = append(found.sizes, size) }
 	}
 	args := &measureArguments{From: roleName(m.args.Nodes[pair.From]), To: roleName(m.args.Nodes[pair.To]), measureKnobs: m.args.Measure}

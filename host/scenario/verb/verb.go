@@ -12,6 +12,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/testbed"
@@ -229,6 +230,9 @@ type Call struct {
 	AtOnce func(ctx context.Context, count int, f func(ctx context.Context, i int) error) error
 	// Meet waits until other processes have done their part, too; nil where all roles are here.
 	Meet func(ctx context.Context) error
+	// Measuring is given what a measurement has done in each interval of that length while it runs; no Interval, nothing.
+	Interval  time.Duration
+	Measuring func([]*record.Measure)
 	// Abort is given the figures so far and tells whether to end the measurement; nil to let it run.
 	Abort func([]*record.Measure) bool
 }
