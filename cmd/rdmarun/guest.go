@@ -59,6 +59,49 @@ type guestFlags struct {
 	verbose                    bool
 	trace                      traceFlags
 	sandbox                    *sandboxFlag
+	// Those of soft.
+	link          *formatFlag
+	fabric        string
+	seed          seedFlag
+	deterministic bool
+}
+
+// options are those of the provider; seed is what the guest's own random numbers are drawn from, nil for the host's.
+func (f *guestFlags) options() (options []rdmacore.Option, seed *uint64, err error) {
+	if f.provider != softProvider {
+		for _, each := range []struct {
+			given bool
+			name  string
+		}{{f.link.value != rdmacore.LinkLocal, "link"}, {f.fabric != "", "fabric"}, {f.seed.value != nil, "seed"}, {f.deterministic, "deterministic"}} {
+			if each.given {
+				return nil, nil, usageError("--%s: only provider soft has it", each.name)
+			}
+		}
+		return nil, nil, nil
+	}
+	switch {
+	case f.fabric != "" && rdmacore.CheckFabric(f.fabric) != nil:
+		return nil, nil, usageError("--fabric: %w", rdmacore.CheckFabric(f.fabric))
+	case f.fabric != "" && f.link.value != rdmacore.LinkUDP:
+		return nil, nil, withHint(usageError("--fabric %s: programs reach each other on the link udp only", f.fabric), "add --link udp")
+	case f.deterministic && f.link.value == rdmacore.LinkUDP:
+		return nil, nil, usageError("--deterministic: the link udp has the wall clock, and no run repeats there")
+	}
+	options = append(options, rdmacore.WithLink(f.link.value))
+	if f.fabric != "" {
+		options = append(options, rdmacore.WithFabric(f.fabric))
+	}
+	if f.seed.value != nil {
+		options = append(options, rdmacore.WithSeed(*f.seed.value))
+	}
+	if f.deterministic {
+		if seed = f.seed.value; seed == nil {
+			seed = new(uint64)
+			options = append(options, rdmacore.WithSeed(*seed))
+		}
+		options = append(options, rdmacore.WithVirtualClock())
+	}
+	return options, seed, nil
 }
 
 func newGuestRunCommand(a *app) *cobra.Command {
@@ -92,6 +135,11 @@ func newGuestRunCommand(a *app) *cobra.Command {
 	command.Flags().Int64Var(&flags.limits.Ports, "ports", guest.DefaultPorts, "how many ports its endpoints may have")
 	command.Flags().Var(&flags.output, "output", "how much it may write to its standard streams and its log")
 	command.Flags().BoolVarP(&flags.verbose, "verbose", "v", false, "say what was compiled and what was freed")
+	flags.link = registerLink(command, rdmacore.LinkLocal)
+	command.Flags().StringVar(&flags.fabric, "fabric", "", "on the link udp, connect to programs of this fabric, too; those of rdmarun exec are of \"default\"")
+	command.Flags().Var(&flags.seed, "seed", "draw soft's random numbers from this, with --deterministic also the guest's")
+	command.Flags().BoolVar(&flags.deterministic, "deterministic", false, "let the guest do the same each time: its clocks are a virtual one, its date begins at 2000-01-01, its random numbers are drawn from --seed (default 0)")
+	completeFlag(command, "fabric", cobra.NoFileCompletions)
 	flags.trace.register(command)
 	flags.sandbox.register(command)
 	complete := cobra.FixedCompletions(rdmacore.Providers(), cobra.ShellCompDirectiveNoFileComp)
@@ -108,6 +156,10 @@ func completeGuests(*cobra.Command, []string, string) ([]string, cobra.ShellComp
 func runGuest(ctx context.Context, a *app, flags guestFlags, path string, args []string) (err error) {
 	if extension := filepath.Ext(path); extension == ".yaml" || extension == ".yml" {
 		return withHint(usageError("%s is a scenario, not a guest", path), "rdmarun run "+exec.ShellWord(path))
+	}
+	options, seed, err := flags.options()
+	if err != nil {
+		return err
 	}
 	// A signal asks the guest to end, below; it does not take the ground from under it.
 	life := context.WithoutCancel(ctx)
@@ -144,14 +196,14 @@ func runGuest(ctx context.Context, a *app, flags guestFlags, path string, args [
 	if flags.verbose {
 		fmt.Fprintf(a.stderr, "rdmarun: compiled %s in %s\n", path, time.Since(began).Round(time.Millisecond))
 	}
-	provider, err := rdmacore.Open(flags.provider)
+	provider, err := rdmacore.Open(flags.provider, options...)
 	if err != nil {
 		return withExit(exitEnvironment, err)
 	}
 	defer func() { err = errors.Join(err, provider.Close()) }()
 
 	guestConfig := guest.Config{
-		Provider: provider, Args: args, Limits: flags.limits, Began: began,
+		Provider: provider, Args: args, Limits: flags.limits, Began: began, Seed: seed,
 		Stdin: a.stdin, Stdout: shownOn(a.stdout), Stderr: shownOn(a.stderr),
 	}
 	if script != nil {
@@ -160,7 +212,9 @@ func runGuest(ctx context.Context, a *app, flags guestFlags, path string, args [
 	if err := flags.sandbox.filter(a, false); err != nil {
 		return err
 	}
+	provider.Clock().Enter() // of a virtual one the guest begins in its turn
 	guest, err := runtime.Start(life, module, guestConfig)
+	provider.Clock().Leave()
 	if err != nil {
 		return withExit(exitInvalid, err)
 	}
