@@ -49,8 +49,9 @@ func TestGoGuests(t *testing.T) {
 		"logs":          {guest.Config{Args: []string{"log"}, Name: "logger"}, guest.Exited, 0, "logger: WARN: a line"},
 		"environment": {guest.Config{Args: []string{"environ", "x"}, Name: "me", Env: map[string]string{"A": "b"}},
 			guest.Exited, 0, "[A=b] [me environ x]"},
-		"clock":        {guest.Config{Args: []string{"clock"}}, guest.Exited, 0, ""},
-		"bad pointers": {guest.Config{Args: []string{"abi", "0x0"}}, guest.Exited, 0, ""},
+		"clock":                     {guest.Config{Args: []string{"clock"}}, guest.Exited, 0, ""},
+		"registered memory is kept": {guest.Config{Args: []string{"collect"}}, guest.Exited, 0, "kept"},
+		"bad pointers":              {guest.Config{Args: []string{"abi", "0x0"}}, guest.Exited, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out output

@@ -6,8 +6,9 @@
 // # Memory
 //
 // RegMR registers a slice of the guest's own memory: no copy is ever made, and what the peer writes appears
-// in the slice.  Such memory must come from the heap or be global, because goroutine stacks move; NewBuffer
-// gives some.  Read a word that the peer writes while you spin on it by sync/atomic.
+// in the slice.  NewBuffer allocates such a slice.  The package keeps the memory of a region from the garbage
+// collector until Dereg, also when only the host or a peer knows its address.  Read a word that the peer writes
+// while you spin on it by sync/atomic.
 //
 // # Waiting
 //

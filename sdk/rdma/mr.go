@@ -2,7 +2,10 @@
 
 package rdma
 
-import "unsafe"
+import (
+	"sync"
+	"unsafe"
+)
 
 // PD is a protection domain.
 type PD struct{ Handle Handle }
@@ -30,14 +33,37 @@ func (pd *PD) handle() Handle {
 	return pd.Handle
 }
 
-// Region is a memory region: Bytes is registered, and stays where it is.
+// Region is a memory region: Bytes is registered, and stays where it is until Dereg.
 type Region struct {
 	Handle Handle
 	MR
 	Bytes []byte
 }
 
-// RegMR registers memory from the heap or of a global variable.
+// registered has the memory of all regions.  The host writes there also when the guest names it no longer: a receive is
+// posted, or a peer knows the key.  The collector must not give it to another object, so it is package state.
+var registered struct {
+	mu sync.Mutex
+	of map[Handle][]byte
+}
+
+// hold keeps the memory of a region from the collector, release lets go of it.
+func hold(region Handle, memory []byte) {
+	registered.mu.Lock()
+	defer registered.mu.Unlock()
+	if registered.of == nil {
+		registered.of = map[Handle][]byte{}
+	}
+	registered.of[region] = memory
+}
+
+func release(region Handle) {
+	registered.mu.Lock()
+	defer registered.mu.Unlock()
+	delete(registered.of, region)
+}
+
+// RegMR registers memory.  It stays allocated until Dereg, whether or not the guest still refers to it.
 func (pd *PD) RegMR(memory []byte, access Access) (*Region, error) {
 	region := &Region{Bytes: memory}
 	h, err := handle("reg_mr", abiRegMR(pd.Handle, unsafe.Pointer(unsafe.SliceData(memory)),
@@ -46,16 +72,23 @@ func (pd *PD) RegMR(memory []byte, access Access) (*Region, error) {
 		return nil, err
 	}
 	region.Handle = h
+	hold(h, memory)
 	return region, nil
 }
 
-// NewBuffer registers fresh, zeroed memory.
+// NewBuffer registers new, zeroed memory.
 func (pd *PD) NewBuffer(size int, access Access) (*Region, error) {
 	return pd.RegMR(make([]byte, size), access)
 }
 
-// Dereg ends the registration.
-func (r *Region) Dereg() error { return check("dereg_mr", abiDeregMR(r.Handle)) }
+// Dereg ends the registration; then the collector may free the memory.
+func (r *Region) Dereg() error {
+	err := check("dereg_mr", abiDeregMR(r.Handle))
+	if err == nil {
+		release(r.Handle)
+	}
+	return err
+}
 
 // SGE names length bytes of the region from offset in a work request.
 func (r *Region) SGE(offset, length int) SGE {

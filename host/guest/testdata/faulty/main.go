@@ -27,6 +27,7 @@ func main() {
 		"ignore":    ignore,
 		"connected": connected,
 		"abi":       abi,
+		"collect":   collect,
 		"log":       func([]string) error { rdma.Log(rdma.LogWarn, "a line"); return nil },
 		"environ":   func([]string) error { fmt.Println(os.Environ(), os.Args); return nil },
 		"clock":     clock,
