@@ -51,6 +51,7 @@ func TestGoGuests(t *testing.T) {
 			guest.Exited, 0, "[A=b] [me environ x]"},
 		"clock":                     {guest.Config{Args: []string{"clock"}}, guest.Exited, 0, ""},
 		"registered memory is kept": {guest.Config{Args: []string{"collect"}}, guest.Exited, 0, "kept"},
+		"all kinds of objects":      {guest.Config{Args: []string{"functions"}}, guest.Exited, 0, "all of them"},
 		"bad pointers":              {guest.Config{Args: []string{"abi", "0x0"}}, guest.Exited, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"rdmarun/hostfuncs"
@@ -16,7 +18,7 @@ import (
 const repository = "../.."
 
 func TestGeneratedFilesAreUpToDate(t *testing.T) {
-	files, err := generate()
+	files, err := generate(repository)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,6 +74,22 @@ func TestEveryFunctionIsEverywhere(t *testing.T) {
 				t.Errorf("%s is not in %s", f.Name, where)
 			}
 		}
+	}
+}
+
+// A host function that no exported function of the Go SDK calls is an error of go generate.
+func TestGoSDKReachesEveryFunction(t *testing.T) {
+	m := model.Of()
+	declared, err := readGo(filepath.Join(repository, "sdk", "rdma"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := declared.callers("abiCreateSRQ"); !slices.Equal(got, []string{"PD.CreateSRQ"}) {
+		t.Errorf("create_srq is called by %q", got)
+	}
+	delete(declared, "PD.CreateSRQ")
+	if _, err := goNames(&m, declared); err == nil || !strings.HasPrefix(err.Error(), "create_srq: ") {
+		t.Error(err)
 	}
 }
 

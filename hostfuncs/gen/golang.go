@@ -112,7 +112,7 @@ func goFieldType(m *model.Model, f *model.Field) string {
 	return name
 }
 
-// goImports is the raw ABI, for WebAssembly only.
+// goImports is the raw ABI, for WebAssembly.
 func goImports(m *model.Model) ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteString(goHeader + "//go:build wasip1\n\npackage rdma\n\nimport \"unsafe\"\n\n")
@@ -122,16 +122,30 @@ func goImports(m *model.Model) ([]byte, error) {
 		if !f.Keeps {
 			out.WriteString("//go:noescape\n")
 		}
-		fmt.Fprintf(&out, "func %s(", importName(f.Name))
-		for at, p := range f.Params {
-			if at > 0 {
-				out.WriteString(", ")
-			}
-			fmt.Fprintf(&out, "%s %s", unexported(p.Name), goParamType(m, &p))
-		}
-		out.WriteString(") int32\n\n")
+		fmt.Fprintf(&out, "func %s(%s) int32\n\n", importName(f.Name), goParams(m, &f, true))
 	}
 	return format.Source(out.Bytes())
+}
+
+// goStubs stand for the raw ABI where there is no host: go doc, go vet and editors see the package as it is for guests.
+func goStubs(m *model.Model) ([]byte, error) {
+	var out bytes.Buffer
+	out.WriteString(goHeader + "//go:build !wasip1\n\npackage rdma\n\nimport \"unsafe\"\n\n")
+	for _, f := range m.Functions {
+		fmt.Fprintf(&out, "func %s(%s) int32 { return -int32(ENOSYS) }\n", importName(f.Name), goParams(m, &f, false))
+	}
+	return format.Source(out.Bytes())
+}
+
+func goParams(m *model.Model, f *model.Function, named bool) string {
+	params := make([]string, len(f.Params))
+	for at, p := range f.Params {
+		params[at] = goParamType(m, &p)
+		if named {
+			params[at] = unexported(p.Name) + " " + params[at]
+		}
+	}
+	return strings.Join(params, ", ")
 }
 
 // importName keeps the raw functions apart from the SDK's own.

@@ -20,7 +20,7 @@ type file struct {
 }
 
 func main() {
-	files, err := generate()
+	files, err := generate(root)
 	for _, f := range files {
 		if err == nil {
 			err = write(filepath.Join(root, filepath.FromSlash(f.path)), f.content)
@@ -32,8 +32,8 @@ func main() {
 	}
 }
 
-// generate makes all files without touching the disk.
-func generate() ([]file, error) {
+// generate makes all files without writing any.
+func generate(root string) ([]file, error) {
 	m := model.Of()
 	goTypes, err := goTypes(&m)
 	if err != nil {
@@ -43,9 +43,23 @@ func generate() ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
+	goStubs, err := goStubs(&m)
+	if err != nil {
+		return nil, err
+	}
+	declared, err := readGo(filepath.Join(root, "sdk", "rdma"))
+	if err != nil {
+		return nil, err
+	}
+	goNames, err := goNames(&m, declared)
+	if err != nil {
+		return nil, err
+	}
 	return []file{
 		{"sdk/rdma/abi.gen.go", goTypes},
 		{"sdk/rdma/imports.gen.go", goImports},
+		{"sdk/rdma/stubs.gen.go", goStubs},
+		{"sdk/rdma/names.gen.go", goNames},
 		{"sdk/c/rdma.h", cHeader(&m)},
 		{"sdk/rust/sys.rs", rustSys(&m)},
 		{"guests/javascript/calls.gen.c", javascriptCalls(&m)},

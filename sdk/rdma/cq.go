@@ -1,5 +1,3 @@
-//go:build wasip1
-
 package rdma
 
 import (
@@ -48,6 +46,16 @@ func (c *CQ) WaitTimestamps(wcs []WC, stamps []Timestamp, timeout time.Duration)
 		return 0, check("wait_cq_timestamps", result)
 	}
 	return int(result), nil
+}
+
+// Resize makes room for so many completions.
+func (c *CQ) Resize(entries int) error {
+	return check("resize_cq", abiResizeCQ(c.Handle, uint32(entries)))
+}
+
+// Moderate asks for an event only after count completions, or that long after the first of them.
+func (c *CQ) Moderate(count int, period time.Duration) error {
+	return check("moderate_cq", abiModerateCQ(c.Handle, uint32(count), uint32(period.Microseconds())))
 }
 
 // Destroy destroys a CQ of CreateCQ or CreateCQEx; EBUSY while a QP uses it.

@@ -1,5 +1,3 @@
-//go:build wasip1
-
 package rdma
 
 import (
@@ -51,6 +49,27 @@ func (ep *EP) CreateQP(pd *PD, attr *QPInitAttr) error {
 	return ep.adopt(qp)
 }
 
+// CreateQPEx is CreateQP with extended attributes; for a QP without an endpoint, PD.CreateQPEx.
+func (ep *EP) CreateQPEx(pd *PD, attr *QPInitAttr, extra QPExtra) error {
+	extra.StructSize = uint32(unsafe.Sizeof(extra))
+	qp, err := handle("create_qp_ex", abiCreateQPEx(ep.Handle, pd.handle(), attr.sized(), &extra))
+	if err != nil {
+		return err
+	}
+	return ep.adopt(qp)
+}
+
+// InitQPAttr returns what the connection manager would set to bring a QP of this connection to a state, and the mask for
+// QP.Modify.
+func (ep *EP) InitQPAttr(state QPState) (attr QPAttr, mask uint32, err error) {
+	attr.StructSize = uint32(unsafe.Sizeof(attr))
+	result := abiInitQPAttr(ep.Handle, state, &attr)
+	return attr, uint32(max(result, 0)), check("init_qp_attr", result)
+}
+
+// Device is the endpoint's device.
+func (ep *EP) Device() *Device { return &Device{ep.Handle} }
+
 // Destroy destroys the endpoint with its QP and the CQs made with it.
 func (ep *EP) Destroy() error { return check("destroy_ep", abiDestroyEP(ep.Handle)) }
 
@@ -81,6 +100,17 @@ func (ep *EP) Reject(privateData []byte) error {
 // Disconnect ends the connection; both sides get DISCONNECTED.
 func (ep *EP) Disconnect() error { return check("disconnect", abiDisconnect(ep.Handle)) }
 
+// Notify tells the connection manager of an asynchronous event of the endpoint's QP: AsyncCommEst, data before the peer's
+// last message, brings ESTABLISHED.
+func (ep *EP) Notify(event AsyncEventType) error {
+	return check("notify", abiNotify(ep.Handle, uint32(event)))
+}
+
+// WriteEvent raises a USER event of the endpoint, with a status and a number of the caller's choice.
+func (ep *EP) WriteEvent(status, arg int64) error {
+	return check("write_event", abiWriteEvent(ep.Handle, status, arg))
+}
+
 // WaitEvent waits for the endpoint's next event.
 func (ep *EP) WaitEvent(timeout time.Duration) (*Event, error) {
 	return ep.Channel.WaitEvent(ep, timeout)
@@ -110,6 +140,18 @@ func (ep *EP) PeerAddr() (netip.AddrPort, error) {
 	var address Address
 	err := check("peer_address", abiPeerAddress(ep.Handle, &address))
 	return address.AddrPort(), err
+}
+
+// SrcPort is the port of the endpoint's own address.
+func (ep *EP) SrcPort() (uint16, error) {
+	result := abiSrcPort(ep.Handle)
+	return uint16(max(result, 0)), check("src_port", result)
+}
+
+// DstPort is the port of the peer's address.
+func (ep *EP) DstPort() (uint16, error) {
+	result := abiDstPort(ep.Handle)
+	return uint16(max(result, 0)), check("dst_port", result)
 }
 
 // SetPrivateData copies data into the parameters.

@@ -1,5 +1,3 @@
-//go:build wasip1
-
 package rdma
 
 import "unsafe"
@@ -28,6 +26,9 @@ func check(function string, result int32) error {
 	}
 	text := make([]byte, 512)
 	n := abiErrorText(unsafe.Pointer(&text[0]), uint32(len(text)))
+	if n == -int32(ENOSYS) { // the stubs of other systems
+		n = int32(copy(text, "only a guest of rdmarun has host functions: build with GOOS=wasip1 GOARCH=wasm"))
+	}
 	return &Error{Function: function, Errno: Errno(-result), Text: string(text[:max(n, 0)])}
 }
 

@@ -1,5 +1,3 @@
-//go:build wasip1
-
 package rdma
 
 import (
@@ -28,7 +26,7 @@ func Clock() time.Duration {
 
 // Yield lets others run that wait for this processor.  A guest that spins calls it now and then, for its peer
 // may be one of them.
-func Yield() { abiYield() }
+func Yield() { abiSchedYield() }
 
 // Log writes a line to the log of the run.
 func Log(level LogLevel, text string) {

@@ -1,5 +1,3 @@
-//go:build wasip1
-
 package rdma
 
 import (
@@ -44,17 +42,23 @@ type Region struct {
 // posted, or a peer knows the key.  The collector must not give it to another object, so it is package state.
 var registered struct {
 	mu sync.Mutex
-	of map[Handle][]byte
+	of map[Handle][][]byte
 }
 
 // hold keeps the memory of a region from the collector, release lets go of it.
-func hold(region Handle, memory []byte) {
+func hold(region Handle, memory ...[]byte) {
 	registered.mu.Lock()
 	defer registered.mu.Unlock()
 	if registered.of == nil {
-		registered.of = map[Handle][]byte{}
+		registered.of = map[Handle][][]byte{}
 	}
 	registered.of[region] = memory
+}
+
+func held(region Handle) [][]byte {
+	registered.mu.Lock()
+	defer registered.mu.Unlock()
+	return registered.of[region]
 }
 
 func release(region Handle) {
@@ -74,6 +78,40 @@ func (pd *PD) RegMR(memory []byte, access Access) (*Region, error) {
 	region.Handle = h
 	hold(h, memory)
 	return region, nil
+}
+
+// RegMRIova registers memory under an address of the guest's choice, by which the peer names its first byte.  Requests of the
+// guest itself need a region of RegMR: their SGEs take the guest's own pointers.
+func (pd *PD) RegMRIova(memory []byte, iova uint64, access Access) (*Region, error) {
+	region := &Region{Bytes: memory}
+	h, err := handle("reg_mr_iova", abiRegMRIova(pd.Handle, unsafe.Pointer(unsafe.SliceData(memory)),
+		uint32(len(memory)), int64(iova), access, &region.MR))
+	if err != nil {
+		return nil, err
+	}
+	region.Handle = h
+	hold(h, memory)
+	return region, nil
+}
+
+// Rereg changes the region while requests may be using it: change.Flags says what.  memory is its new memory with
+// ReregTranslation, else nil.  Its keys may be others afterwards.
+func (r *Region) Rereg(change MRChange, memory []byte) error {
+	change.StructSize = uint32(unsafe.Sizeof(change))
+	if memory != nil {
+		change.Start, change.Length = uint64(uintptr(unsafe.Pointer(unsafe.SliceData(memory)))), uint64(len(memory))
+		hold(r.Handle, append(held(r.Handle), memory)...)
+	}
+	var keys MR
+	if err := check("rereg_mr", abiReregMR(r.Handle, &change, &keys)); err != nil {
+		return err
+	}
+	r.MR = keys
+	if memory != nil {
+		r.Bytes = memory
+		hold(r.Handle, memory)
+	}
+	return nil
 }
 
 // NewBuffer registers new, zeroed memory.

@@ -1,5 +1,3 @@
-//go:build wasip1
-
 package rdma
 
 import (
@@ -59,10 +57,23 @@ func (ep *EP) ResolveRoute(timeout time.Duration) error {
 	return check("resolve_route", abiResolveRoute(ep.Handle, uint32(timeout.Milliseconds())))
 }
 
+// QueryRoute returns the route that ResolveRoute found, as SetOption takes it for another endpoint (level IB, PATH).
+func (ep *EP) QueryRoute() ([]byte, error) {
+	path := make([]byte, 4096)
+	result := abiQueryRoute(ep.Handle, unsafe.Pointer(&path[0]), uint32(len(path)))
+	return path[:max(result, 0)], check("query_route", result)
+}
+
 // JoinMulticast joins a group; MULTICAST_JOIN follows, or Complete.
 func (ep *EP) JoinMulticast(group netip.Addr, tag uint64) error {
 	address := AddressFrom(netip.AddrPortFrom(group, 0))
 	return check("join_multicast", abiJoinMulticast(ep.Handle, &address, int64(tag)))
+}
+
+// JoinMulticastEx joins a group as a full member, or as one that only sends.
+func (ep *EP) JoinMulticastEx(group netip.Addr, flags JoinFlags, tag uint64) error {
+	address := AddressFrom(netip.AddrPortFrom(group, 0))
+	return check("join_multicast_ex", abiJoinMulticastEx(ep.Handle, &address, flags, int64(tag)))
 }
 
 // LeaveMulticast leaves a group.
@@ -73,13 +84,33 @@ func (ep *EP) LeaveMulticast(group netip.Addr) error {
 
 // GetAddrInfo finds the address of a node and service.
 func GetAddrInfo(node, service string, hints AddrQuery, timeout time.Duration) (*AddrResult, error) {
-	hints.StructSize = uint32(unsafe.Sizeof(hints))
-	copy(hints.Node[:len(hints.Node)-1], node)
-	copy(hints.Service[:len(hints.Service)-1], service)
+	hints.name(node, service)
 	found := &AddrResult{}
 	found.StructSize = uint32(unsafe.Sizeof(*found))
 	if err := check("getaddrinfo", abiGetAddrInfo(&hints, found, int64(timeout))); err != nil {
 		return nil, err
 	}
 	return found, nil
+}
+
+// ResolveAddrInfo starts to find the address of a node and service; ADDRINFO_RESOLVED follows, or Complete.
+func (ep *EP) ResolveAddrInfo(node, service string, hints AddrQuery) error {
+	hints.name(node, service)
+	return check("resolve_addrinfo", abiResolveAddrInfo(ep.Handle, &hints))
+}
+
+// QueryAddrInfo returns what ResolveAddrInfo found.
+func (ep *EP) QueryAddrInfo() (*AddrResult, error) {
+	found := &AddrResult{}
+	found.StructSize = uint32(unsafe.Sizeof(*found))
+	if err := check("query_addrinfo", abiQueryAddrInfo(ep.Handle, found)); err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+func (q *AddrQuery) name(node, service string) {
+	q.StructSize = uint32(unsafe.Sizeof(*q))
+	copy(q.Node[:len(q.Node)-1], node)
+	copy(q.Service[:len(q.Service)-1], service)
 }

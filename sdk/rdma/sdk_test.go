@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 )
 
@@ -58,6 +59,14 @@ func TestErrors(t *testing.T) {
 	unexpected := &EventError{Want: EventEstablished, Got: EventUnreachable, Status: -110}
 	if got := unexpected.Error(); got != "waited for ESTABLISHED, got UNREACHABLE with status -110 (ETIMEDOUT)" {
 		t.Error(got)
+	}
+}
+
+// The package is whole on other systems too, for editors and go doc; what has no host there says so.
+func TestWithoutHost(t *testing.T) {
+	_, err := CreateEventChannel()
+	if !errors.Is(err, ENOSYS) || !strings.Contains(err.Error(), "GOOS=wasip1") {
+		t.Error(err)
 	}
 }
 

@@ -1,5 +1,3 @@
-//go:build wasip1
-
 package rdma
 
 import (
@@ -7,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// Device is a device that was opened.
+// Device is a device that was opened, or an endpoint's.  The zero Device is the default device.
 type Device struct{ Handle Handle }
 
 // Devices counts the devices.
@@ -43,6 +41,24 @@ func (d *Device) QueryGID(port, index int) (GIDEntry, error) {
 	var entry GIDEntry
 	err := check("query_gid_ex", abiQueryGIDEx(d.Handle, uint32(port), uint32(index), &entry))
 	return entry, err
+}
+
+// QueryPKey returns a partition key of a port's table.
+func (d *Device) QueryPKey(port, index int) (uint16, error) {
+	result := abiQueryPkey(d.Handle, uint32(port), uint32(index))
+	return uint16(max(result, 0)), check("query_pkey", result)
+}
+
+// PKeyIndex finds a partition key in a port's table.
+func (d *Device) PKeyIndex(port int, pkey uint16) (int, error) {
+	result := abiGetPkeyIndex(d.Handle, uint32(port), uint32(pkey))
+	return int(max(result, 0)), check("get_pkey_index", result)
+}
+
+// RawClock reads the device's clock, from which Timestamp.Raw comes; EOPNOTSUPP where the device does not show it.
+func (d *Device) RawClock() (ticks uint64, err error) {
+	err = check("query_rt_values", abiQueryRtValues(d.Handle, &ticks))
+	return ticks, err
 }
 
 // WaitAsync waits for the device's next asynchronous event, as the function of that name.
@@ -108,6 +124,16 @@ func (c *CQ) WaitEvent(timeout time.Duration) error {
 // CreateQP makes a queue pair without an endpoint, in RESET; its type and its CQs have to be given.
 func (p *PD) CreateQP(attr QPInitAttr) (*QP, error) {
 	h, err := handle("create_qp", abiCreateQP(0, p.Handle, attr.sized()))
+	if err != nil {
+		return nil, err
+	}
+	return &QP{h}, nil
+}
+
+// CreateQPEx is CreateQP with extended attributes.
+func (p *PD) CreateQPEx(attr QPInitAttr, extra QPExtra) (*QP, error) {
+	extra.StructSize = uint32(unsafe.Sizeof(extra))
+	h, err := handle("create_qp_ex", abiCreateQPEx(0, p.Handle, attr.sized(), &extra))
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,12 @@ func collect([]string) error {
 	if err != nil {
 		return err
 	}
-	client, server, err := connectedPair(own, pd)
+	channel, err := rdma.CreateEventChannel()
+	if err != nil {
+		return err
+	}
+	attr := &rdma.QPInitAttr{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1, SQSigAll: 1}
+	client, server, err := connect(own, channel, pd, attr, attr)
 	if err != nil {
 		return err
 	}
@@ -84,14 +89,9 @@ func forget(pd *rdma.PD, qp *rdma.QP) (address uint64, rkey uint32, err error) {
 	return open.Address, open.RKey, nil
 }
 
-// connectedPair connects two endpoints of this guest.
-func connectedPair(own netip.Addr, pd *rdma.PD) (client, server *rdma.EP, err error) {
-	channel, err := rdma.CreateEventChannel()
-	if err != nil {
-		return nil, nil, err
-	}
-	attr := &rdma.QPInitAttr{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1, SQSigAll: 1}
-	listener, err := channel.Bind(netip.AddrPortFrom(own, 0), pd, attr)
+// connect connects two endpoints of this guest; passive is the QP of the server.
+func connect(own netip.Addr, channel *rdma.EventChannel, pd *rdma.PD, active, passive *rdma.QPInitAttr) (client, server *rdma.EP, err error) {
+	listener, err := channel.Bind(netip.AddrPortFrom(own, 0), pd, passive)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -102,7 +102,7 @@ func connectedPair(own netip.Addr, pd *rdma.PD) (client, server *rdma.EP, err er
 	if err != nil {
 		return nil, nil, err
 	}
-	if client, err = channel.Dial(local, pd, attr); err != nil {
+	if client, err = channel.Dial(local, pd, active); err != nil {
 		return nil, nil, err
 	}
 	if err := client.Connect(nil); err != nil {

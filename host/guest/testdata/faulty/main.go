@@ -28,6 +28,7 @@ func main() {
 		"connected": connected,
 		"abi":       abi,
 		"collect":   collect,
+		"functions": functions,
 		"log":       func([]string) error { rdma.Log(rdma.LogWarn, "a line"); return nil },
 		"environ":   func([]string) error { fmt.Println(os.Environ(), os.Args); return nil },
 		"clock":     clock,
