@@ -23,15 +23,15 @@ const (
 	DeviceUsed Kind = "device"
 	CaseStart  Kind = "case_start"
 	// Before is a measurement of the same case that the baseline has.
-	Before   Kind = "baseline"
-	StepEnd  Kind = "step"
-	Output   Kind = "output"
+	Before  Kind = "baseline"
+	StepEnd Kind = "step"
+	Output  Kind = "output"
 	// Measuring is what a measurement does while it runs: what it has done in an interval.
 	Measuring Kind = "measuring"
-	Measured Kind = "measure"
-	Meshed   Kind = "mesh"
-	Checked  Kind = "threshold"
-	CaseEnd  Kind = "case_end"
+	Measured  Kind = "measure"
+	Meshed    Kind = "mesh"
+	Checked   Kind = "threshold"
+	CaseEnd   Kind = "case_end"
 	// CaseRetry is the end of an attempt that does not count: the same case starts again.
 	CaseRetry Kind = "case_retry"
 	RunEnd    Kind = "run_end"
