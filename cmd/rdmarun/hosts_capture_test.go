@@ -59,6 +59,28 @@ func TestLabCapture(t *testing.T) {
 		}
 		next += at
 	}
+	onceEach(t, decode(t, path, "infiniband.mad.transactionid", "_ws.col.Info", "infiniband.bth.psn", "frame.packet_flags_direction"))
+}
+
+// onceEach: each message of the connection manager, with its sequence number, is sent once and has arrived once.
+func onceEach(t *testing.T, lines []string) {
+	t.Helper()
+	const arrived, sent = "0x00000001", "0x00000002"
+	seen := make(map[string][]string) // directions, by messages
+	for _, line := range lines {
+		if fields := strings.Split(line, "\t"); fields[0] != "" {
+			message := strings.Join(fields[:3], " ")
+			seen[message] = append(seen[message], fields[3])
+		}
+	}
+	if len(seen) < 5 { // REQ, REP, RTU, DREQ, DREP
+		t.Errorf("of the connection manager are only the messages %q", seen)
+	}
+	for message, directions := range seen {
+		if slices.Sort(directions); !slices.Equal(directions, []string{arrived, sent}) {
+			t.Errorf("%s is there in the directions %q, not once sent and once arrived", message, directions)
+		}
+	}
 }
 
 // TestLabCaptureOfLost: of a host that is killed the file has what it had sent until then.

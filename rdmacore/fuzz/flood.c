@@ -69,9 +69,10 @@ static struct soft_management *management(void)
 	return &udp()->device->management;
 }
 
-static void answer(struct soft_management *m, const union ibv_gid *from, const union ibv_gid *to, const uint8_t *mad)
+static void answer(struct soft_management *m, const union ibv_gid *from, const union ibv_gid *to, const uint8_t *mad,
+		   bool record)
 {
-	(void)m, (void)from, (void)to, (void)mad;
+	(void)m, (void)from, (void)to, (void)mad, (void)record;
 	world.answers++;
 }
 

@@ -17,7 +17,7 @@ void soft_cm_send_to_host(struct soft_device *device, const struct soft_cm_messa
 	soft_address_to_gid((const struct sockaddr *)&message->source, &from);
 	soft_address_to_gid((const struct sockaddr *)&message->destination, &to);
 	soft_mad_encode(message, mad);
-	device->management.send(&device->management, &from, &to, mad);
+	device->management.send(&device->management, &from, &to, mad, !message->recorded);
 }
 
 void soft_cm_deliver(struct soft_cm *cm, const struct soft_cm_message *message)
@@ -168,6 +168,7 @@ void soft_cm_carry(struct soft_cm *cm, const struct soft_cm_message *message)
 {
 	struct soft_capture_fate fate = {0};
 	struct soft_fault_verdict verdict;
+	struct soft_cm_message faulty;
 	union ibv_gid from, to;
 
 	soft_mutex_expect(&cm->lock);
@@ -176,8 +177,14 @@ void soft_cm_carry(struct soft_cm *cm, const struct soft_cm_message *message)
 	verdict = soft_fault_judge(&cm->fabric->faults, &from, &to,
 				   &(struct soft_fault_subject){SOFT_FAULT_CM, .attribute = message->attribute});
 	fate.verdict = verdict;
-	if (cm->fabric->capture)
+	/* The link records what it sends to other hosts and takes from them; of faults it does not know. */
+	if (cm->fabric->capture && (!message->between_hosts || verdict.rules))
 		soft_capture_management(cm->fabric->capture, &from, &to, message, message->arrived, &fate);
+	if (verdict.rules) {
+		faulty = *message;
+		faulty.recorded = true;
+		message = &faulty;
+	}
 	if (verdict.lose)
 		return;
 	if (verdict.reorder) {

@@ -7,6 +7,7 @@
 #include "soft/base/fabric.h"
 #include "soft/base/refusal.h"
 #include "soft/link/udp_socket.h"
+#include "soft/wire/datagram.h"
 #include "soft/wire/mad.h"
 #include "soft/wire/packet.h"
 
@@ -43,7 +44,8 @@ static int open_address(struct soft_management *management, const union ibv_gid 
 	return 0;
 }
 
-static void send_datagram(struct soft_management *management, const union ibv_gid *from, const union ibv_gid *to, const uint8_t *mad)
+static void send_datagram(struct soft_management *management, const union ibv_gid *from, const union ibv_gid *to, const uint8_t *mad,
+			  bool record)
 {
 	struct soft_udp *udp = udp_of(management);
 	struct soft_packet packet = {
@@ -59,11 +61,17 @@ static void send_datagram(struct soft_management *management, const union ibv_gi
 		.segments = {{(void *)(uintptr_t)mad, SOFT_MAD}},
 	};
 	uint8_t bytes[SOFT_WIRE_BTH + SOFT_WIRE_DETH + SOFT_MAD + SOFT_WIRE_ICRC];
+	const struct ibv_global_route path = {.hop_limit = SOFT_HOP_LIMIT};
+	const struct soft_capture_fate fate = {0};
 	struct soft_udp_route route;
 	int error = 0;
 
-	if (soft_udp_route_from(soft_udp_open(udp, from, SOFT_WIRE_PORT, &error), to, SOFT_WIRE_PORT, &route))
-		soft_udp_send_alone(udp, &route, &packet, bytes);
+	if (!soft_udp_route_from(soft_udp_open(udp, from, SOFT_WIRE_PORT, &error), to, SOFT_WIRE_PORT, &route))
+		return;
+	soft_icrc_encode(&route.headers, 0, &packet, bytes, sizeof(bytes));
+	if (record) /* before anybody can answer it */
+		soft_udp_record(udp, &route.socket->endpoint, &route.peer, &path, bytes, sizeof(bytes), false, &fate);
+	soft_udp_send_alone(udp, &route, bytes, sizeof(bytes));
 }
 
 void soft_udp_management_init(struct soft_udp *udp)

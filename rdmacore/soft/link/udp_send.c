@@ -303,12 +303,10 @@ static bool transmit(const struct soft_udp_burst *pending, uint32_t count, size_
 	return soft_udp_sendmsg(pending->route->socket->source.fd, &message) >= 0;
 }
 
-void soft_udp_send_alone(struct soft_udp *udp, const struct soft_udp_route *route, const struct soft_packet *packet,
-			 uint8_t *bytes)
+void soft_udp_send_alone(struct soft_udp *udp, const struct soft_udp_route *route, uint8_t *bytes, size_t length)
 {
-	struct soft_udp_burst burst = {.route = route, .bytes = bytes, .segment = (uint32_t)soft_wire_length(packet)};
+	struct soft_udp_burst burst = {.route = route, .bytes = bytes, .segment = (uint32_t)length};
 
-	soft_icrc_encode(&route->headers, 0, packet, bytes, burst.segment);
 	atomic_fetch_add_explicit(&udp->counters.sent, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&udp->counters.calls_to_send, 1, memory_order_relaxed);
 	if (!transmit(&burst, 1, burst.segment))

@@ -291,9 +291,8 @@ uint8_t *soft_udp_begin(struct soft_link *link, struct soft_burst *burst, struct
 void soft_udp_send(struct soft_link *link, struct soft_burst *burst, struct soft_qp *qp,
 		   const struct soft_packet *packet, uint8_t *bytes, size_t length);
 void soft_udp_flush(struct soft_link *link, struct soft_burst *burst);
-/* One packet now.  bytes: room for it. */
-void soft_udp_send_alone(struct soft_udp *udp, const struct soft_udp_route *route, const struct soft_packet *packet,
-			 uint8_t *bytes);
+/* One packet now, with its ICRC. */
+void soft_udp_send_alone(struct soft_udp *udp, const struct soft_udp_route *route, uint8_t *bytes, size_t length);
 
 /* --- udp_share.c: SOFT_WIRE_PORT with other processes ---------------------------------------------- */
 

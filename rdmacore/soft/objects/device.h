@@ -70,9 +70,9 @@ struct soft_management {
 	struct soft_table_claimer *claimer;
 	/* The link's: take what other hosts send to that address; NULL: to each.  0 or a positive errno. */
 	int (*open)(struct soft_management *management, const union ibv_gid *address);
-	/* The link's.  NULL: it reaches none.  What is lost is the sender's to repeat. */
+	/* The link's.  NULL: it reaches none.  What is lost is the sender's to repeat.  record: in the fabric's capture. */
 	void (*send)(struct soft_management *management, const union ibv_gid *from, const union ibv_gid *to,
-		     const uint8_t *mad);
+		     const uint8_t *mad, bool record);
 	/* The receiver's, with locks of the link held: it must not wait.  Any byte of mad may be wrong.  NULL: there is none. */
 	void (*receive)(struct soft_management *management, const union ibv_gid *from, const union ibv_gid *to,
 			const uint8_t *mad);

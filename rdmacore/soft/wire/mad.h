@@ -92,6 +92,7 @@ struct soft_cm_message {
 	struct soft_ipc_peer *via; /* the other process that it goes to, or came from; NULL: this one */
 	bool between_hosts; /* it goes to another host, or came from there */
 	bool arrived; /* it came from another process or host */
+	bool recorded; /* with what a fault did to it */
 	/* REQ, SIDR REQ that nobody here takes: whether the kernel's list of sockets was read for it, and its port has listeners. */
 	bool looked, served;
 	enum soft_cm_attribute attribute;
