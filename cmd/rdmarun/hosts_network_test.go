@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -146,5 +148,19 @@ func TestNoWay(t *testing.T) {
 	client.fail(t, "rdma_resolve_addr: Address already in use")
 	if want := "rdmarun exec: UDP port 4791 of 192.0.2.1 is another process's of this user ("; !strings.Contains(client.output.String(), want) {
 		t.Errorf("it did not say %q:\n%s", want, client.output.String())
+	}
+}
+
+// TestMTUOfFreshInterface: an interface counts for the MTU as soon as it has a carrier; the kernel says that it runs up to a
+// second later.
+func TestMTUOfFreshInterface(t *testing.T) {
+	t.Parallel()
+	h := startHosts(t)
+	lab := labOf(t, h)
+	do(t, h.near, fmt.Sprintf("ip link add fresh type veth peer name fresh netns %d; ip link set fresh mtu 600; ip link set fresh up", h.far))
+	do(t, h.far, "ip addr add 10.66.0.1/24 dev fresh; ip link set fresh mtu 600; ip link set fresh up")
+	said := startRdmarun(t, "doctor", "--lab", lab).ends(t, exitOK)
+	if !regexp.MustCompile(`(?m)^far +ok +soft0 .* 512 `).MatchString(said) {
+		t.Errorf("the far host has not the MTU of its new interface:\n%s", said)
 	}
 }

@@ -12,6 +12,12 @@
 
 #include "soft/wire/datagram.h"
 
+/*
+ * IFF_LOWER_UP of <linux/if.h>, which does not go together with <net/if.h>: there is a carrier.  IFF_RUNNING follows it, up to a
+ * second later (net/core/link_watch.c, linkwatch_schedule_work).
+ */
+#define CARRIER (1u << 16)
+
 static const union ibv_gid loopback_gids[SOFT_GIDS] = {
 	{.raw = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}},
 	{.raw = {[15] = 1}},
@@ -181,7 +187,8 @@ enum ibv_mtu soft_gid_host_mtu(void)
 	for (interface = interfaces; interface; interface = interface->ifa_next) {
 		int bytes = 0;
 
-		if (!(interface->ifa_flags & IFF_LOOPBACK) && interface->ifa_flags & IFF_RUNNING && address_of(interface, &gid))
+		if (!(interface->ifa_flags & IFF_LOOPBACK) && interface->ifa_flags & (IFF_RUNNING | CARRIER) &&
+		    address_of(interface, &gid))
 			bytes = mtu_of(fd, interface->ifa_name);
 		if (bytes && bytes < least)
 			least = bytes;
