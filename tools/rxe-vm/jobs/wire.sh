@@ -240,6 +240,27 @@ conformance() {
 	echo "$output"
 	only_known "$output" && return $result
 }
+# perf SERVER ADDRESS: the two commands of "rdmarun perf", one on soft and one on rdma_rxe.
+perf() {
+	local soft_end=(timeout -k 5 "$limit" "${nobody[@]}" bin/rdmarun perf) device_end=(timeout -k 5 "$limit" bin/rdmarun perf -P verbs)
+	local tests=(write_bw send_lat read_bw connect -s 4KiB -n 50 --connections 5) server client pid
+	server=("${soft_end[@]}") client=("${device_end[@]}")
+	[ "$1" = soft ] || server=("${device_end[@]}") client=("${soft_end[@]}")
+	"${server[@]}" "${tests[@]}" --server &
+	pid=$!
+	for _ in $(seq 100); do
+		"listens_tcp_$1" 18516 && break
+		sleep 0.1
+	done
+	"${client[@]}" "${tests[@]}" "$2" || {
+		kill $pid
+		wait $pid
+		return 1
+	}
+	wait $pid
+}
+check "rdmarun perf, server on soft" perf soft $soft
+check "rdmarun perf, server on kernel" perf kernel $kernel
 check "a device and a peer that misbehaves" parts tester dut scenarios/interop/disturbed-device.yaml
 # What goes over the wire, and not what one side does alone: another third of the cases in either direction, for a case takes
 # half a second here.
