@@ -50,19 +50,19 @@ func (d *Device) createPlainCQ(shared *CompChannel, entries int) (*CQ, error) {
 		})
 }
 
-func (d *Device) createCQ(op string, shared *CompChannel, entries int,
+func (d *Device) createCQ(op string, shared *CompChannel, wanted int,
 	create func(*C.struct_ibv_comp_channel, **C.struct_ibv_cq) C.int) (*CQ, error) {
 	if !d.open() {
 		return nil, closed(op, "device")
 	}
-	if entries <= 0 || entries > 1<<30 {
-		return nil, fail(op, syscall.EINVAL, "a completion queue of %d entries", entries)
+	if wanted <= 0 || wanted > 1<<30 {
+		return nil, fail(op, syscall.EINVAL, "a completion queue of %d entries", wanted)
 	}
 	var c *C.struct_ibv_cq
 	p := d.provider
 	if shared != nil {
 		if err := check(op, int(create(shared.c, &c))); err != nil {
-			return nil, err
+			return nil, d.beyond(err, cqEntries(wanted))
 		}
 		return p.newCQOn(shared, c, nil), nil
 	}
@@ -72,7 +72,7 @@ func (d *Device) createCQ(op string, shared *CompChannel, entries int,
 	}
 	if err := check(op, int(create(channel, &c))); err != nil {
 		C.core_destroy_comp_channel(p.c, channel)
-		return nil, err
+		return nil, d.beyond(err, cqEntries(wanted))
 	}
 	return p.newCQ(c, channel, nil), nil
 }
@@ -97,7 +97,7 @@ func (c *CQ) Resize(entries int) error {
 	if entries <= 0 || entries > 1<<30 {
 		return fail(op, syscall.EINVAL, "a completion queue of %d entries", entries)
 	}
-	return check(op, int(C.core_resize_cq(c.provider.c, c.c, C.int(entries))))
+	return c.provider.byHandle(c.c.context).beyond(check(op, int(C.core_resize_cq(c.provider.c, c.c, C.int(entries)))), cqEntries(entries))
 }
 
 // Moderate has one completion event stand for count completions, or for those that come within period of the first

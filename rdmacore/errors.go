@@ -70,18 +70,11 @@ func (id *ID) call(op, address string, call func() C.int) error {
 // explain turns an answer into an error that says what the errno means for this id: in the provider's own words
 // where it has some.
 func (id *ID) explain(op string, answer answer, address string) error {
-	err := check(op, answer.result)
-	if err == nil {
-		return nil
-	}
-	failure := err.(*Error)
-	if answer.refusal != "" {
-		failure.Why = answer.refusal
-	}
-	if failure.Why == "" {
+	err := answer.err(op)
+	if failure, failed := err.(*Error); failed && failure.Why == "" {
 		failure.Why = id.reason(op, failure.Errno, address)
 	}
-	return failure
+	return err
 }
 
 // reason words the errors of rdma_*(3).
@@ -115,6 +108,7 @@ func (id *ID) invalid(op string) string {
 		if !id.bound() {
 			return "the id has no device yet; resolve or bind its address first"
 		}
+		return "a value is more than the device can, or the protection domain or a queue is of another device"
 	case "rdma_connect":
 		if !id.bound() {
 			return "address and route must be resolved first"
@@ -163,8 +157,17 @@ type answer struct {
 	refusal string
 }
 
-// ask makes a call about an id.  soft keeps the sentence of the last refusal a thread, as errno is kept: so the
-// goroutine stays on its thread until it has read it.  Only calls of the connection manager come here; what is posted
+// err is the failure of an operation with that answer; nil where it has none.
+func (a answer) err(op string) error {
+	err := check(op, a.result)
+	if failure, failed := err.(*Error); failed && a.refusal != "" {
+		failure.Why = a.refusal
+	}
+	return err
+}
+
+// ask makes a call of which the provider may say more than an errno.  soft keeps the sentence of the last refusal a thread, as errno is kept: so the
+// goroutine stays on its thread until it has read it.  Only calls that make or connect objects come here; what is posted
 // and polled pays nothing.
 func (p *Provider) ask(call func() C.int) answer {
 	if p.c.refusal == nil {

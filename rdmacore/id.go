@@ -280,7 +280,7 @@ func (id *ID) CreateSRQ(pd *PD, attr SRQAttr) error {
 	var init C.struct_ibv_srq_init_attr
 	init.attr.max_wr, init.attr.max_sge = C.uint32_t(attr.MaxWR), C.uint32_t(attr.MaxSGE)
 	if err := id.call(op, "", func() C.int { return C.core_id_create_srq(id.native(), id.c, native, &init) }); err != nil {
-		return err
+		return id.Device().beyond(err, attr.demands)
 	}
 	srq.c = id.c.srq
 	id.channel.provider.remember(unsafe.Pointer(srq.c), srq)

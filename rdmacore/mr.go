@@ -82,7 +82,12 @@ func (pd *PD) RegMR(m *Memory, offset, length int, access Access) (*MR, error) {
 // RegMRIova is RegMR with an address of the caller's choice, by which work requests of both sides name the first
 // byte (ibv_reg_mr_iova(3)).  A device may want that its offset in a page is that of the memory.
 func (pd *PD) RegMRIova(m *Memory, offset, length int, iova uint64, access Access) (*MR, error) {
-	return pd.hold("ibv_reg_mr_iova", m, offset, length, access,
+	return pd.registerAt("ibv_reg_mr_iova", m, offset, length, iova, access)
+}
+
+// registerAt is RegMRIova for an operation that the caller knows by another name.
+func (pd *PD) registerAt(op string, m *Memory, offset, length int, iova uint64, access Access) (*MR, error) {
+	return pd.hold(op, m, offset, length, access,
 		func(address unsafe.Pointer, c **C.struct_ibv_mr) (uint64, C.int) {
 			return iova, C.core_reg_mr_iova(pd.device.provider.c, pd.c, address, C.size_t(length),
 				C.uint64_t(iova), C.int(access), c)
@@ -96,7 +101,7 @@ func (pd *PD) RegMRAt(m *Memory, offset, length int, access Access) (*MR, error)
 	if pd != nil && pd.device.IWARP() {
 		return pd.RegMR(m, offset, length, access)
 	}
-	return pd.RegMRIova(m, offset, length, uint64(offset), access)
+	return pd.registerAt("ibv_reg_mr", m, offset, length, uint64(offset), access)
 }
 
 // registration makes a region of memory at an address, and says by what address work requests name it.

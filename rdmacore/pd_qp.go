@@ -39,8 +39,9 @@ func (pd *PD) createQP(op string, attr QPInitAttr, extra *C.struct_core_qp_extra
 	p := pd.device.provider
 	qp := &QP{provider: p, sendCQ: attr.SendCQ, recvCQ: attr.RecvCQ}
 	c := attr.toC()
-	if err := check(op, int(C.core_pd_create_qp(p.c, pd.c, &c, extra, &qp.c))); err != nil {
-		return nil, err
+	answer := p.ask(func() C.int { return C.core_pd_create_qp(p.c, pd.c, &c, extra, &qp.c) })
+	if err := answer.err(op); err != nil {
+		return nil, pd.device.beyond(err, attr.demands)
 	}
 	qp.number = uint32(qp.c.qp_num)
 	qp.known(attr, &c)

@@ -104,7 +104,7 @@ func (id *ID) createQP(op string, pd *PD, attr QPInitAttr,
 	}
 	c := attr.toC()
 	if err := id.call(op, "", func() C.int { return create(nativePD, &c) }); err != nil {
-		return err
+		return id.Device().beyond(err, attr.demands)
 	}
 	p := id.channel.provider
 	qp := &QP{c: id.c.qp, provider: p, id: id, number: uint32(id.c.qp.qp_num),

@@ -34,7 +34,7 @@ func (pd *PD) CreateSRQ(attr SRQAttr) (*SRQ, error) {
 	srq := &SRQ{pd: pd}
 	p := pd.device.provider
 	if err := check(op, int(C.core_create_srq(p.c, pd.c, &init, &srq.c))); err != nil {
-		return nil, err
+		return nil, pd.device.beyond(err, attr.demands)
 	}
 	p.remember(unsafe.Pointer(srq.c), srq)
 	return srq, nil
@@ -79,7 +79,8 @@ func (s *SRQ) modify(attr C.struct_ibv_srq_attr, mask C.int) error {
 	if !s.open() {
 		return closed(op, "SRQ")
 	}
-	return check(op, int(C.core_modify_srq(s.pd.device.provider.c, s.c, &attr, mask)))
+	err := check(op, int(C.core_modify_srq(s.pd.device.provider.c, s.c, &attr, mask)))
+	return s.pd.device.beyond(err, (&SRQAttr{MaxWR: uint32(attr.max_wr)}).demands)
 }
 
 // PostRecv posts receives (ibv_post_srq_recv(3)), otherwise as QP.PostRecv.

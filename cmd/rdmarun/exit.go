@@ -104,8 +104,8 @@ func (e *hintError) Unwrap() error { return e.err }
 
 // withHint adds a remedy, printed on a line of its own.
 func withHint(err error, hint string) error {
-	if err == nil {
-		return nil
+	if err == nil || hint == "" {
+		return err
 	}
 	return &hintError{err, hint}
 }

@@ -199,7 +199,11 @@ func (f *labFlags) plan(ctx context.Context, a *app, config *scenario.RunConfig,
 			}
 			host, err := read.HostOf(lab.Role{Name: role.Name, Group: role.Group, Index: role.Index, Number: len(h.players)})
 			if err != nil {
-				return nil, withHint(usageError("%s: %w", f.named(), err), fmt.Sprintf("place: {%s: HOST} in the lab file, or --place %s=HOST", role.Written(), role.Written()))
+				hint := fmt.Sprintf("place: {%s: HOST} in the lab file, or --place %s=HOST", role.Written(), role.Written())
+				if misspelled := diag.Suggest(role.Written(), read.Strangers(scenario.RoleNames(cases))); misspelled != "" {
+					hint = fmt.Sprintf("the lab file places a role %q: did you mean %q?", misspelled, role.Written())
+				}
+				return nil, withHint(usageError("%s: %w", f.named(), err), hint)
 			}
 			h.players[role.Name] = host
 			h.roles[host] = append(h.roles[host], role.Name)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -36,7 +37,7 @@ func newManCommand(a *app) *cobra.Command {
 		Annotations: configOptional,
 		Args:        cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			if err := os.MkdirAll(args[0], 0o755); err != nil {
+			if err := os.Mkdir(args[0], 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 				return err
 			}
 			if format.value == "man" {

@@ -188,7 +188,7 @@ func (c *Conn) Listen(take func(*Message), subjects ...string) (stop func(), err
 		subscription, err := c.nats.ChanSubscribe(subject, came)
 		if err != nil {
 			unsubscribe()
-			return nil, fmt.Errorf("listen to %s: %w", subject, err)
+			return nil, fmt.Errorf("listen: %w", err)
 		}
 		all = append(all, subscription)
 	}

@@ -113,7 +113,7 @@ func Parse(path string, text []byte) (*Lab, *diag.List) {
 		r.errors.Report(diag.NotOneOf, version.Span(), "this is no lab file of a version that is known").WithHint("%s", hint)
 		return nil, r.errors // what else is wrong with it nobody knows
 	}
-	r.keys(root, "rdmarun", "nats", "defaults", "hosts", "place")
+	r.keys(root, labKeys...)
 	lab := &Lab{Groups: make(map[string][]string), Place: make(map[string]Placement)}
 	var defaults Host
 	if node := root.Get("defaults"); node != nil {
@@ -128,6 +128,8 @@ func Parse(path string, text []byte) (*Lab, *diag.List) {
 	r.place(root.Get("place"), lab)
 	return lab, r.errors
 }
+
+var labKeys = []string{"rdmarun", "nats", "defaults", "hosts", "place"}
 
 // reader collects what is wrong with a lab file.
 type reader struct{ errors *diag.List }
@@ -315,7 +317,7 @@ func (r *reader) ssh(node *syntax.Node, h *Host, defaults bool) {
 			ssh.Options = r.words(value, "options")
 		}
 	}
-	if ssh.Host == "" && !defaults {
+	if ssh.Host == "" && !defaults && !diag.Misspelled("host", node.Keys(), sshKeys) {
 		r.errors.Report(diag.MissingKey, node.Span(), "ssh needs the key \"host\"")
 	}
 }
@@ -357,7 +359,9 @@ var nameForm = regexp.MustCompile(NameForm)
 // hosts reads the hosts, ranges as so many.
 func (r *reader) hosts(node, root *syntax.Node, defaults Host, lab *Lab) {
 	if node == nil {
-		r.errors.Report(diag.MissingKey, root.Span(), "a lab needs the key \"hosts\"")
+		if !diag.Misspelled("hosts", root.Keys(), labKeys) {
+			r.errors.Report(diag.MissingKey, root.Span(), "a lab needs the key \"hosts\"")
+		}
 		return
 	}
 	if !r.kind(node, syntax.Mapping, "hosts") {

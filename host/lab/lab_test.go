@@ -73,6 +73,9 @@ func TestWrongLabs(t *testing.T) {
 	for text, want := range map[string]string{
 		"hosts: {a: }\nplaces: {}":                                      `3:1: error[E0101]: unknown key "places"`,
 		"place: {}":                                                     `needs the key "hosts"`,
+		"hsots: {a: }\nplace: {server: a}":                              `1: lab.yaml:2:1: error[E0101]: unknown key "hsots"`,
+		"hosts: {'n[3-1]': }\nplace: {server: n3}":                      "1: lab.yaml:2:9: error[E0104]: [3-1] is not a range",
+		"hosts: {a: {ssh: {hots: x}}}":                                  `1: lab.yaml:2:19: error[E0101]: unknown key "hots"`,
 		"hosts: [a]":                                                    "hosts must be a mapping",
 		"hosts: {}":                                                     "there are no hosts here",
 		"hosts: {a: {sssh: x}}":                                         `unknown key "sssh"`,
@@ -142,7 +145,7 @@ func TestWrongLabs(t *testing.T) {
 		for _, each := range wrong.Sorted() {
 			said = append(said, each.Error())
 		}
-		if !strings.Contains(strings.Join(said, "\n"), want) {
+		if !strings.Contains(fmt.Sprintf("%d: %s", len(said), strings.Join(said, "\n")), want) {
 			t.Errorf("%s\n got %q\nwant %q", text, said, want)
 		}
 	}

@@ -64,7 +64,7 @@ func (r *reader) placed(words []string, node *syntax.Node, lab *Lab) (all []stri
 			return nil
 		}
 		all = append(all, names...)
-		if i := slices.IndexFunc(names, func(name string) bool { return !lab.known(name) }); i >= 0 {
+		if i := slices.IndexFunc(names, func(name string) bool { return !lab.known(name) }); i >= 0 && len(lab.Hosts) > 0 { // or what is wrong with them is told
 			r.errors.Report(diag.NotOneOf, span, "there is no host %q", names[i]).WithOneOf(names[i], lab.names())
 		}
 	}
@@ -263,6 +263,11 @@ func (l *Lab) Count(role string) int {
 		placement = l.Place[Others] // of none: all hosts
 	}
 	return len(l.candidates(placement)) * max(placement.PerHost, 1)
+}
+
+// Strangers are the roles that the lab places and that are none of the known.
+func (l *Lab) Strangers(known []string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(l.Place)), func(role string) bool { return role == Others || slices.Contains(known, role) })
 }
 
 // HostOf is the host that plays a role.

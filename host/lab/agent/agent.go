@@ -145,6 +145,9 @@ func serve(ctx context.Context, conn *bus.Conn, config Config) error {
 			}
 		}
 	}, bus.To(conn.Name(), lab.SayClock), bus.To(conn.Name(), lab.SayExamine), bus.To(conn.Name(), lab.SayOrder))
+	if errors.Is(err, bus.ErrClosed) {
+		return nil // as in Serve
+	}
 	if err != nil {
 		return err
 	}

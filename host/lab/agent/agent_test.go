@@ -192,6 +192,24 @@ func TestControllerLeavesAtOnce(t *testing.T) {
 	}
 }
 
+// TestControllerLeavesTheBus: an agent whose controller goes before it listens has nothing to say about that, least of all
+// the names on the bus.
+func TestControllerLeavesTheBus(t *testing.T) {
+	server, err := bus.NewServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	conn, err := server.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	if err := serve(t.Context(), conn, Config{}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestOrders: what is wrong with an order, or with what is brought for it, is said, and the agent ends by itself.
 func TestOrders(t *testing.T) {
 	good, path := packed(t, "rdmarun: v1\nroles: {client: {}}\nsteps: [{role: client, log: x}]\n")

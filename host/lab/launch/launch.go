@@ -214,12 +214,12 @@ func (a *Agent) Greet(ctx context.Context, version string) error {
 	if err == nil {
 		return nil
 	}
-	a.kill()
 	var other *versionError
-	if errors.As(err, &other) {
-		return err // it has answered, and the end was ours
+	if !errors.As(err, &other) { // or it has answered
+		err = a.explain(err) // before the end, that is ours
 	}
-	return a.explain(err)
+	a.kill()
+	return err
 }
 
 func (a *Agent) greet(ctx context.Context, version string) error {

@@ -83,6 +83,17 @@ func TestStart(t *testing.T) {
 	}
 }
 
+// TestHangs: the end that a launcher gets, which hangs, is not told as how it has ended.
+func TestHangs(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("it does not answer"))
+	var said printedLines
+	_, err := Start(ctx, shell("sleep 1000"), Config{Program: "/bin/rdmarun", Version: "v1", Print: said.print})
+	if want := "it does not answer; does `sh -c 'sleep 1000' sh /bin/rdmarun version` print a version here?"; err == nil || err.Error() != want {
+		t.Errorf("%v, not %q", err, want)
+	}
+}
+
 func TestEnds(t *testing.T) {
 	var said printedLines
 	start := func(script string) *Agent {

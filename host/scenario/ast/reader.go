@@ -189,6 +189,9 @@ func (r *reader) read(node *syntax.Node, s *section, into any) bool {
 	for _, field := range s.fields {
 		value := node.Get(field.name)
 		if field.required {
+			if diag.Misspelled(field.name, node.Keys(), Names(s.keys)) {
+				continue // which is told as an unknown key
+			}
 			value = r.required(node, field.name, s.what)
 		}
 		if value != nil && !field.later {

@@ -181,7 +181,7 @@ func (r *argumentReader) finish(key *syntax.Node) {
 	for _, names := range groupsOf(r.verb.Arguments) {
 		given := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return r.given[r.verb.Argument(name)] == nil })
 		switch {
-		case len(given) == 0:
+		case len(given) == 0 && !slices.ContainsFunc(names, func(name string) bool { return slices.Contains(r.misspelled, name) }):
 			r.errors.Report(diag.MissingKey, key.Span(), "%s needs one of %s", r.verb.Name, quotedList(names))
 		case len(given) > 1:
 			second := r.given[r.verb.Argument(given[1])]
@@ -245,21 +245,23 @@ func (d *decoder) optionsOf(argument *verb.Argument, called string, node *syntax
 func (d *decoder) completeOptions(argument *verb.Argument, called string, node *syntax.Node) bool {
 	before := d.errors.Len()
 	given := func(name string) bool { return node.Get(name) != nil }
+	known := namesOf(argument.Fields, argumentName)
+	misspelled := func(name string) bool { return diag.Misspelled(name, node.Keys(), known) }
 	for _, field := range argument.Fields {
-		if field.Required && !given(field.Name) {
+		if field.Required && !given(field.Name) && !misspelled(field.Name) {
 			d.errors.Report(diag.MissingKey, node.Span(), "%s needs %q", called, field.Name).WithHint("%s: %s", field.Name, field.Doc)
 		}
 	}
 	members := groupsOf(argument.Fields)
 	for _, group := range sortedKeys(members) {
 		switch has := slices.DeleteFunc(slices.Clone(members[group]), func(name string) bool { return !given(name) }); {
-		case len(has) == 0:
+		case len(has) == 0 && !slices.ContainsFunc(members[group], misspelled):
 			d.errors.Report(diag.MissingKey, node.Span(), "%s needs one of %s", called, quotedList(members[group]))
 		case len(has) > 1:
 			d.errors.Report(diag.Conflict, node.Key(has[1]).Span(), "%s has either %s", called, strings.Join(has, " or "))
 		}
 	}
-	return d.errors.Len() == before
+	return d.errors.Len() == before && !slices.ContainsFunc(node.Keys(), func(key string) bool { return !slices.Contains(known, key) })
 }
 
 // groupsOf are the names of arguments of which one must be given, by their groups.

@@ -181,7 +181,7 @@ func (d *decoder) counters(argument *verb.Argument, node *syntax.Node, at place)
 		if !good {
 			return nil
 		}
-		checks = append(checks, Expectation{Field: pair.Key.Value, Type: verb.Integer, Conditions: conditions})
+		checks = append(checks, Expectation{Field: pair.Key.Value, Type: verb.Integer, Conditions: conditions, Span: pair.Key.Span()})
 		for i := range conditions {
 			parts = append(parts, conditions[i].Operands...)
 		}
@@ -197,7 +197,7 @@ func (d *decoder) counters(argument *verb.Argument, node *syntax.Node, at place)
 				}
 				check.Conditions[j].Operands = known
 			}
-			bound[i] = verb.CounterCheck{Name: check.Field, Check: func(delta int) (bool, string) {
+			bound[i] = verb.CounterCheck{Name: check.Field, Span: check.Span, Check: func(delta int) (bool, string) {
 				ok, want, _ := check.Check(nil, delta) // its operands are constants, which are always there
 				return ok, want
 			}}

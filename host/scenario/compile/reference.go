@@ -248,7 +248,7 @@ func (d *decoder) remoteForm(node *syntax.Node, at place) *Value {
 	names, parts := d.keyed(remoteArguments, node, at, "remote memory has no key")
 	good := len(parts) == len(node.Pairs)
 	for _, argument := range remoteArguments {
-		if argument.Required && node.Get(argument.Name) == nil {
+		if argument.Required && node.Get(argument.Name) == nil && !diag.Misspelled(argument.Name, node.Keys(), namesOf(remoteArguments, argumentName)) {
 			d.errors.Report(diag.MissingKey, node.Span(), "remote memory needs %q", argument.Name)
 			good = false
 		}

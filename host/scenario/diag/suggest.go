@@ -2,6 +2,7 @@ package diag
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -66,6 +67,13 @@ func OneOf(word string, candidates []string) string {
 		return hint
 	}
 	return ThereAre(candidates)
+}
+
+// Misspelled tells whether one of the words that are given, and not known, was meant to be name: name is not missing then.
+func Misspelled(name string, given, known []string) bool {
+	return slices.ContainsFunc(given, func(word string) bool {
+		return !slices.Contains(known, word) && Suggest(word, known) == name
+	})
 }
 
 // A hint lists no more than fits a screen.

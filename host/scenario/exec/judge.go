@@ -10,6 +10,7 @@ import (
 	"rdmarun/host/scenario/explain"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
+	"rdmarun/rdmacore"
 )
 
 // judgeNone wants that nothing came.
@@ -54,6 +55,14 @@ func (r *caseRun) judge(action *compile.Call, outcome *verb.Outcome, err error) 
 	return r.judgeFields(action.Expect, action.Verb, outcome)
 }
 
+// causes are what an errno usually means; EINVAL means anything, so that an error which says what it is of says enough.
+func causes(err error, errno string) string {
+	if known := (*rdmacore.Error)(nil); errors.As(err, &known) && known.Errno == syscall.EINVAL && known.Why != "" {
+		return ""
+	}
+	return explain.Errno(errno)
+}
+
 // succeeded wants a call to have succeeded.
 func succeeded(err error) error {
 	var errno syscall.Errno
@@ -63,7 +72,7 @@ func succeeded(err error) error {
 		return failure
 	case errors.As(err, &errno):
 		name := verb.ErrnoName(errno)
-		return &testbed.Failure{What: "it failed", Expected: "success", Got: name + " (" + err.Error() + ")", Hint: explain.Errno(name)}
+		return &testbed.Failure{What: "it failed", Expected: "success", Got: name + " (" + err.Error() + ")", Hint: causes(err, name)}
 	}
 	return err
 }
@@ -161,7 +170,7 @@ func (r *caseRun) judgeErrno(e *compile.Expectation, err error) error {
 	failure := &testbed.Failure{What: "wrong errno", Expected: want, Got: "success", Span: e.Span}
 	if err != nil {
 		failure.Got = got + " (" + err.Error() + ")"
-		failure.Hint = explain.Errno(got)
+		failure.Hint = causes(err, got)
 	}
 	return failure
 }

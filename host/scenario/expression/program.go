@@ -7,6 +7,7 @@ package expression
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"reflect"
 	"regexp"
@@ -110,6 +111,9 @@ func reason(err error) string {
 	}
 	if text == "runtime error: integer divide by zero" { // the library leaves integers to Go
 		return "a division by zero"
+	}
+	if text == "memory budget exceeded" {
+		return fmt.Sprintf("its lists have more than %d items together: take a shorter range, or a loop (repeat, for_each)", longestRange)
 	}
 	if match := fetchFromNothing.FindStringSubmatch(text); match != nil {
 		return "there is nothing to take \"" + match[1] + "\" of: the step that sets it has not run"

@@ -59,6 +59,15 @@ func (n *Node) Get(key string) *Node { return n.pair(key).Value }
 // Key returns the node of a key itself, or nil.
 func (n *Node) Key(key string) *Node { return n.pair(key).Key }
 
+// Keys lists the keys of a mapping.
+func (n *Node) Keys() []string {
+	keys := make([]string, len(n.Pairs))
+	for i, pair := range n.Pairs {
+		keys[i] = pair.Key.Value
+	}
+	return keys
+}
+
 func (n *Node) pair(key string) Pair {
 	if n != nil {
 		for _, pair := range n.Pairs {

@@ -3,6 +3,7 @@ package verb
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -187,13 +188,16 @@ func check(_ context.Context, call *Call, args *checkArguments) error {
 func checkCounters(role *testbed.Role, checks CounterChecks) error {
 	for _, each := range checks {
 		delta, err := role.CounterDelta(each.Name)
+		if unknown := (*testbed.Failure)(nil); errors.As(err, &unknown) {
+			unknown.Span = each.Span
+		}
 		if err != nil {
 			return err
 		}
 		if ok, want := each.Check(delta); !ok {
 			return &testbed.Failure{
-				What:     fmt.Sprintf("the counter %s of %s has another growth", each.Name, role.Device().Name()),
-				Expected: want, Got: fmt.Sprintf("%d more than when the case began", delta),
+				What:     fmt.Sprintf("wrong growth of the counter %s of %s", each.Name, role.Device().Name()),
+				Expected: want, Got: fmt.Sprintf("%d since the case began", delta), Span: each.Span,
 			}
 		}
 	}

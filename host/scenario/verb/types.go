@@ -199,6 +199,7 @@ type CounterChecks []CounterCheck
 // CounterCheck is one of them.
 type CounterCheck struct {
 	Name string
+	Span diag.Span // of the name in the file
 	// Check tells whether a growth is right, and in words what would be.
 	Check func(delta int) (ok bool, want string)
 }

@@ -23,8 +23,11 @@ static int check_attributes(const struct ibv_qp_init_attr *attr)
 					       "needs a device that has it (--provider verbs)");
 	if (!attr->send_cq || (!attr->recv_cq && attr->qp_type != IBV_QPT_XRC_SEND) || cap->max_send_wr > SOFT_MAX_WR ||
 	    cap->max_recv_wr > SOFT_MAX_WR || cap->max_send_sge > SOFT_MAX_SGE ||
-	    cap->max_recv_sge > SOFT_MAX_SGE || cap->max_inline_data > SOFT_MAX_INLINE)
-		return EINVAL;
+	    cap->max_recv_sge > SOFT_MAX_SGE)
+		return EINVAL; /* the caller finds which by ibv_query_device(3), that has no limit of inline data */
+	if (cap->max_inline_data > SOFT_MAX_INLINE)
+		return soft_refuse(EINVAL, "max_inline_data is %u, and the device has at most %u", cap->max_inline_data,
+				   SOFT_MAX_INLINE);
 	return 0;
 }
 
