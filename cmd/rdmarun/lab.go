@@ -427,9 +427,11 @@ func (h *hosted) files() (archive []byte, order lab.Order, err error) {
 		order.Scenarios = append(order.Scenarios, each.Scenario.Path)
 		located = append(located, each.Scenario.Located())
 		others = append(others, each.Scenario.Needs()...)
-		if archive, is := packOf(filepath.Clean(each.Scenario.Path)); is {
-			within := strings.TrimPrefix(filepath.Clean(each.Scenario.Path), archive)
-			order.Files.Archives[archive] = strings.TrimSuffix(each.Scenario.Located(), within)
+		path, at := filepath.Clean(each.Scenario.Path), each.Scenario.Located()
+		if archive, is := packOf(path); is {
+			order.Files.Archives[archive] = strings.TrimSuffix(at, strings.TrimPrefix(path, archive))
+		} else if at != each.Scenario.Path {
+			order.Files.Archives[path] = at // of perf
 		}
 	}
 	if len(located) == 0 {

@@ -88,7 +88,7 @@ type Files struct {
 	// Base is the folder that the pack has, Folder the one that relative paths begin in.
 	Base   string `json:"base"`
 	Folder string `json:"folder"`
-	// Archives are where packs were unpacked that the paths lead into.
+	// Archives are where packs were unpacked that the paths lead into, and where files are that are not where the paths say.
 	Archives map[string]string `json:"archives,omitempty"`
 }
 

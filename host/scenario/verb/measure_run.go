@@ -303,7 +303,7 @@ func (m *measuring) watch(prepared []*rdmacore.Measurement, cancel context.Cance
 			case !ended && m.call.Abort != nil && m.call.Abort(found):
 				cancel(errAborted)
 				return
-			case told && found[0].Took >= tookOf(before)+m.call.Interval-watchEvery/2:
+			case told && found[0].Took >= nextInterval(tookOf(before), m.call.Interval, ended):
 				m.call.Measuring(since(found, before))
 				before = found
 			}
@@ -344,6 +344,15 @@ func tookOf(found []*record.Measure) time.Duration {
 		return 0
 	}
 	return found[0].Took
+}
+
+// nextInterval is from when on the next interval is told: at its end, give or take half a look; of one that the end of the
+// measurement cuts, when half of it is over.
+func nextInterval(before, interval time.Duration, ended bool) time.Duration {
+	if ended {
+		return before + interval/2
+	}
+	return (before + watchEvery/2).Truncate(interval) + interval - watchEvery/2
 }
 
 // since is what each end has done since its earlier figures.
