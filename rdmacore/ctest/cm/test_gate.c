@@ -2,6 +2,7 @@
  * Floods of requests under forged addresses.  Hosts that do not answer get no further than a few requests do, and a host that
  * answers gets in.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdatomic.h>
@@ -13,6 +14,8 @@
 #include "soft/cm/calls.h"
 
 #define FORGED 4000
+#define PLACES 64 /* of a program */
+#define BACKLOG 8
 
 static const uint8_t attacker_ip[4] = {198, 51, 100, 66}, good_ip[4] = {198, 51, 100, 9}, other_ip[4] = {198, 51, 100, 10};
 
@@ -243,6 +246,121 @@ static void test_queue(void)
 	end(&process, listener);
 }
 
+/* Of the requests of that address that were accepted, the peer answers each REP. */
+static void answer_reps(struct process *process, const uint8_t ip[4], enum soft_cm_attribute attribute)
+{
+	for (uint32_t index = 0; index < far_sent_count(); index++) {
+		struct soft_cm_message rep = far_sent(index), answer = {.attribute = attribute, .answered = SOFT_ANSWERED_REP};
+
+		if (rep.attribute != SOFT_CM_REP || memcmp(far_sent_to(index) + 12, ip, 4) != 0)
+			continue;
+		answer.transaction = rep.transaction;
+		answer.local = rep.remote;
+		answer.remote = rep.local;
+		answer.service_timeout = 20;
+		far_arrive(process, ip, &answer);
+	}
+}
+
+/* The REPs were sent long ago. */
+static void age(struct process *process)
+{
+	struct soft_cm *cm = far_cm(process);
+
+	soft_mutex_lock(&cm->lock);
+	for (struct soft_id *id = cm->half_open.lists[SOFT_HALF_OPEN_ACCEPTED].oldest; id; id = id->half_open_later)
+		id->accepted_at -= SOFT_UNANSWERED_TIME;
+	soft_mutex_unlock(&cm->lock);
+}
+
+static void fill_places(struct process *process)
+{
+	far_forget();
+	far_answer_dreqs(far_everybody);
+	for (uint32_t id = 1; id <= PLACES; id++) {
+		arrive(process, attacker_ip, id);
+		CHECK(!read_until(process, attacker_ip));
+	}
+}
+
+/*
+ * A host whose forger, or who itself, answers no REP has all places of a program: those of another host that wants one come
+ * first, one for each.  While it is alone, in the first second, and below its share it loses none.
+ */
+static void test_places(void)
+{
+	struct process process = far_start(1);
+	struct rdma_cm_id *listener = far_listen(&process, far_port());
+
+	fill_places(&process);
+	arrive(&process, good_ip, 1);
+	CHECK(!read_until(&process, good_ip));
+	age(&process);
+	arrive(&process, attacker_ip, PLACES + 1);
+	CHECK(!read_until(&process, attacker_ip));
+	for (uint32_t id = 2; id < 5; id++) {
+		arrive(&process, good_ip, id);
+		process_expect(&process, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+		CHECK(!read_until(&process, good_ip));
+	}
+	CHECK(half_open(&process).replaced == 3);
+	for (uint32_t id = PLACES + 1 - 3; id >= SOFT_UNANSWERED_SHARE; id--) {
+		const uint8_t ip[4] = {10, 0, 1, (uint8_t)id};
+
+		arrive(&process, ip, id);
+		process_expect(&process, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+		CHECK(!read_until(&process, ip));
+	}
+	arrive(&process, other_ip, 1);
+	CHECK(!read_until(&process, other_ip));
+	end(&process, listener);
+}
+
+/* A program that has so many connections, or is about to, and says so, keeps them. */
+static void test_many_connections(enum soft_cm_attribute attribute)
+{
+	struct process process = far_start(1);
+	struct rdma_cm_id *listener = far_listen(&process, far_port());
+
+	fill_places(&process);
+	answer_reps(&process, attacker_ip, attribute);
+	for (uint32_t count = 0; attribute == SOFT_CM_RTU && count < PLACES; count++)
+		process_expect(&process, RDMA_CM_EVENT_ESTABLISHED, 0);
+	/* It is in the queue behind them. */
+	arrive(&process, good_ip, 1);
+	CHECK(!read_until(&process, good_ip));
+	age(&process);
+	arrive(&process, good_ip, 2);
+	CHECK(!read_until(&process, good_ip));
+	CHECK(!half_open(&process).replaced);
+	end(&process, listener);
+}
+
+/* One host fills the backlog of a listener: another host's request comes into it, and the one that went is served when it is repeated. */
+static void test_backlog(void)
+{
+	struct process process = far_start(1);
+	struct rdma_cm_id *listener = far_listen(&process, far_port());
+
+	far_forget();
+	far_answer_dreqs(far_everybody);
+	soft_id(listener)->backlog = BACKLOG;
+	for (uint32_t id = 1; id <= 2 * BACKLOG; id++)
+		arrive(&process, attacker_ip, id);
+	FAR_WAIT(half_open(&process).requests == 2 * BACKLOG);
+	for (uint32_t id = 1; id <= 2 * BACKLOG; id++)
+		arrive(&process, attacker_ip, id);
+	FAR_WAIT(half_open(&process).requests == 3 * BACKLOG);
+	CHECK(half_open(&process).total == BACKLOG && !half_open(&process).replaced);
+	arrive(&process, good_ip, 7);
+	FAR_WAIT(half_open(&process).replaced == 1);
+	CHECK(read_until(&process, good_ip) == BACKLOG - 1);
+	CHECK(!sent_of(SOFT_CM_REJ, NULL));
+	arrive(&process, attacker_ip, BACKLOG);
+	CHECK(!read_until(&process, attacker_ip));
+	end(&process, listener);
+}
+
 /* The provider is closed while requests that another process would get are in the queue. */
 static void test_close(void)
 {
@@ -263,5 +381,9 @@ int main(void)
 	test_passed_on();
 	test_buckets();
 	test_queue();
+	test_places();
+	test_many_connections(SOFT_CM_RTU);
+	test_many_connections(SOFT_CM_MRA);
+	test_backlog();
 	return 0;
 }

@@ -220,8 +220,18 @@ enum soft_half_open_room {
 enum soft_half_open_room soft_half_open_room(struct soft_cm *cm, const struct soft_cm_message *request);
 /* The one to end when there is no room; NULL: the user has read all of them and accepted none. */
 struct soft_id *soft_half_open_oldest(struct soft_cm *cm);
-/* So many that requests may be replaced: their peers are not told to wait. */
-bool soft_half_open_is_busy(const struct soft_cm *cm);
+/*
+ * Of a host that has SOFT_UNANSWERED_SHARE, an accepted request that nothing has answered in time, and that a request of another
+ * host for the port takes the place of; NULL: there is none.
+ */
+struct soft_id *soft_half_open_unanswered(struct soft_cm *cm, const struct soft_cm_message *request);
+/*
+ * Of a host that has more than the request's, an unread request in the full backlog of the listener, whose sender repeats it;
+ * NULL: there is none.
+ */
+struct soft_id *soft_half_open_crowding(struct soft_cm *cm, const struct soft_id *listener, const struct soft_cm_message *request);
+/* Whether the peer may be told to wait.  One whose request may be replaced is not: it repeats it. */
+bool soft_half_open_may_wait(const struct soft_id *id);
 /* A request made id; of one on this host nothing is counted. */
 void soft_half_open_enter(struct soft_id *id);
 void soft_half_open_reported(struct soft_id *id, struct soft_cm_event *event);

@@ -128,9 +128,12 @@ static void drop_unread(struct soft_id *child)
 		soft_cm_free_unborn(child);
 }
 
-/* An accepted request ends as if its last repeat had not been answered. */
-static void end_oldest(struct soft_id *oldest)
+/* An accepted request ends as if its last repeat had not been answered.  NULL: nothing happens. */
+static void replace(struct soft_cm *cm, struct soft_id *oldest)
 {
+	if (!oldest)
+		return;
+	cm->half_open.replaced++;
 	if (oldest->half_open_stage == SOFT_HALF_OPEN_UNREAD) {
 		drop_unread(oldest);
 		return;
@@ -147,13 +150,17 @@ bool soft_cm_make_room(struct soft_cm *cm, const struct soft_cm_message *request
 {
 	const struct sockaddr *destination = (const struct sockaddr *)&request->destination;
 	enum soft_half_open_room room;
-	struct soft_id *oldest;
+	struct soft_id *listener, *oldest;
 
 	soft_mutex_expect(&cm->lock);
 	/* A request that nobody listens for takes nobody's place. */
-	if (!request->between_hosts || !soft_port_find_listener(cm, request->port_space, destination))
+	listener = request->between_hosts ? soft_port_find_listener(cm, request->port_space, destination) : NULL;
+	if (!listener)
 		return true;
 	cm->half_open.requests++;
+	replace(cm, soft_half_open_unanswered(cm, request));
+	if (listener->requests >= listener->backlog && !request->via)
+		replace(cm, soft_half_open_crowding(cm, listener, request));
 	room = soft_half_open_room(cm, request);
 	if (room == SOFT_HALF_OPEN_FREE)
 		return true;
@@ -163,7 +170,6 @@ bool soft_cm_make_room(struct soft_cm *cm, const struct soft_cm_message *request
 		cm->half_open.dropped++;
 		return false;
 	}
-	cm->half_open.replaced++;
-	end_oldest(oldest);
+	replace(cm, oldest);
 	return true;
 }

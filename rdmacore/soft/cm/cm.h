@@ -39,6 +39,12 @@ struct soft_ipc;
 #define SOFT_HALF_OPEN_MAX 8192
 #define SOFT_HALF_OPEN_SHARE 32
 #define SOFT_HALF_OPEN_SOURCES 1024
+/*
+ * A source with so many gives way to a request of another one for the same port: its oldest that was accepted ends, if nothing
+ * has answered the REP for so long.  Kernels and soft answer a REP at once, by an RTU or an MRA.
+ */
+#define SOFT_UNANSWERED_SHARE 16
+#define SOFT_UNANSWERED_TIME SOFT_SECOND
 /* And so many of hosts that have not shown yet that they receive what is sent to them (soft/cm/gate.c). */
 #define SOFT_UNPROVEN_MAX 16
 

@@ -4,6 +4,7 @@
  */
 #include "soft/cm/calls.h"
 
+#include "soft/base/fabric.h"
 #include "soft/base/random.h"
 #include "soft/ipc/ipc.h"
 
@@ -13,6 +14,9 @@ _Static_assert((sizeof(struct soft_id) + sizeof(struct soft_cm_event)) * SOFT_HA
 #define BACKLOG_MAX (SOFT_BACKLOG_BYTES / (sizeof(struct soft_id) + sizeof(struct soft_cm_event)))
 
 _Static_assert(BACKLOG_MAX / 2 <= UINT16_MAX, "one source is counted in 16 bits");
+
+/* So many are looked at for one that gives way. */
+#define LOOKED_AT 256
 
 static uint16_t *backlog_of(struct soft_cm *cm, const struct soft_ipc_peer *via)
 {
@@ -98,9 +102,58 @@ enum soft_half_open_room soft_half_open_room(struct soft_cm *cm, const struct so
 	return used < SOFT_HALF_OPEN_SHARE ? SOFT_HALF_OPEN_REPLACE : SOFT_HALF_OPEN_FULL;
 }
 
-bool soft_half_open_is_busy(const struct soft_cm *cm)
+static uint64_t now_of(struct soft_cm *cm)
 {
-	return cm->half_open.total >= SOFT_HALF_OPEN_MAX / 4;
+	return cm->fabric->wall.now(&cm->fabric->wall);
+}
+
+static bool is_for(const struct soft_id *id, const struct soft_cm_message *request)
+{
+	return (int)id->rdma.ps == request->port_space &&
+	       soft_address_port(&id->addr.src_addr) == soft_address_port((const struct sockaddr *)&request->destination);
+}
+
+struct soft_id *soft_half_open_unanswered(struct soft_cm *cm, const struct soft_cm_message *request)
+{
+	const struct soft_half_open *all = &cm->half_open;
+	const uint16_t *own = &all->by_source[source_of(cm, (const struct sockaddr *)&request->source)];
+	struct soft_id *id = all->lists[SOFT_HALF_OPEN_ACCEPTED].oldest;
+	uint64_t now = now_of(cm);
+
+	soft_mutex_expect(&cm->lock);
+	if (*own >= SOFT_UNANSWERED_SHARE)
+		return NULL;
+	for (int looked = 0; id && looked < LOOKED_AT; looked++, id = id->half_open_later) {
+		if (now - id->accepted_at < SOFT_UNANSWERED_TIME)
+			return NULL;
+		if (!id->rep_answered && id->state == SOFT_ID_REP_SENT && is_for(id, request) &&
+		    all->by_source[id->half_open_source] >= SOFT_UNANSWERED_SHARE)
+			return id;
+	}
+	return NULL;
+}
+
+struct soft_id *soft_half_open_crowding(struct soft_cm *cm, const struct soft_id *listener, const struct soft_cm_message *request)
+{
+	const struct soft_half_open *all = &cm->half_open;
+	uint32_t own = all->by_source[source_of(cm, (const struct sockaddr *)&request->source)];
+	struct soft_id *id = all->lists[SOFT_HALF_OPEN_UNREAD].newest;
+
+	soft_mutex_expect(&cm->lock);
+	for (int looked = 0; id && looked < LOOKED_AT; looked++, id = id->half_open_earlier)
+		if (id->half_open_event->owner == listener && !id->mra_sent && all->by_source[id->half_open_source] > own + 1)
+			return id;
+	return NULL;
+}
+
+bool soft_half_open_may_wait(const struct soft_id *id)
+{
+	const struct soft_id *listener = id->half_open_event ? id->half_open_event->owner : NULL;
+
+	soft_mutex_expect(&id->cm->lock);
+	if (!id->between_hosts)
+		return true;
+	return id->cm->half_open.total < SOFT_HALF_OPEN_MAX / 4 && !(listener && listener->requests > (listener->backlog + 1) / 2);
 }
 
 void soft_half_open_enter(struct soft_id *id)
@@ -141,8 +194,10 @@ void soft_half_open_read(struct soft_id *id)
 void soft_half_open_accepted(struct soft_id *id)
 {
 	soft_mutex_expect(&id->cm->lock);
-	if (id->half_open_stage)
-		set_stage(id, SOFT_HALF_OPEN_ACCEPTED);
+	if (!id->half_open_stage)
+		return;
+	id->accepted_at = now_of(id->cm);
+	set_stage(id, SOFT_HALF_OPEN_ACCEPTED);
 }
 
 void soft_half_open_leave(struct soft_id *id)

@@ -82,6 +82,8 @@ struct soft_id {
 	uint16_t half_open_source;
 	bool half_open_unproven; /* soft_half_open.unproven */
 	bool mra_sent; /* of its request: the peer waits, and does not repeat it */
+	bool rep_answered; /* by an MRA */
+	uint64_t accepted_at; /* by the wall clock */
 	struct soft_cm_event *half_open_event; /* while it is unread */
 	struct soft_id *half_open_earlier, *half_open_later; /* soft_half_open_list */
 	bool located; /* via was found for this id, and not for an earlier one */

@@ -51,7 +51,7 @@ static void receive_req(struct soft_cm *cm, const struct soft_cm_message *req)
 	struct soft_id *listener, *stale;
 
 	if (child) { /* a copy */
-		if (child->state == SOFT_ID_REQ_RECEIVED)
+		if (child->state == SOFT_ID_REQ_RECEIVED && soft_half_open_may_wait(child))
 			send_mra(child); /* the first one was lost */
 		return;
 	}
@@ -73,11 +73,8 @@ static void receive_req(struct soft_cm *cm, const struct soft_cm_message *req)
 		soft_cm_free_unborn(child);
 		return;
 	}
-	/*
-	 * The user may take long to answer: ask for time (IBTA 12.9.8.1).  A request that may be replaced is repeated
-	 * instead.
-	 */
-	if (!child->between_hosts || !soft_half_open_is_busy(cm))
+	/* The user may take long to answer: ask for time (IBTA 12.9.8.1). */
+	if (soft_half_open_may_wait(child))
 		send_mra(child);
 }
 
@@ -87,6 +84,8 @@ static void receive_mra(struct soft_id *id, const struct soft_cm_message *mra)
 		id->remote = mra->local;
 	else if (id->state != SOFT_ID_REP_SENT)
 		return;
+	else
+		id->rep_answered = true;
 	id->request_timeout =
 		soft_cm_time(mra->service_timeout) + soft_cm_time(id->path_timeout);
 	soft_timer_arm(&id->cm->fabric->timers, &id->timer, id->request_timeout);
