@@ -9,8 +9,6 @@
  * requests its program saw, and how long clients took: five of hosts that were never seen, and one of them again.
  */
 #include <arpa/inet.h>
-#include <netinet/ip.h>
-#include <netinet/udp.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -27,12 +25,9 @@
 
 #include "core/core.h"
 #include "ctest/support/check.h"
+#include "ctest/support/forge.h"
 #include "ctest/support/pair.h"
 #include "soft/base/random.h"
-#include "soft/wire/datagram.h"
-#include "soft/wire/fields.h"
-#include "soft/wire/mad.h"
-#include "soft/wire/packet.h"
 
 #define PORT 7474
 #define SERVER "192.0.2.1"
@@ -159,52 +154,30 @@ static void serve(uint32_t places)
 
 /* --- who floods -------------------------------------------------------------------------------------- */
 
-static size_t make_packet(uint8_t *bytes, const uint8_t source[4], uint32_t number)
+static void make_request(struct forged *forged, const uint8_t source[4], uint32_t number)
 {
-	struct iphdr *ip = (struct iphdr *)(void *)bytes;
-	struct udphdr *udp = (struct udphdr *)(void *)(bytes + sizeof(*ip));
-	uint8_t *packet = bytes + sizeof(*ip) + sizeof(*udp), *mad = packet + SOFT_WIRE_BTH + SOFT_WIRE_DETH;
-	size_t length = SOFT_WIRE_BTH + SOFT_WIRE_DETH + SOFT_MAD;
-	struct soft_endpoint from = {.port = 0xc000}, to = {.port = SOFT_WIRE_PORT};
-	struct soft_icrc_headers headers;
+	struct soft_endpoint from = {.port = FORGE_PORT}, to = forge_endpoint(SERVER, SOFT_WIRE_PORT);
 	struct soft_cm_message req = {
 		.attribute = SOFT_CM_REQ, .transaction = number, .local = number, .guid = UINT64_C(0x0200000000abcdef) ^ number,
 		.qp_num = number & 0xffffff, .port_space = RDMA_PS_TCP, .path = {.mtu = IBV_MTU_1024}, .responder_resources = 1,
 		.initiator_depth = 1, .source = address_of(SERVER, 1000), .destination = address_of(SERVER, PORT),
 	};
 
-	memset(bytes, 0, sizeof(*ip) + sizeof(*udp) + length);
 	memcpy(&((struct sockaddr_in *)&req.source)->sin_addr, source, 4);
-	packet[0] = SOFT_UNRELIABLE_DATAGRAM | SOFT_SEND_ONLY;
-	soft_put16(packet + 2, SOFT_WIRE_PARTITION);
-	soft_put24(packet + 5, SOFT_GSI_QUEUE_PAIR);
-	soft_put32(packet + SOFT_WIRE_BTH, SOFT_GSI_QUEUE_KEY);
-	soft_put24(packet + SOFT_WIRE_BTH + 5, SOFT_GSI_QUEUE_PAIR);
-	soft_mad_encode(&req, mad);
 	soft_gid_from_ipv4(&from.address, source);
-	soft_gid_from_ipv4(&to.address, (uint8_t[4]){192, 0, 2, 1});
-	soft_icrc_headers_make(&headers, &from, &to);
-	soft_icrc_put(packet + length, soft_icrc_of_packet(&headers, 1, packet, length));
-	length += SOFT_WIRE_ICRC;
-	*udp = (struct udphdr){.source = htons(from.port), .dest = htons(to.port), .len = htons((uint16_t)(sizeof(*udp) + length))};
-	*ip = (struct iphdr){.version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_UDP, .id = htons(1), .frag_off = htons(0x4000),
-			     .tot_len = htons((uint16_t)(sizeof(*ip) + sizeof(*udp) + length))};
-	memcpy(&ip->saddr, source, 4);
-	inet_pton(AF_INET, SERVER, &ip->daddr);
-	return sizeof(*ip) + sizeof(*udp) + length;
+	forge_message(forged, &from, &to, &req);
 }
 
 static void flood(uint64_t rate, const char *kind)
 {
 	struct sockaddr_storage to = address_of(SERVER, 0);
-	int fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
-	static uint8_t packets[BATCH][512];
+	static struct forged packets[BATCH];
 	struct mmsghdr headers[BATCH] = {0};
 	struct soft_random random = {.state = 1};
 	struct iovec parts[BATCH];
 	uint64_t begun, sent = 0;
+	int fd = forge_socket();
 
-	CHECK(fd >= 0);
 	while (!atomic_load(&shared->flooding))
 		usleep(1000);
 	begun = now();
@@ -220,7 +193,8 @@ static void flood(uint64_t rate, const char *kind)
 				memcpy(source, (uint8_t[4]){198, 51, 100, 66}, 4);
 			else if (!strcmp(kind, "host"))
 				inet_pton(AF_INET, HOST, source);
-			parts[count] = (struct iovec){packets[count], make_packet(packets[count], source, number)};
+			make_request(&packets[count], source, number);
+			parts[count] = (struct iovec){packets[count].bytes, packets[count].length};
 			headers[count].msg_hdr = (struct msghdr){.msg_name = &to, .msg_namelen = sizeof(struct sockaddr_in),
 								 .msg_iov = &parts[count], .msg_iovlen = 1};
 		}

@@ -5,9 +5,9 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "ctest/support/actor.h"
 #include "ctest/support/check.h"
 #include "ctest/support/cm.h"
 #include "ctest/support/process.h"
@@ -20,50 +20,25 @@
 
 static char fabric[CORE_FABRIC_MAX + 1];
 
-/* Another user, who does one thing when told to, tells when it is done, and ends when told again. */
+/* Another user, who does one thing when told to, and ends when told again. */
 struct user {
-	pid_t pid;
-	int to, from;
+	struct actor actor;
+	void (*act)(void);
 };
 
 static struct user user_start(uid_t user, void (*act)(void))
 {
-	int to[2], from[2];
-	struct user started;
-	char byte = 0;
-
-	CHECK(!pipe(to) && !pipe(from));
-	started = (struct user){.to = to[1], .from = from[0], .pid = fork()};
-	CHECK(started.pid >= 0);
-	if (started.pid) {
-		CHECK(!close(to[0]) && !close(from[1]));
-		return started;
-	}
-	CHECK(!close(to[1]) && !close(from[0]) && !setresgid(user, user, user) && !setresuid(user, user, user));
-	if (read(to[0], &byte, 1) == 1) {
-		act();
-		CHECK(write(from[1], &byte, 1) == 1);
-		CHECK(read(to[0], &byte, 1) == 1);
-	}
-	_exit(0);
+	return (struct user){actor_start(ACTOR_HERE, user), act};
 }
 
 static void user_act(struct user *user)
 {
-	char byte = 1;
-
-	CHECK(write(user->to, &byte, 1) == 1);
-	CHECK(read(user->from, &byte, 1) == 1); /* 0: it failed, and has said why */
+	actor_do(&user->actor, user->act);
 }
 
 static void user_end(struct user *user)
 {
-	int status;
-	char byte = 1;
-
-	CHECK(write(user->to, &byte, 1) == 1); /* other users have copies of the pipe, so its end would not be seen */
-	CHECK(!close(user->to) && !close(user->from));
-	CHECK(waitpid(user->pid, &status, 0) == user->pid && WIFEXITED(status) && !WEXITSTATUS(status));
+	actor_end(&user->actor);
 }
 
 static struct process start(bool shared)
@@ -294,12 +269,11 @@ static void test_root_serves_all(struct user *bob)
 {
 	struct process server = start(false);
 	struct rdma_cm_id *listener = listen_on(&server, "127.0.0.1"), *child;
-	char byte = 1;
 
-	CHECK(write(bob->to, &byte, 1) == 1);
+	actor_begin(&bob->actor, bob->act);
 	child = process_request(&server);
 	CHECK(!server.provider->rdma_reject(child, NULL, 0));
-	CHECK(read(bob->from, &byte, 1) == 1);
+	actor_await(&bob->actor);
 	process_destroy(&server, child);
 	process_destroy(&server, listener);
 	process_end(&server);
@@ -381,14 +355,12 @@ static void test_blocks(struct user *bob)
 	user_end(bob);
 }
 
-int main(void)
+int main(int count, char **words)
 {
 	struct user narrow, full, alone, honest, listener, client, by_hand, of_root, shared, hosts, blocks;
 
-	if (geteuid()) {
-		fprintf(stderr, "left out: only root can be another user\n");
-		return 0;
-	}
+	(void)count;
+	actor_need_root(words);
 	snprintf(fabric, sizeof(fabric), "users-%d", getpid());
 	narrow = user_start(BOB, take_narrower_name);
 	full = user_start(BOB, fill_narrower_name);

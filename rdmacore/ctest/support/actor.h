@@ -1,0 +1,38 @@
+/*
+ * Hosts and users of a test.  A host is a network namespace, on a bridge with the others.  An actor is a process of one user on one
+ * host, which does what it is told, one thing after another.
+ */
+#ifndef CTEST_SUPPORT_ACTOR_H
+#define CTEST_SUPPORT_ACTOR_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define ACTOR_HERE (-1) /* on the host of the test itself */
+#define ACTOR_HOSTS 8 /* at most */
+
+struct actor {
+	pid_t pid;
+	int to, from;
+};
+
+/* Be root: else begin anew by sudo(8), and where that asks for a password the test fails. */
+void actor_need_root(char **words);
+/* So many hosts, of which the first has the address 192.0.2.1; before anything has a thread. */
+void actor_make_hosts(int count);
+/* A command of the shell, on a host. */
+void actor_configure(int host, const char *command);
+
+/* Before the test itself has a thread. */
+struct actor actor_start(int host, uid_t user);
+/* In its process: act.  Returns when it is done; what it checks and is not so ends the test. */
+void actor_do(struct actor *actor, void (*act)(void));
+/* The same in two steps, so that others may act meanwhile. */
+void actor_begin(struct actor *actor, void (*act)(void));
+void actor_await(struct actor *actor);
+void actor_end(struct actor *actor);
+
+/* In the process of an actor: from now on happen is called when fd is readable and there is nothing else to do. */
+void actor_watch(int fd, void (*happen)(void));
+
+#endif
