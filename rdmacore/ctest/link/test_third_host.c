@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "ctest/support/check.h"
@@ -265,7 +266,9 @@ static void acknowledge(void)
 /* The server is stopped, so that the request stays unanswered until it goes on. */
 static void test_acknowledgements(void)
 {
-	CHECK(!kill(world_server.pid, SIGSTOP));
+	int status;
+
+	CHECK(!kill(world_server.pid, SIGSTOP) && waitpid(world_server.pid, &status, WUNTRACED) == world_server.pid && WIFSTOPPED(status));
 	actor_do(&world_good, world_post_good);
 	actor_do(&third, acknowledge);
 	actor_do(&world_good, world_await_packets_good);
@@ -380,20 +383,10 @@ static void write_as_peer(void)
 	send_packet(WORLD_GOOD, WORLD_SERVER, &packet);
 }
 
-static void await_write(void)
-{
-	volatile char *byte = (volatile char *)(uintptr_t)(world->address + WORLD_OPEN);
-
-	for (int waited = 0; *byte != 4; waited++) {
-		CHECK(waited < 20000);
-		usleep(1000);
-	}
-}
-
 static void test_peer(void)
 {
 	actor_do(&third, write_as_peer);
-	actor_do(&world_server, await_write);
+	actor_do(&world_server, world_await_write);
 	actor_do(&third, disconnect_as_peer);
 	for (int waited = 0; !atomic_load(&world->lost); waited++) {
 		CHECK(waited < 20000);

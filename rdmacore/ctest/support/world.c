@@ -155,11 +155,19 @@ static void start_server(void)
 	actor_watch(server.channel->fd, serve);
 }
 
+static void update_server(void)
+{
+	struct soft_qp *qp = soft_qp(connection->qp);
+
+	soft_lock_take(&qp->responder.lock);
+	world->server.psn = qp->responder.psn;
+	soft_lock_release(&qp->responder.lock);
+}
+
 /* After the connection was made. */
 static void publish_server(void)
 {
 	struct ibv_mr *mr;
-	struct soft_qp *qp;
 
 	while (!connection)
 		serve();
@@ -169,19 +177,19 @@ static void publish_server(void)
 	world->address = (uintptr_t)memory;
 	world->rkey = mr->rkey;
 	note_end(&world->server, connection);
-	qp = soft_qp(connection->qp);
-	soft_lock_take(&qp->responder.lock);
-	world->server.psn = qp->responder.psn;
-	soft_lock_release(&qp->responder.lock);
+	update_server();
 }
 
-static void update_server(void)
+void world_await_write(void)
 {
-	struct soft_qp *qp = soft_qp(connection->qp);
+	uint32_t before = world->server.psn;
 
-	soft_lock_take(&qp->responder.lock);
-	world->server.psn = qp->responder.psn;
-	soft_lock_release(&qp->responder.lock);
+	for (int waited = 0; world->server.psn == before; waited++) {
+		CHECK(waited < 20000);
+		usleep(1000);
+		update_server();
+	}
+	CHECK(memory[WORLD_OPEN] != (char)UNWRITTEN);
 }
 
 /* --- clients ---------------------------------------------------------------------------------------- */

@@ -57,6 +57,8 @@ const char *world_fabric(void);
 struct rdma_cm_id *world_listen(struct process *process, const char *address, uint16_t port);
 /* Read an event, and do what the server does. */
 void world_serve(struct process *process);
+/* The server: wait for a request that changes the memory that nobody writes. */
+void world_await_write(void);
 /* Make a connection to that address and end it; from: NULL, whatever the route says. */
 void world_connect(struct process *process, const char *from, const char *to, uint16_t port);
 /* The same of the client and of the one on the server's host, for actor_do. */
