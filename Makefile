@@ -110,8 +110,8 @@ core-test: core-test-address core-test-thread stress model ## tests of the C cor
 
 # Two at a time, each with its output in one piece: fuzzing is one thread.
 .PHONY: sanitize
-sanitize: guests ## the core from Go with AddressSanitizer, a minute each of fuzzing, of changed modules, of random calls, of guests that call anything, forged datagrams, and random modules to their end (its C tests are in make test)
-	$(Q)$(MAKE) --no-print-directory -j2 --output-sync=target fuzz flood fuzz-decode sanitize-go sanitize-random fuzz-abi sanitize-guests
+sanitize: guests ## the core from Go with AddressSanitizer, a minute each of fuzzing, of changed modules, of random calls, of guests that call anything, of hostile processes, forged datagrams, and random modules to their end (its C tests are in make test)
+	$(Q)$(MAKE) --no-print-directory -j2 --output-sync=target fuzz flood fuzz-ipc fuzz-decode sanitize-go sanitize-random fuzz-abi sanitize-guests
 
 .PHONY: sanitize-go
 sanitize-go:

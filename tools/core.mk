@@ -119,6 +119,18 @@ build/core/address/flood: rdmacore/fuzz/flood.c $(CORE_OBJECTS:%=build/core/addr
 flood: build/core/address/flood ## FLOOD_DATAGRAMS forged datagrams to a live process on the link udp, with sanitizers
 	$(Q)ASAN_OPTIONS=quarantine_size_mb=16 timeout 3600 build/core/address/flood $(FLOOD_DATAGRAMS) $(FUZZ_SEED)
 
+# Hostile processes beside a live one (rdmacore/fuzz/ipc.c), for FUZZ_SECONDS: half of them beside one of a user, and half beside
+# one of root, whose listeners serve all users.
+build/core/address/fuzz_ipc: rdmacore/fuzz/ipc.c $(CORE_OBJECTS:%=build/core/address/%) | setup
+	$(Q)$(CC) $(CORE_CFLAGS) $(KIND_address) -o $@ $(filter %.c %.o,$^) $(CORE_LIBS)
+
+.PHONY: fuzz-ipc
+fuzz-ipc: build/core/address/fuzz_ipc ## hostile processes of this user and of another beside a live one, for FUZZ_SECONDS from seed FUZZ_SEED, with sanitizers
+	$(Q)for seed in $$((2 * $(FUZZ_SEED))) $$((2 * $(FUZZ_SEED) + 1)); do \
+		ASAN_OPTIONS=quarantine_size_mb=16 timeout $$(($(FUZZ_SECONDS) / 2 + 120)) build/core/address/fuzz_ipc \
+			$$(($(FUZZ_SECONDS) / 2)) $$seed || { echo "FAIL fuzz_ipc $$(($(FUZZ_SECONDS) / 2)) $$seed"; exit 1; }; \
+	done
+
 # Random work over the packets link against the model, from seed 1 on; a failure prints how to repeat it.  And the
 # engine without a system call, which sanitizers cannot show because they make their own.
 MODEL_SEEDS ?= 10000

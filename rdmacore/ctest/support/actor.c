@@ -11,6 +11,8 @@
 
 #include "ctest/support/check.h"
 
+#define ACTOR_WORDS 16 /* of a command */
+
 static int hosts[ACTOR_HOSTS]; /* descriptors of their namespaces */
 
 static struct {
@@ -20,10 +22,12 @@ static struct {
 
 void actor_need_root(char **words)
 {
-	char *sudo[] = {"sudo", "-n", words[0], NULL};
+	char *sudo[ACTOR_WORDS + 1] = {"sudo", "-n"};
 
 	if (!geteuid())
 		return;
+	for (int word = 0; words[word] && word + 2 < ACTOR_WORDS; word++)
+		sudo[word + 2] = words[word];
 	(void)execvp("sudo", sudo);
 	CHECK(!"this test needs root, for hosts and users of its own: run it as root, or with sudo(8) that asks for no password");
 }
