@@ -6,7 +6,8 @@
  *
  * SOURCE: random, one (which nobody has), or host (which answers, as it has a process of its own).  PLACES: connections that
  * the server takes; it rejects what comes after.  Prints one line: what was sent a second, how much the server grew, how many
- * requests its program saw, and how long clients took: five of hosts that were never seen, and one of them again.
+ * requests its program saw, and how long clients took: five of hosts that were never seen, and one of them again.  A second line
+ * is of a connection that was there before: a READ of 8 bytes, one after another, and WRITEs of 64 KiB, before the flood and in it.
  */
 #include <arpa/inet.h>
 #include <poll.h>
@@ -36,6 +37,13 @@
 #define LIVE_MAX 65536
 #define BATCH 64
 #define TIMEOUT_MS 20000
+#define ESTABLISHED_HOST "192.0.2.21" /* of the connection before the flood */
+#define MEMORY (1 << 20)
+#define READ_BYTES 8
+#define WRITE_BYTES 65536
+#define WRITES 12 /* at once */
+#define READS_MAX 1000000
+#define MEASURED 1000000000 /* nanoseconds of each */
 
 /* What the processes tell each other. */
 static struct shared {
@@ -43,6 +51,13 @@ static struct shared {
 	_Atomic uint64_t sent, nanoseconds;
 	_Atomic uint32_t requests, rejected;
 	_Atomic bool ready, flooding;
+	uint64_t address; /* of the server's memory */
+	_Atomic uint32_t rkey; /* 0: the first connection has not come */
+	_Atomic int wanted, measured; /* how often the first connection is to be measured, and was */
+	struct {
+		double median, most, longest; /* READ: us, of a half, of 99 in 100, and of all */
+		double megabytes; /* WRITE: a second */
+	} results[2];
 } *shared;
 
 static struct core_provider *open_udp(void)
@@ -95,11 +110,30 @@ static void end_connection(struct core_provider *provider, struct rdma_cm_id *id
 	CHECK(!provider->rdma_destroy_id(id));
 }
 
+/* Its first connection, which stays, and is none of the places. */
+static struct rdma_cm_id *established;
+
+static void lend_memory(struct core_provider *provider, struct rdma_cm_id *id)
+{
+	char *memory = calloc(1, MEMORY);
+	struct ibv_mr *mr = provider->ibv_reg_mr(id->pd, memory, MEMORY, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+
+	CHECK(memory && mr);
+	established = id;
+	shared->address = (uintptr_t)memory;
+	atomic_store(&shared->rkey, mr->rkey);
+}
+
 static void take_request(struct core_provider *provider, struct rdma_cm_id *id, uint32_t places)
 {
 	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC, .cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1}};
 	struct rdma_conn_param param = {.responder_resources = 1, .initiator_depth = 1, .retry_count = 7, .rnr_retry_count = 7};
 
+	if (!established) {
+		CHECK(!provider->rdma_create_qp(id, NULL, &attr) && !provider->rdma_accept(id, &param));
+		lend_memory(provider, id);
+		return;
+	}
 	atomic_fetch_add(&shared->requests, 1);
 	if (live >= places || provider->rdma_create_qp(id, NULL, &attr) || provider->rdma_accept(id, &param)) {
 		atomic_fetch_add(&shared->rejected, 1);
@@ -145,7 +179,7 @@ static void serve(uint32_t places)
 		CHECK(!provider->rdma_ack_cm_event(event));
 		if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
 			take_request(provider, id, places);
-		} else if (type != RDMA_CM_EVENT_ESTABLISHED && id != listener && type != RDMA_CM_EVENT_TIMEWAIT_EXIT) {
+		} else if (type != RDMA_CM_EVENT_ESTABLISHED && id != listener && id != established && type != RDMA_CM_EVENT_TIMEWAIT_EXIT) {
 			end_connection(provider, id);
 			live--;
 		}
@@ -240,9 +274,9 @@ static bool hears(struct core_provider *provider, struct rdma_event_channel *cha
 }
 
 /* Milliseconds from rdma_connect to ESTABLISHED; -1: not at all. */
-static double connect_from(struct core_provider *provider, struct rdma_event_channel *channel, const char *address)
+static double connect_from(struct core_provider *provider, struct rdma_event_channel *channel, const char *address, struct rdma_cm_id **out)
 {
-	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC, .cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1}};
+	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC, .sq_sig_all = 1, .cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1}};
 	struct rdma_conn_param param = {.responder_resources = 1, .initiator_depth = 1, .retry_count = 7, .rnr_retry_count = 7};
 	struct sockaddr_storage own = address_of(address, 0), to = address_of(SERVER, PORT);
 	struct rdma_cm_id *id;
@@ -259,9 +293,7 @@ static double connect_from(struct core_provider *provider, struct rdma_event_cha
 	CHECK(!provider->rdma_connect(id, &param));
 	if (hears(provider, channel, RDMA_CM_EVENT_ESTABLISHED))
 		taken = (double)(now() - begun) / 1e6;
-	(void)provider->rdma_disconnect(id);
-	provider->rdma_destroy_qp(id);
-	CHECK(!provider->rdma_destroy_id(id));
+	*out = id;
 	return taken;
 }
 
@@ -269,15 +301,94 @@ static void run_clients(void)
 {
 	struct core_provider *provider = open_udp();
 	struct rdma_event_channel *channel = create_channel(provider);
+	struct rdma_cm_id *id;
 	char address[32];
 
 	for (int client = 0; client <= CLIENTS; client++) {
 		snprintf(address, sizeof(address), "192.0.2.%d", 30 + client % CLIENTS);
 		usleep(500000);
-		printf(" %.1f", connect_from(provider, channel, address));
+		printf(" %.1f", connect_from(provider, channel, address, &id));
+		(void)provider->rdma_disconnect(id);
+		end_connection(provider, id);
 	}
 	provider->rdma_destroy_event_channel(channel);
 	close_provider(provider);
+}
+
+/* --- the connection that was there before -------------------------------------------------------------- */
+
+static struct end end;
+
+static void post(enum ibv_wr_opcode opcode, uint32_t length)
+{
+	struct ibv_mr region = {.rkey = atomic_load(&shared->rkey)};
+	struct end peer = {.memory = (char *)(uintptr_t)shared->address, .mr = &region};
+
+	CHECK(!post_send(&end, opcode, 1, 0, length, &peer, 0));
+}
+
+static int compare(const void *a, const void *b)
+{
+	return (*(const uint32_t *)a > *(const uint32_t *)b) - (*(const uint32_t *)a < *(const uint32_t *)b);
+}
+
+static void measure(int index)
+{
+	static uint32_t times[READS_MAX];
+	uint64_t begun = now(), last = begun, writes = 0;
+	int count = 0, posted = 0;
+
+	for (; count < READS_MAX && last - begun < MEASURED; count++) {
+		uint64_t before = last;
+
+		post(IBV_WR_RDMA_READ, READ_BYTES);
+		CHECK(poll_one(end.id->send_cq).status == IBV_WC_SUCCESS);
+		last = now();
+		times[count] = (uint32_t)(last - before);
+	}
+	qsort(times, (size_t)count, sizeof(times[0]), compare);
+	shared->results[index].median = times[count / 2] / 1e3;
+	shared->results[index].most = times[(size_t)count * 99 / 100] / 1e3;
+	shared->results[index].longest = times[count - 1] / 1e3;
+	begun = now();
+	for (; now() - begun < MEASURED || posted; writes++, posted--) {
+		for (; posted < WRITES && now() - begun < MEASURED; posted++)
+			post(IBV_WR_RDMA_WRITE, WRITE_BYTES);
+		CHECK(poll_one(end.id->send_cq).status == IBV_WC_SUCCESS);
+	}
+	shared->results[index].megabytes = (double)(writes * WRITE_BYTES) * 1e3 / (double)(now() - begun);
+}
+
+static void stay_connected(void)
+{
+	struct core_provider *provider = open_udp();
+	struct rdma_event_channel *channel = create_channel(provider);
+
+	end = (struct end){.provider = provider, .memory = calloc(1, MEMORY)};
+	CHECK(end.memory && connect_from(provider, channel, ESTABLISHED_HOST, &end.id) >= 0);
+	end.mr = provider->ibv_reg_mr(end.id->pd, end.memory, MEMORY, IBV_ACCESS_LOCAL_WRITE);
+	CHECK(end.mr);
+	while (!atomic_load(&shared->rkey))
+		usleep(1000);
+	for (;;) {
+		int index = atomic_load(&shared->measured);
+
+		if (index < atomic_load(&shared->wanted)) {
+			measure(index);
+			atomic_store(&shared->measured, index + 1);
+		}
+		usleep(1000);
+	}
+}
+
+static void await_measured(void)
+{
+	int wanted = atomic_fetch_add(&shared->wanted, 1) + 1;
+
+	for (int waited = 0; atomic_load(&shared->measured) < wanted; waited++) {
+		CHECK(waited < 60000);
+		usleep(1000);
+	}
 }
 
 /* --- all of it ---------------------------------------------------------------------------------------- */
@@ -299,7 +410,7 @@ static void make_network(pid_t server)
 	snprintf(command, sizeof(command),
 		 "ip link set lo up && ip link add near type veth peer name far && ip link set far netns %d && "
 		 "ip address add 192.0.2.9/24 dev near && ip link set near up && "
-		 "for host in 20 30 31 32 33 34; do ip address add 192.0.2.$host/24 dev near; done && "
+		 "for host in 20 21 30 31 32 33 34; do ip address add 192.0.2.$host/24 dev near; done && "
 		 "nsenter -t %d -n sh -c 'ip link set lo up && ip address add " SERVER "/24 dev far && ip link set far up && "
 		 "ip route add default via 192.0.2.9'",
 		 server, server);
@@ -308,7 +419,7 @@ static void make_network(pid_t server)
 
 int main(int count, char **words)
 {
-	pid_t server, attacker, host;
+	pid_t server, attacker, host, connected;
 	int ends[2];
 	char byte;
 
@@ -335,17 +446,27 @@ int main(int count, char **words)
 		CHECK(waited < 20000);
 		usleep(1000);
 	}
+	connected = fork_one();
+	if (!connected)
+		stay_connected();
+	await_measured();
 	atomic_store(&shared->flooding, true);
 	sleep(1);
+	await_measured();
 	printf("%s %s: clients, ms:", words[1], words[2]);
 	run_clients();
 	printf("; %.0f requests a second, the server %+.1f MiB, its program saw %u, rejected %u\n",
 	       (double)atomic_load(&shared->sent) * 1e9 / (double)(atomic_load(&shared->nanoseconds) + 1),
 	       (double)(atomic_load(&shared->peak) - atomic_load(&shared->idle)) / 1024, atomic_load(&shared->requests),
 	       atomic_load(&shared->rejected));
+	for (int index = 0; index < 2; index++)
+		printf("%s READ of %d bytes %.1f us, of 99 in 100 %.1f, longest %.0f; WRITE %.0f MB/s", index ? "; in the flood" : "established:",
+		       READ_BYTES, shared->results[index].median, shared->results[index].most, shared->results[index].longest,
+		       shared->results[index].megabytes);
+	printf("\n");
 	atomic_store(&shared->flooding, false);
-	for (int index = 0; index < 3; index++) {
-		pid_t child = (pid_t[]){server, attacker, host}[index];
+	for (int index = 0; index < 4; index++) {
+		pid_t child = (pid_t[]){connected, server, attacker, host}[index];
 
 		kill(child, SIGKILL);
 		CHECK(waitpid(child, NULL, 0) == child);

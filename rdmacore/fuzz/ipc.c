@@ -531,6 +531,7 @@ int main(int count, char **words)
 	long before;
 
 	actor_need_root(words);
+	actor_make_hosts(0);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(shared != MAP_FAILED);
 	snprintf(fabric, sizeof(fabric), "fuzz-%d", getpid());

@@ -361,6 +361,7 @@ int main(int count, char **words)
 
 	(void)count;
 	actor_need_root(words);
+	actor_make_hosts(0);
 	snprintf(fabric, sizeof(fabric), "users-%d", getpid());
 	narrow = user_start(BOB, take_narrower_name);
 	full = user_start(BOB, fill_narrower_name);

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "ctest/support/actor.h"
 #include "ctest/support/bare.h"
 #include "ctest/support/check.h"
 #include "soft/base/fabric.h"
@@ -333,13 +334,10 @@ static void test_strangers(struct side *sides)
 	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status));
 }
 
-/* Another user, who takes the names of all blocks of this one when told to, and keeps them until told again. */
-struct squatter {
-	pid_t pid;
-	int to, from;
-};
+static uid_t victim;
 
-static void take_all_blocks(uid_t victim)
+/* As another user. */
+static void take_all_blocks(void)
 {
 	char name[SOFT_LOCAL_NAME];
 
@@ -349,52 +347,32 @@ static void take_all_blocks(uid_t victim)
 	}
 }
 
-/* To be called before anything has a thread. */
-static struct squatter squatter_start(void)
-{
-	struct rlimit descriptors = {2 * SOFT_UDP_BLOCKS, 2 * SOFT_UDP_BLOCKS};
-	uid_t victim = geteuid();
-	struct squatter squatter;
-	int to[2], from[2];
-	char byte = 1;
-
-	CHECK(!pipe(to) && !pipe(from));
-	squatter = (struct squatter){fork(), to[1], from[0]};
-	CHECK(squatter.pid >= 0);
-	if (squatter.pid)
-		return squatter;
-	CHECK(!setrlimit(RLIMIT_NOFILE, &descriptors) && !setresuid(NOBODY, NOBODY, NOBODY));
-	CHECK(read(to[0], &byte, 1) == 1);
-	take_all_blocks(victim);
-	CHECK(write(from[1], &byte, 1) == 1 && read(to[0], &byte, 1) == 1);
-	_exit(0);
-}
-
 /* Processes whose names another user has find each other all the same. */
-static void test_squatted(struct squatter *squatter)
+static void test_squatted(struct actor *squatter)
 {
 	static struct side sides[3];
-	char byte = 1;
-	int status;
 
-	CHECK(write(squatter->to, &byte, 1) == 1 && read(squatter->from, &byte, 1) == 1);
+	actor_do(squatter, take_all_blocks);
 	for (int side = 0; side < 3; side++)
 		side_open(&sides[side], "squatted");
 	test_passed_on(sides);
 	for (int side = 0; side < 3; side++)
 		side_close(&sides[side]);
-	CHECK(write(squatter->to, &byte, 1) == 1);
-	CHECK(waitpid(squatter->pid, &status, 0) == squatter->pid && WIFEXITED(status) && !WEXITSTATUS(status));
+	actor_end(squatter);
 }
 
-int main(void)
+int main(int count, char **words)
 {
-	struct squatter squatter = {0};
+	const struct rlimit descriptors = {2 * SOFT_UDP_BLOCKS, 2 * SOFT_UDP_BLOCKS};
 	static struct side sides[3];
+	struct actor squatter;
 
-	if (!geteuid())
-		squatter = squatter_start();
-
+	(void)count;
+	actor_need_root(words);
+	actor_make_hosts(0);
+	victim = geteuid();
+	CHECK(!setrlimit(RLIMIT_NOFILE, &descriptors));
+	squatter = actor_start(ACTOR_HERE, NOBODY);
 	side_open(&sides[0], "share");
 	side_open(&sides[1], "share");
 	side_open(&sides[2], "another"); /* packets are the host's, whatever fabric */
@@ -407,7 +385,6 @@ int main(void)
 	test_strangers(sides);
 	for (int side = 0; side < 3; side++)
 		side_close(&sides[side]);
-	if (squatter.pid)
-		test_squatted(&squatter);
+	test_squatted(&squatter);
 	return 0;
 }

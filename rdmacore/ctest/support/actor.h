@@ -18,7 +18,10 @@ struct actor {
 
 /* Be root: else begin anew by sudo(8), and where that asks for a password the test fails. */
 void actor_need_root(char **words);
-/* So many hosts, of which the first has the address 192.0.2.1; before anything has a thread. */
+/*
+ * So many hosts, of which the first has the address 192.0.2.1; before anything has a thread.  The test itself is in a network of its
+ * own, where no other run of it has names and ports.
+ */
 void actor_make_hosts(int count);
 /* A command of the shell, on a host. */
 void actor_configure(int host, const char *command);
