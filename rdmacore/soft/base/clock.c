@@ -10,6 +10,11 @@ static uint64_t read_clock(clockid_t id)
 	return (uint64_t)now.tv_sec * SOFT_SECOND + (uint64_t)now.tv_nsec;
 }
 
+uint64_t soft_clock_of_thread(void)
+{
+	return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
 static uint64_t wall_now(struct soft_clock *clock)
 {
 	(void)clock;

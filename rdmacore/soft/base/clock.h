@@ -24,6 +24,8 @@ void soft_clock_wall(struct soft_clock *clock);
 void soft_clock_virtual(struct soft_clock *clock);
 /* Nanoseconds from 1970 to the clock's 0.  A virtual clock begins in 1970, so that runs repeat exactly. */
 uint64_t soft_clock_epoch(struct soft_clock *clock);
+/* What the calling thread has had of the processor. */
+uint64_t soft_clock_of_thread(void);
 bool soft_clock_is_virtual(const struct soft_clock *clock);
 
 #endif

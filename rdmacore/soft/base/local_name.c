@@ -129,7 +129,7 @@ int soft_local_connect_other(const char *name, const struct soft_local_trust *tr
 	char begin[SOFT_LOCAL_NAME];
 
 	if (snprintf(begin, sizeof(begin), "%s=", name) < (int)sizeof(begin))
-		list ? soft_local_list_each(list, begin, try_other, &others) : soft_local_each(begin, try_other, &others);
+		soft_local_list_each(list, begin, try_other, &others);
 	return others.fd;
 }
 

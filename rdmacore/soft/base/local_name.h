@@ -47,7 +47,7 @@ int soft_local_bind_own(const char *name, uint64_t random, bool *squatted, uid_t
  * *stranger: a user who is not trusted listens there, else it is left alone.
  */
 int soft_local_connect(const char *name, const struct soft_local_trust *trust, uid_t *stranger);
-/* The same of all NAME=NUMBER on a list; NULL: it is read now. */
+/* The same of all NAME=NUMBER on a list. */
 int soft_local_connect_other(const char *name, const struct soft_local_trust *trust, const struct soft_local_list *list);
 /* The user at the other end of a connected socket; (uid_t)-1: unknown. */
 uid_t soft_local_user(int fd);

@@ -14,7 +14,11 @@
 #define SEND_BUFFER (4 << 20) /* the kernel grants net.core.wmem_max at most */
 /* Attempts to find who has a block: of all together, so that packets to nobody cost no more than that. */
 #define ATTEMPTS 64
-#define LISTS 4 /* a look at all sockets costs 0.3 us each */
+/*
+ * The kernel's list of sockets, which takes it 0.3 us for each of the machine, is read again after so many times what it took of
+ * the processor.
+ */
+#define LIST_REST 20
 #define ATTEMPTS_TIME (10 * SOFT_MILLISECOND)
 #define NOBODY_TIME (50 * SOFT_MILLISECOND) /* and so long nobody is asked for the same one again */
 
@@ -65,10 +69,23 @@ static bool may_attempt(struct soft_udp_share *share, uint32_t block)
 	if (now >= share->attempts_until) {
 		share->attempts_until = now + ATTEMPTS_TIME;
 		share->attempts = ATTEMPTS;
-		share->lists = LISTS;
 	}
 	share->passages[block].nobody_until = now + NOBODY_TIME;
 	return share->attempts && share->attempts--;
+}
+
+/* Any host can send packets to nobody, for which it is read while nothing else is received. */
+static const struct soft_local_list *list_now(struct soft_udp_share *share)
+{
+	struct soft_clock *clock = &share->udp->fabric->wall;
+	uint64_t begun = soft_clock_of_thread();
+
+	if (clock->now(clock) < share->list_until)
+		return &share->list;
+	soft_local_list_free(&share->list);
+	soft_local_list_read(&share->list);
+	share->list_until = clock->now(clock) + LIST_REST * (soft_clock_of_thread() - begun);
+	return &share->list;
 }
 
 static bool open_passage(struct soft_udp_share *share, uint32_t block)
@@ -82,10 +99,8 @@ static bool open_passage(struct soft_udp_share *share, uint32_t block)
 		return false;
 	soft_udp_block_name(share, block, name);
 	fd = soft_local_connect(name, &same, &stranger);
-	if (fd < 0 && share->lists) {
-		share->lists--;
-		fd = soft_local_connect_other(name, &same, NULL);
-	}
+	if (fd < 0)
+		fd = soft_local_connect_other(name, &same, list_now(share));
 	if (fd < 0)
 		return false;
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));

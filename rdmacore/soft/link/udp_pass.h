@@ -38,8 +38,10 @@ struct soft_udp_share {
 		int fd; /* -1: there is none */
 		uint64_t nobody_until;
 	} passages[SOFT_UDP_BLOCKS];
-	uint32_t passage_count, attempts, lists; /* attempts, and looks at the kernel's list, that are left */
+	uint32_t passage_count, attempts; /* attempts that are left */
 	uint64_t attempts_until;
+	struct soft_local_list list; /* the kernel's of sockets, as it was read last */
+	uint64_t list_until; /* it is not read again before */
 };
 
 /* --- udp_watch.c: processes that share and are stopped ----------------------------------------------- */

@@ -234,6 +234,7 @@ void soft_udp_share_destroy(struct soft_udp *udp)
 	while (share->ends)
 		remove_end(share, share->ends);
 	soft_udp_close_passages(share);
+	soft_local_list_free(&share->list);
 	close(share->source.fd);
 	free(share);
 	udp->share = NULL;
