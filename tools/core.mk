@@ -67,7 +67,7 @@ define core_test
 .PHONY: core-test-$(1)
 core-test-$(1): $$(CORE_TESTS:%=build/core/$(1)/%)
 	$$(Q)for test in $$(filter-out $$(NOT_$(1)) $$(CORE_STRESS),$$(CORE_TESTS)); do \
-		timeout 120 $$(RUN_$(1)) build/core/$(1)/$$$$test || { echo "FAIL $$$$test ($$(NAME_$(1)))"; exit 1; }; \
+		timeout 300 $$(RUN_$(1)) build/core/$(1)/$$$$test || { echo "FAIL $$$$test ($$(NAME_$(1)))"; exit 1; }; \
 		echo "ok   $$$$test ($$(NAME_$(1)))"; \
 	done
 endef
