@@ -112,7 +112,7 @@ func (a *app) selectCases(checked *scenario.Checked, selection scenario.Selectio
 		message = fmt.Sprintf("nothing is selected: %s, and no case in it", count(checked.Files, "file"))
 	}
 	if selection.Only != nil {
-		message += " (with --failed: what failed or did not run last time)"
+		message += " (with --last-failed: what failed or did not run last time)"
 	}
 	if allowEmpty {
 		_, err := fmt.Fprintln(a.stderr, message)
@@ -130,19 +130,26 @@ func count(n int, noun string) string {
 
 // selectionFlags choose among the cases of the scenarios; run and list share them.
 type selectionFlags struct {
-	tags   string
-	ids    []string
-	failed bool
-	shard  string
+	tags    string
+	words   string
+	ids     []string
+	failed  bool
+	shard   string
+	shuffle shuffleFlag
 }
 
 func (f *selectionFlags) register(a *app, command *cobra.Command) {
 	set := command.Flags()
 	set.StringVarP(&f.tags, "tags", "t", "", "only cases with these tags: 'smoke && !slow'")
+	set.StringVarP(&f.words, "keyword", "k", "", "only cases with these words in their id, in upper or lower case: 'rping && !tcp', 'rping and not tcp'")
 	set.StringArrayVar(&f.ids, "id", nil, "only cases with this id, * and ? allowed (repeatable)")
-	set.BoolVar(&f.failed, "failed", false, "only what failed or did not run last time, in this folder")
+	set.BoolVar(&f.failed, "last-failed", false, "only what failed or did not run last time, in this folder")
 	set.StringVar(&f.shard, "shard", "", "only part I of N, to share work among machines: 2/5")
+	set.Var(&f.shuffle, "shuffle", "in an order that is drawn from this seed, or from a new one, which is then shown")
+	set.Lookup("shuffle").NoOptDefVal = shuffleDrawn
+	completeFlag(command, "shuffle", cobra.NoFileCompletions)
 	completeFlag(command, "tags", a.completeTags)
+	completeFlag(command, "keyword", cobra.NoFileCompletions)
 	completeFlag(command, "id", a.completeIDs)
 }
 
@@ -155,7 +162,10 @@ func completeFlag(command *cobra.Command, flag string, complete cobra.Completion
 
 // selection reads the flags.
 func (f *selectionFlags) selection(a *app) (scenario.Selection, error) {
-	selection := scenario.Selection{IDs: f.ids}
+	selection := scenario.Selection{IDs: f.ids, Shuffle: f.shuffle.value}
+	if f.shuffle.drawn {
+		fmt.Fprintf(a.stderr, "rdmarun: --shuffle=%s\n", &f.shuffle)
+	}
 	for _, id := range f.ids {
 		if _, err := path.Match(id, ""); err != nil {
 			return selection, usageError("--id %s: %w", id, err)
@@ -165,6 +175,11 @@ func (f *selectionFlags) selection(a *app) (scenario.Selection, error) {
 	if f.tags != "" {
 		if selection.Tags, err = tags.Parse(f.tags); err != nil {
 			return selection, withHint(usageError("--tags %w", err), "for example: --tags 'smoke && !slow'")
+		}
+	}
+	if f.words != "" {
+		if selection.Words, err = tags.Parse(f.words); err != nil {
+			return selection, withHint(usageError("--keyword %w", err), "for example: -k 'rping && !tcp'")
 		}
 	}
 	if f.shard != "" {

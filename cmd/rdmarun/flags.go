@@ -244,6 +244,25 @@ func (f *seedFlag) Set(text string) error {
 	return nil
 }
 
+// shuffleFlag is the seed of an order; without a value it is drawn.
+type shuffleFlag struct {
+	seedFlag
+	drawn bool
+}
+
+// shuffleDrawn is the value of a flag without one.
+const shuffleDrawn = "drawn"
+
+// Set reads a seed, or draws one.
+func (f *shuffleFlag) Set(text string) error {
+	if f.drawn = text == shuffleDrawn; f.drawn {
+		seed := drawSeed()
+		f.value = &seed
+		return nil
+	}
+	return f.seedFlag.Set(text)
+}
+
 // verbosity is -v, which counts: -vv is 2.  Elsewhere it is a number, or true for 1.
 type verbosity int
 

@@ -15,7 +15,7 @@ import (
 	"rdmarun/host/scenario"
 )
 
-// lastRun is how the cases of a folder ended when they were last run, for --failed.  Cases that a run does
+// lastRun is how the cases of a folder ended when they were last run, for --last-failed.  Cases that a run does
 // not select keep what they had.
 type lastRun struct {
 	path string
@@ -49,24 +49,24 @@ func readLastRun(a *app) (*lastRun, error) {
 	last := &lastRun{Cases: make(map[string]record.Status)}
 	path, err := lastRunPath(a)
 	if err != nil {
-		return nil, fmt.Errorf("--failed: %w", err)
+		return nil, fmt.Errorf("--last-failed: %w", err)
 	}
 	last.path = path
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, withHint(usageError("--failed: nothing was run in this folder yet"), "run once without --failed")
+		return nil, withHint(usageError("--last-failed: nothing was run in this folder yet"), "run once without --last-failed")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--failed: %w", err)
+		return nil, fmt.Errorf("--last-failed: %w", err)
 	}
 	if err := json.Unmarshal(text, last); err != nil {
-		return nil, withHint(fmt.Errorf("--failed: %s: %w", path, err), "delete that file, and run once without --failed")
+		return nil, withHint(fmt.Errorf("--last-failed: %s: %w", path, err), "delete that file, and run once without --last-failed")
 	}
 	return last, nil
 }
 
 // beginLastRun notes that cases are about to run: until they end, they have not.  A folder that cannot be
-// written costs --failed and nothing else.
+// written costs --last-failed and nothing else.
 func beginLastRun(a *app, cases []scenario.Selected) *lastRun {
 	last, err := readLastRun(a)
 	if err != nil {

@@ -42,7 +42,8 @@ const runExample = `  rdmarun run scenarios/rping.yaml
   rdmarun run scenarios/rping.yaml -p count=100 -p size=4KiB
   rdmarun run --provider verbs -d server=mlx5_0:1 -d client=mlx5_1 scenarios/rping.yaml -v
   rdmarun run -t 'smoke && !slow' -j 4 --retries 1
-  rdmarun run --failed
+  rdmarun run -k 'rping and not tcp' -x
+  rdmarun run --last-failed
   rdmarun run scenarios/interop/rping-client.yaml -P verbs -p server=192.0.2.1
   rdmarun run --role server scenarios/rping.yaml                           # in one terminal,
   rdmarun run --role client --peer server=127.0.0.1 scenarios/rping.yaml   # and in another
@@ -260,7 +261,7 @@ func newRunFlags() runFlags {
 
 // runGroups are the parts of the list of flags, each with its flags in the order in which they help.
 var runGroups = []flagGroup{
-	{"Select", []string{"tags", "id", "failed", "shard", "allow-empty", "dry-run"}},
+	{"Select", []string{"tags", "keyword", "id", "last-failed", "shard", "shuffle", "allow-empty", "dry-run"}},
 	{"Target", []string{"param", "params", "provider", "device", "gid", "seed", "link"}},
 	{"Several processes", []string{"role", "peer", "meet", "wait", "fabric", "shared"}},
 	{"Several hosts", []string{"lab", "place", "nats", "nats-user", "creds", "nkey", "tlsca", "tlscert", "tlskey"}},
@@ -285,7 +286,7 @@ func (f *runFlags) register(a *app, command *cobra.Command) {
 	set.IntVarP(&f.jobs, "jobs", "j", f.jobs, "cases at once, each on a provider of its own (soft only)")
 	set.StringVar(&f.repeat, "repeat", f.repeat, "run everything N times, or until-fail")
 	set.IntVar(&f.retries, "retries", 0, "try a failed case again; a pass is then reported as flaky")
-	set.BoolVar(&f.failFast, "fail-fast", false, "start nothing more after a failure")
+	set.BoolVarP(&f.failFast, "fail-fast", "x", false, "start nothing more after a failure")
 	set.BoolVar(&f.strict, "strict", false, "a skipped case is a failure")
 	set.BoolVar(&f.noThresholds, "no-thresholds", false, "check no thresholds, on a machine too slow for them")
 	set.DurationVar(&f.stall, "stall-timeout", 0, "fail a case when no step ends for so long; 0 leaves what the scenario says")

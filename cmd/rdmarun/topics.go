@@ -80,7 +80,7 @@ counts as unset.  "rdmarun config" prints what is set, and where.
   TERM=dumb                no colours
   GITHUB_ACTIONS=true      failures also as annotations of a pull request
   XDG_CONFIG_HOME          the user's configuration: rdmarun/config.yaml below it
-  XDG_STATE_HOME           how cases ended, for --failed
+  XDG_STATE_HOME           how cases ended, for --last-failed
   XDG_CACHE_HOME           compiled guests
 
 The command line comes before the environment, that before ./rdmarun.yaml, that before

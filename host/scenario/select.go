@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"path"
 	"slices"
 	"strconv"
@@ -18,12 +19,16 @@ import (
 type Selection struct {
 	// Tags is a condition on the tags of a case and its file; nil holds for all.
 	Tags *tags.Expression
+	// Words is a condition on words that are in the id; nil holds for all.
+	Words *tags.Expression
 	// IDs are patterns of ids, as in path.Match but with * also for slashes; empty: all.
 	IDs []string
 	// Only tells whether an id is meant, for selections that a file or an earlier run makes; nil: all.
 	Only func(id string) bool
 	// Shard is a part of what the others leave.
 	Shard Shard
+	// Shuffle is what the order of the cases is drawn from; nil: they are in that of the files.
+	Shuffle *uint64
 }
 
 // Selected is a case that is meant.
@@ -56,7 +61,7 @@ func ParseShard(text string) (Shard, error) {
 // has deals the cases like cards, so that neighbours, which often take as long, go to different parts.
 func (s Shard) has(position int) bool { return s.Count <= 1 || position%s.Count == s.Index-1 }
 
-// Select lists the cases that are meant, in the order of files and cases.  The error is that of a pattern.
+// Select lists the cases that are meant, in the order of files and cases unless they are shuffled.  The error is that of a pattern.
 func Select(scenarios []Scenario, selection Selection) ([]Selected, error) {
 	var cases []Selected
 	position := 0
@@ -66,7 +71,7 @@ func Select(scenarios []Scenario, selection Selection) ([]Selected, error) {
 			if err != nil {
 				return nil, err
 			}
-			if !wanted || !selection.Tags.Matches(c.Tags) || selection.Only != nil && !selection.Only(c.ID) {
+			if !wanted || !selection.Tags.Matches(c.Tags) || !selection.Words.Within(c.ID) || selection.Only != nil && !selection.Only(c.ID) {
 				continue
 			}
 			if selection.Shard.has(position) {
@@ -74,6 +79,9 @@ func Select(scenarios []Scenario, selection Selection) ([]Selected, error) {
 			}
 			position++
 		}
+	}
+	if selection.Shuffle != nil {
+		rand.New(rand.NewPCG(*selection.Shuffle, 0)).Shuffle(len(cases), func(i, k int) { cases[i], cases[k] = cases[k], cases[i] })
 	}
 	return cases, nil
 }

@@ -1,4 +1,4 @@
-// Package tags reads expressions that select cases by their tags: "smoke && !slow".
+// Package tags reads expressions that select cases by their tags, or by words of their names: "smoke && !slow".
 package tags
 
 import (
@@ -7,11 +7,22 @@ import (
 	"strings"
 )
 
-// Expression is a condition on the tags of a case.  The nil Expression holds for all.
-type Expression struct{ holds func(tags []string) bool }
+// Expression is a condition on the tags of a case, or on the words of its name.  The nil Expression holds for all.
+type Expression struct{ holds condition }
 
-// Matches tells whether the condition holds.
-func (e *Expression) Matches(tags []string) bool { return e == nil || e.holds(tags) }
+// Matches tells whether the condition holds for those tags.
+func (e *Expression) Matches(tags []string) bool {
+	return e.Holds(func(tag string) bool { return slices.Contains(tags, tag) })
+}
+
+// Within tells whether the condition holds for the words that are somewhere in a text, in upper or lower case.
+func (e *Expression) Within(text string) bool {
+	text = strings.ToLower(text)
+	return e.Holds(func(word string) bool { return strings.Contains(text, strings.ToLower(word)) })
+}
+
+// Holds tells whether the condition holds where has tells of each of its words whether that holds.
+func (e *Expression) Holds(has func(word string) bool) bool { return e == nil || e.holds(has) }
 
 // Error is what is wrong with an expression, and where.
 type Error struct {
@@ -27,8 +38,8 @@ func (e *Error) Error() string {
 // deepest bounds the nesting of parentheses and negations.
 const deepest = 100
 
-// Parse reads an expression: tags joined by && and ||, negated by !, grouped by parentheses, in the order
-// of precedence of C and Go.  A tag is any word without those characters and spaces.
+// Parse reads an expression: tags joined by && and ||, negated by !, grouped by parentheses, in the order of precedence of C
+// and Go; the words and, or and not stand for those, as in Python.  A tag is any other word without those characters and spaces.
 func Parse(text string) (*Expression, error) {
 	p := &parser{text: text}
 	p.advance()
@@ -42,17 +53,17 @@ func Parse(text string) (*Expression, error) {
 	return &Expression{holds}, nil
 }
 
-type condition = func(tags []string) bool
+type condition = func(has func(word string) bool) bool
 
 func (p *parser) or(depth int) (condition, error) {
 	return p.joined(depth, "||", (*parser).and, func(left, right condition) condition {
-		return func(tags []string) bool { return left(tags) || right(tags) }
+		return func(has func(string) bool) bool { return left(has) || right(has) }
 	})
 }
 
 func (p *parser) and(depth int) (condition, error) {
 	return p.joined(depth, "&&", (*parser).not, func(left, right condition) condition {
-		return func(tags []string) bool { return left(tags) && right(tags) }
+		return func(has func(string) bool) bool { return left(has) && right(has) }
 	})
 }
 
@@ -78,7 +89,7 @@ func (p *parser) not(depth int) (condition, error) {
 	case p.token == "!":
 		p.advance()
 		inner, err := p.not(depth + 1)
-		return func(tags []string) bool { return !inner(tags) }, err
+		return func(has func(string) bool) bool { return !inner(has) }, err
 	case p.token == "(":
 		return p.group(depth)
 	case isOperator(p.token[0]):
@@ -86,7 +97,7 @@ func (p *parser) not(depth int) (condition, error) {
 	}
 	tag := p.token
 	p.advance()
-	return func(tags []string) bool { return slices.Contains(tags, tag) }, nil
+	return func(has func(string) bool) bool { return has(tag) }, nil
 }
 
 func (p *parser) group(depth int) (condition, error) {
@@ -138,6 +149,14 @@ func (p *parser) advance() {
 		p.token = rest[:end]
 	}
 	p.next = p.at + len(p.token)
+	switch p.token {
+	case "and":
+		p.token = "&&"
+	case "or":
+		p.token = "||"
+	case "not":
+		p.token = "!"
+	}
 }
 
 func (p *parser) fail(format string, args ...any) error {

@@ -23,6 +23,9 @@ func TestMatches(t *testing.T) {
 		{"!!a", "a", true},
 		{"cm-timers", "cm-timers", true},
 		{"rc.read/2", "rc.read/2", true},
+		{"a and not (b or c)", "a", true},
+		{"a and not (b or c)", "a c", false},
+		{"android", "android", true},
 	}
 	for _, test := range tests {
 		e, err := Parse(test.text)
@@ -36,6 +39,18 @@ func TestMatches(t *testing.T) {
 	}
 	if !(*Expression)(nil).Matches(nil) {
 		t.Error("no expression selects all")
+	}
+}
+
+func TestWithin(t *testing.T) {
+	for text, want := range map[string]bool{"RPING": true, "ping && yaml": true, "not tcp": true, "ping and tcp": false} {
+		e, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := e.Within("scenarios/rping.yaml::rping"); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
 	}
 }
 
