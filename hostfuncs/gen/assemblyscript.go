@@ -26,6 +26,9 @@ export abstract class Memory {
     this.pointer = changetype<usize>(memory);
   }
 
+  /** How many there is room for. */
+  get count(): i32 { return this.memory.length / this.size; }
+
   /** Moves the window. */
   protected move(index: i32): void {
     assert(index >= 0 && (index + 1) * this.size <= this.memory.length);

@@ -31,16 +31,26 @@ func rustSys(m *model.Model) []byte {
 	for _, s := range m.Structs {
 		rustStruct(&out, &s)
 	}
-	fmt.Fprintf(&out, "#[link(wasm_import_module = %q)]\nextern \"C\" {\n", m.Module)
+	fmt.Fprintf(&out, rustImports, m.Module)
 	for at, f := range m.Functions {
 		if at > 0 {
 			out.WriteString("\n")
 		}
 		rustFunction(&out, &f)
 	}
-	out.WriteString("}\n")
+	out.WriteString("} }\n")
 	return out.Bytes()
 }
+
+// rustImports begins the imports.  Since edition 2024 a block of them has to be called unsafe, which Rust 1.63 does not know:
+// the macro's first rule is for that edition, in which "_" is an expression.
+const rustImports = `macro_rules! imports {
+    ($edition_2024:expr, { $($functions:tt)* }) => { #[link(wasm_import_module = %[1]q)] unsafe extern "C" { $($functions)* } };
+    (_, { $($functions:tt)* }) => { #[link(wasm_import_module = %[1]q)] extern "C" { $($functions)* } };
+}
+
+imports! { _, {
+`
 
 func rustEnum(out *bytes.Buffer, e *model.Enum) {
 	fmt.Fprintf(out, "// %s: %s\n", e.Name, e.Doc)

@@ -26,7 +26,7 @@ func Missing(language string) string {
 		}
 	}
 	if language == "rust" {
-		if found, _ := filepath.Glob("/usr/lib/rustlib/wasm32-wasi*"); len(found) == 0 { // the pattern is a good one
+		if RustTarget() == "" {
 			return "the distribution's rustc has no library for WebAssembly; tools/setup.sh test installs it"
 		}
 	}
@@ -36,6 +36,15 @@ func Missing(language string) string {
 		}
 	}
 	return ""
+}
+
+// RustTarget is what the distribution's rustc calls WebAssembly with WASI, "" where it has no library for it.
+func RustTarget() string {
+	found, _ := filepath.Glob("/usr/lib/rustlib/wasm32-wasi*") // the pattern is a good one
+	if len(found) == 0 {
+		return ""
+	}
+	return filepath.Base(found[0])
 }
 
 func programs(language string) []string {

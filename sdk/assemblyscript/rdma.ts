@@ -44,7 +44,7 @@ export class Pd {
   }
 }
 
-/** Registered memory.  Keep it while requests or peers use it: memory that nothing names is another's soon. */
+/** Registered memory.  The collector leaves it alone until dereg, also when only the host or a peer knows its address. */
 export class Buffer {
   bytes: StaticArray<u8>;
   keys: sys.Mr = new sys.Mr();
@@ -53,6 +53,7 @@ export class Buffer {
   constructor(pd: Pd, length: i32, access: u32) {
     this.bytes = new StaticArray<u8>(length);
     this.handle = must("reg_mr", sys.reg_mr(pd.handle, this.pointer, length, access, this.keys.pointer));
+    __pin(this.pointer);
   }
 
   get pointer(): usize { return changetype<usize>(this.bytes); }
@@ -61,49 +62,148 @@ export class Buffer {
   get address(): u64 { return this.keys.addr; }
   get rkey(): u32 { return this.keys.rkey; }
 
+  /** Makes it, or a part of it, the buffer of a request of sys. */
+  describe(sge: sys.Sge, length: u32, offset: u32): void {
+    expect(offset <= <u32>this.length && length <= <u32>this.length - offset, "a request goes beyond its buffer");
+    sge.addr = this.pointer + offset;
+    sge.length = length;
+    sge.lkey = this.keys.lkey;
+  }
+
   /** Ends the registration. */
-  dereg(): void { must("dereg_mr", sys.dereg_mr(this.handle)); }
+  dereg(): void {
+    must("dereg_mr", sys.dereg_mr(this.handle));
+    __unpin(this.pointer);
+  }
 }
 
 /** Where endpoints report. */
 export class EventChannel {
   handle: sys.Handle = must("create_event_channel", sys.create_event_channel());
 
-  /** Listens on a port of any address; each request comes with a QP. */
-  listen(port: u16, pd: Pd, queue: u32, backlog: u32 = 1): Ep {
+  /** Listens on a port of any address; each request comes with a QP, which receives from srq if there is one. */
+  listen(port: u16, pd: Pd, queue: u32, backlog: u32 = 1, srq: Srq | null = null): Ep {
     const info = new sys.AddrInfo();
     info.flags = sys.RAI_PASSIVE;
     info.source_family = 2; // IPv4
     info.source_port = port;
-    const ep = this.create(info, pd, queue);
+    const ep = this.create(info, pd, queue, srq);
     must("listen", sys.listen(ep.handle, backlog));
     return ep;
   }
 
   /** An endpoint that is ready to connect to a peer.  It waits. */
   dial(address: string, port: u16, pd: Pd, queue: u32): Ep {
-    const query = new sys.AddrQuery();
-    const found = new sys.AddrResult();
-    expect(String.UTF8.byteLength(address) < 256, "no address is as long as this");
-    String.UTF8.encodeUnsafe(changetype<usize>(address), address.length, query.node);
-    query.flags = sys.RAI_NUMERICHOST;
-    must("getaddrinfo", sys.getaddrinfo(query.pointer, found.pointer, 5 * SECOND));
+    const found = numericAddress(address);
     const info = new sys.AddrInfo();
-    memory.copy(info.destination, found.destination, sys.Address.SIZE);
+    memory.copy(info.destination, found.pointer, sys.Address.SIZE);
     info.destination_port = port;
-    const ep = this.create(info, pd, queue);
+    const ep = this.create(info, pd, queue, null);
     ep.adopt();
     return ep;
   }
 
-  private create(info: sys.AddrInfo, pd: Pd, queue: u32): Ep {
-    const attr = new sys.QpInitAttr();
-    attr.qp_type = sys.QPT_RC;
-    attr.max_send_wr = attr.max_recv_wr = queue;
-    attr.max_send_sge = attr.max_recv_sge = 1;
+  /** An endpoint for datagrams on a port of the default device's address; 0 is any port. */
+  datagrams(port: u16, pd: Pd, queue: u32, srq: Srq | null = null): Ep {
+    const address = new sys.Address();
+    must("device_address", sys.device_address(0, address.pointer));
+    address.port = port;
+    const ep = new Ep(this, must("create_id", sys.create_id(this.handle, sys.PS_UDP)));
+    must("bind_addr", sys.bind_addr(ep.handle, address.pointer));
+    must("create_qp", sys.create_qp(ep.handle, pd.handle, sizes(sys.QPT_UD, queue, srq).pointer));
+    ep.adopt();
+    return ep;
+  }
+
+  /** Waits for the next event of any endpoint, whose handle is event.ep; a request's listener is event.listener. */
+  event(timeout: i64): sys.CmEvent {
+    const event = new sys.CmEvent();
+    must("wait_event", sys.wait_event(this.handle, 0, event.pointer, timeout));
+    return event;
+  }
+
+  /** What a CONNECT_REQUEST of event() asks for. */
+  request(event: sys.CmEvent): Request {
+    const ep = new Ep(this, event.ep);
+    ep.adopt();
+    return new Request(ep, event);
+  }
+
+  private create(info: sys.AddrInfo, pd: Pd, queue: u32, srq: Srq | null): Ep {
+    const attr = sizes(sys.QPT_RC, queue, srq);
     return new Ep(this, must("create_ep", sys.create_ep(this.handle, info.pointer, pd.handle, attr.pointer)));
   }
 }
+
+function sizes(type: u32, queue: u32, srq: Srq | null): sys.QpInitAttr {
+  const attr = new sys.QpInitAttr();
+  attr.qp_type = type;
+  attr.max_send_wr = attr.max_recv_wr = queue;
+  attr.max_send_sge = attr.max_recv_sge = 1;
+  if (srq) attr.srq = srq.handle;
+  return attr;
+}
+
+/** An address as it is written. */
+function numericAddress(text: string): sys.Address {
+  const query = new sys.AddrQuery();
+  const found = new sys.AddrResult();
+  expect(String.UTF8.byteLength(text) < 256, "no address is as long as this");
+  String.UTF8.encodeUnsafe(changetype<usize>(text), text.length, query.node);
+  query.flags = sys.RAI_NUMERICHOST;
+  must("getaddrinfo", sys.getaddrinfo(query.pointer, found.pointer, 5 * SECOND));
+  const address = new sys.Address();
+  memory.copy(address.pointer, found.destination, sys.Address.SIZE);
+  return address;
+}
+
+/** A shared receive queue. */
+export class Srq {
+  handle: sys.Handle;
+  private sge: sys.Sge = new sys.Sge();
+  private wr: sys.RecvWr = new sys.RecvWr();
+
+  constructor(pd: Pd, queue: u32) {
+    const attr = new sys.SrqAttr();
+    attr.max_wr = queue;
+    attr.max_sge = 1;
+    this.handle = must("create_srq", sys.create_srq(pd.handle, attr.pointer));
+  }
+
+  /** Posts a receive for whichever QP of the queue gets the next message. */
+  postRecv(buffer: Buffer, length: u32, id: u64 = 0, offset: u32 = 0): void {
+    buffer.describe(this.sge, length, offset);
+    this.wr.wr_id = id;
+    this.wr.num_sge = 1;
+    must("post_srq_recv", sys.post_srq_recv(this.handle, this.wr.pointer, 1, this.sge.pointer, 1, 0));
+  }
+
+  destroy(): void { must("destroy_srq", sys.destroy_srq(this.handle)); }
+}
+
+/** Where datagrams go: an address handle. */
+export class Route {
+  private constructor(public handle: sys.Handle, public number: u32) {}
+
+  static of(pd: Pd, attr: sys.AhAttr): Route {
+    const ah = new sys.Ah();
+    return new Route(must("create_ah", sys.create_ah(pd.handle, attr.pointer, ah.pointer)), ah.number);
+  }
+
+  /** The way back to the sender of a datagram, the QP wc.src_qp; buffer and offset are those of the receive. */
+  static back(pd: Pd, wc: sys.Wc, buffer: Buffer, offset: u32 = 0): Route {
+    const ah = new sys.Ah();
+    expect(offset <= <u32>buffer.length && <u32>buffer.length - offset >= GRH, "the buffer has no header of a datagram there");
+    return new Route(must("create_ah_from_wc", sys.create_ah_from_wc(pd.handle, wc.pointer, buffer.pointer + offset, ah.pointer)), ah.number);
+  }
+
+  destroy(): void { must("destroy_ah", sys.destroy_ah(this.handle)); }
+}
+
+/** How much of a datagram's receive is the header of the network, in front of the message. */
+export const GRH: u32 = 40;
+/** The queue key of QPs of datagrams(). */
+export const UDP_QKEY: u32 = 0x01234567;
 
 /** An endpoint: a listener, or one end of a connection with its QP. */
 export class Ep {
@@ -141,12 +241,7 @@ export class Ep {
   }
 
   /** Waits for a request of a listener. */
-  request(timeout: i64): Request {
-    const event = this.expect(sys.EVENT_CONNECT_REQUEST, timeout);
-    const ep = new Ep(this.channel, event.ep);
-    ep.adopt();
-    return new Request(ep, event);
-  }
+  request(timeout: i64): Request { return this.channel.request(this.expect(sys.EVENT_CONNECT_REQUEST, timeout)); }
 
   connect(param: sys.ConnParam): void { must("connect", sys.connect(this.handle, param.pointer)); }
   accept(param: sys.ConnParam): void { must("accept", sys.accept(this.handle, param.pointer)); }
@@ -158,30 +253,63 @@ export class Ep {
     must("reject", sys.reject(this.handle, changetype<usize>(text), text.byteLength));
   }
 
-  /** Posts a receive with the first bytes of a buffer. */
-  postRecv(buffer: Buffer, length: u32, id: u64 = 0): void {
-    this.describe(buffer, length);
+  /** Posts a receive with a part of a buffer. */
+  postRecv(buffer: Buffer, length: u32, id: u64 = 0, offset: u32 = 0): void {
+    buffer.describe(this.sge, length, offset);
     this.recvWr.wr_id = id;
     this.recvWr.num_sge = 1;
     must("post_recv", sys.post_recv(this.qp, this.recvWr.pointer, 1, this.sge.pointer, 1, 0));
   }
 
-  postSend(buffer: Buffer, length: u32, id: u64 = 0): void {
-    this.post(sys.WR_SEND, buffer, length, 0, 0, id);
+  postSend(buffer: Buffer, length: u32, id: u64 = 0, offset: u32 = 0): void {
+    this.post(sys.WR_SEND, buffer, length, 0, 0, id, offset);
+  }
+
+  /** Sends, and the peer's completion has the word: immediate(wc). */
+  postSendImm(buffer: Buffer, length: u32, imm: u32, id: u64 = 0, offset: u32 = 0): void {
+    this.sendWr.imm_data = bswap<u32>(imm);
+    this.post(sys.WR_SEND_WITH_IMM, buffer, length, 0, 0, id, offset);
   }
 
   /** Reads the peer's memory. */
-  postRead(buffer: Buffer, length: u32, address: u64, rkey: u32, id: u64 = 0): void {
-    this.post(sys.WR_RDMA_READ, buffer, length, address, rkey, id);
+  postRead(buffer: Buffer, length: u32, address: u64, rkey: u32, id: u64 = 0, offset: u32 = 0): void {
+    this.post(sys.WR_RDMA_READ, buffer, length, address, rkey, id, offset);
   }
 
   /** Writes to the peer's memory. */
-  postWrite(buffer: Buffer, length: u32, address: u64, rkey: u32, id: u64 = 0): void {
-    this.post(sys.WR_RDMA_WRITE, buffer, length, address, rkey, id);
+  postWrite(buffer: Buffer, length: u32, address: u64, rkey: u32, id: u64 = 0, offset: u32 = 0): void {
+    this.post(sys.WR_RDMA_WRITE, buffer, length, address, rkey, id, offset);
   }
 
-  private post(opcode: u32, buffer: Buffer, length: u32, address: u64, rkey: u32, id: u64): void {
-    this.describe(buffer, length);
+  /** Writes to the peer's memory, and completes a receive of the peer's with the word. */
+  postWriteImm(buffer: Buffer, length: u32, address: u64, rkey: u32, imm: u32, id: u64 = 0, offset: u32 = 0): void {
+    this.sendWr.imm_data = bswap<u32>(imm);
+    this.post(sys.WR_RDMA_WRITE_WITH_IMM, buffer, length, address, rkey, id, offset);
+  }
+
+  /** Adds to a word of the peer's memory; the old one comes to the buffer. */
+  postFetchAdd(buffer: Buffer, address: u64, rkey: u32, add: u64, id: u64 = 0, offset: u32 = 0): void {
+    this.sendWr.compare_add = add;
+    this.post(sys.WR_ATOMIC_FETCH_AND_ADD, buffer, 8, address, rkey, id, offset);
+  }
+
+  /** Puts a word in the place of another, if that is there; what was there comes to the buffer. */
+  postCompareSwap(buffer: Buffer, address: u64, rkey: u32, compare: u64, swap: u64, id: u64 = 0, offset: u32 = 0): void {
+    this.sendWr.compare_add = compare;
+    this.sendWr.swap = swap;
+    this.post(sys.WR_ATOMIC_CMP_AND_SWP, buffer, 8, address, rkey, id, offset);
+  }
+
+  /** Sends a datagram to a QP. */
+  postDatagram(buffer: Buffer, length: u32, route: Route, qpn: u32, qkey: u32 = UDP_QKEY, id: u64 = 0, offset: u32 = 0): void {
+    this.sendWr.ah = route.number;
+    this.sendWr.remote_qpn = qpn;
+    this.sendWr.remote_qkey = qkey;
+    this.post(sys.WR_SEND, buffer, length, 0, 0, id, offset);
+  }
+
+  private post(opcode: u32, buffer: Buffer, length: u32, address: u64, rkey: u32, id: u64, offset: u32): void {
+    buffer.describe(this.sge, length, offset);
     const wr = this.sendWr;
     wr.wr_id = id;
     wr.opcode = opcode;
@@ -192,11 +320,11 @@ export class Ep {
     must("post_send", sys.post_send(this.qp, wr.pointer, 1, this.sge.pointer, 1, 0));
   }
 
-  private describe(buffer: Buffer, length: u32): void {
-    expect(length <= <u32>buffer.length, "a request is longer than its buffer");
-    this.sge.addr = buffer.pointer;
-    this.sge.length = length;
-    this.sge.lkey = buffer.keys.lkey;
+  /** The number of the QP, for datagrams. */
+  qpNumber(): u32 {
+    const attr = new sys.QpAttr();
+    must("query_qp", sys.query_qp(this.qp, attr.pointer));
+    return attr.qp_num;
   }
 
   /** Waits for the end of a send request, which must be a success. */
@@ -211,6 +339,21 @@ export class Ep {
     }
     return this.wc;
   }
+}
+
+/** The word that came with a message. */
+export function immediate(wc: sys.Wc): u32 {
+  expect((wc.wc_flags & sys.WC_WITH_IMM) != 0, "the message came without a word");
+  return bswap<u32>(wc.imm_data);
+}
+
+/**
+ * Waits until there is one of several things, and takes none of them: entries has handles and events (sys.POLL_IN).  Returns how
+ * many have revents; 0 when the time is over.
+ */
+export function poll(entries: sys.PollEntry, timeout: i64): i32 {
+  entries.at(0);
+  return must("poll_set", sys.poll_set(entries.pointer, entries.count, timeout));
 }
 
 /** Somebody who wants to connect: accept or reject the endpoint. */

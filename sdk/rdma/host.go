@@ -31,7 +31,7 @@ func Yield() { abiSchedYield() }
 // Log writes a line to the log of the run.
 func Log(level LogLevel, text string) {
 	at, length := pointer(text)
-	abiLog(level, at, length)
+	_ = abiLog(level, at, length)
 }
 
 // Barrier waits until every party of the barrier has come to it.

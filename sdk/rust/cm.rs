@@ -71,11 +71,20 @@ impl EventChannel {
     /// An endpoint that is ready to connect to a peer.  It waits.
     pub fn dial(&self, peer: SocketAddr, pd: &Pd, options: QpOptions) -> Result<Ep> {
         let info = sys::AddrInfo { destination: peer.into(), ..Default::default() };
-        Ep::new(self.create(&info, pd, options)?, self, pd)
+        Ep::adopt(self.create(&info, pd, options)?, self, pd)
     }
 
     fn create(&self, info: &sys::AddrInfo, pd: &Pd, options: QpOptions) -> Result<sys::Handle> {
         check("create_ep", unsafe { sys::create_ep(self.0 .0, info, pd.handle(), &options.attr()) })
+    }
+
+    pub fn handle(&self) -> sys::Handle {
+        self.0 .0
+    }
+
+    /// Waits for the next event of any endpoint, whose handle is `event.0.ep`.  `Listener::request_of` takes a CONNECT_REQUEST.
+    pub fn wait_any(&self, timeout: Option<Duration>) -> Result<Event> {
+        self.wait(0, timeout)
     }
 
     fn wait(&self, ep: sys::Handle, timeout: Option<Duration>) -> Result<Event> {
@@ -111,13 +120,21 @@ impl Listener {
         address.socket_address().ok_or_else(|| Error::of("local_address", "no address of IP".into()))
     }
 
+    pub fn handle(&self) -> sys::Handle {
+        self.handle
+    }
+
     /// Waits for the next request.
     pub fn request(&self, timeout: Option<Duration>) -> Result<Request> {
-        let event = self.channel.wait(self.handle, timeout)?;
+        self.request_of(self.channel.wait(self.handle, timeout)?)
+    }
+
+    /// The request of an event whose `listener` is this one.
+    pub fn request_of(&self, event: Event) -> Result<Request> {
         if event.0.event != sys::EVENT_CONNECT_REQUEST {
             return Err(unexpected(&event, sys::EVENT_CONNECT_REQUEST));
         }
-        Ok(Request { ep: Ep::new(event.0.ep, &self.channel, &self.pd)?, event })
+        Ok(Request { ep: Ep::adopt(event.0.ep, &self.channel, &self.pd)?, event })
     }
 }
 
@@ -142,7 +159,8 @@ impl Drop for Ep {
 }
 
 impl Ep {
-    fn new(handle: sys::Handle, channel: &EventChannel, pd: &Pd) -> Result<Ep> {
+    /// Takes over an endpoint with a QP that calls of `sys` made; it is destroyed with the `Ep`.
+    pub fn adopt(handle: sys::Handle, channel: &EventChannel, pd: &Pd) -> Result<Ep> {
         let mut ep = Ep { handle, sends: Queue::new(0, 0), receives: Queue::new(0, 0), pd: pd.clone(), channel: channel.clone() };
         let qp = check("ep_qp", unsafe { sys::ep_qp(handle) })?;
         ep.sends = Queue::new(qp, check("ep_send_cq", unsafe { sys::ep_send_cq(handle) })?);
@@ -152,6 +170,16 @@ impl Ep {
 
     pub fn handle(&self) -> sys::Handle {
         self.handle
+    }
+
+    /// The CQ of sends, for `poll`.
+    pub fn send_cq(&self) -> sys::Handle {
+        self.sends.cq()
+    }
+
+    /// The CQ of receives.
+    pub fn recv_cq(&self) -> sys::Handle {
+        self.receives.cq()
     }
 
     pub fn pd(&self) -> &Pd {

@@ -10,7 +10,7 @@
 //!   returns it.  A `Region` is for what peers reach by themselves; it is shared, and copied from and to.
 //! * A guest has one thread: what waits stops all of it.  `None` waits as long as the guest may run.
 //!
-//! No crates are needed; Rust 1.63 will do.
+//! No crates are needed; Rust 1.63 will do.  `mod rdma;` in any edition, or the folder as a crate: its Cargo.toml.
 
 #![allow(dead_code, unused_imports)]
 
@@ -20,10 +20,12 @@ mod cm;
 mod error;
 mod host;
 mod memory;
+mod poll;
 mod work;
 
 pub use cm::{Ep, Event, EventChannel, Listener, QpOptions, Request};
 pub use error::{Error, Result};
 pub use host::{barrier, clock, device_address, has_function, host_version, log, stop_requested, yield_now};
 pub use memory::{Buffer, Memory, Pd, Region};
+pub use poll::poll;
 pub use work::{Completion, Op, PostError};

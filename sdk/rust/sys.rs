@@ -1624,8 +1624,12 @@ impl Default for MrChange {
     }
 }
 
-#[link(wasm_import_module = "rdma")]
-extern "C" {
+macro_rules! imports {
+    ($edition_2024:expr, { $($functions:tt)* }) => { #[link(wasm_import_module = "rdma")] unsafe extern "C" { $($functions)* } };
+    (_, { $($functions:tt)* }) => { #[link(wasm_import_module = "rdma")] extern "C" { $($functions)* } };
+}
+
+imports! { _, {
     /// Returns the version of the ABI that this host implements. Returns major << 16 | minor.
     pub fn abi_version() -> i32;
 
@@ -2185,4 +2189,4 @@ extern "C" {
     /// Ends a stream. The peer can still read what was written before; what nobody has accepted
     /// ends as well.
     pub fn stream_close(stream: Handle) -> i32;
-}
+} }
