@@ -21,7 +21,19 @@ const GoModule = "rdmarun/sdk/rdma"
 // goMod makes the Go kit a module.  It requires none; its version of Go is that of this module (a test compares).
 const goMod = "module " + GoModule + "\n\ngo 1.25.0\n"
 
-//go:embed rdma/*.go c/*.h rust/*.rs assemblyscript/*.ts
+// cargoToml makes the Rust kit a crate, for guests that would rather have one than a module.
+const cargoToml = `[package]
+name = "rdma"
+version = "0.0.0"
+edition = "2021"
+rust-version = "1.63"
+description = "librdmacm and libibverbs for guests of rdmarun"
+
+[lib]
+path = "mod.rs"
+`
+
+//go:embed rdma/*.go c/*.h rust/*.rs assemblyscript/*.ts javascript/*.ts
 //go:embed librdmacm/*.c librdmacm/*.h librdmacm/*.s librdmacm/build librdmacm/include
 var sources embed.FS
 
@@ -40,8 +52,9 @@ func kits() map[string]kit {
 		"go":             {folder: "rdma", extra: map[string]string{"go.mod": goMod}, mark: "go.mod", alone: true},
 		"c":              {folder: "c", mark: "rdma.h"},
 		"assemblyscript": {folder: "assemblyscript", mark: "sys.ts"},
+		"javascript":     {folder: "javascript", mark: "rdma.d.ts"},
 		"librdmacm":      {folder: "librdmacm", extra: map[string]string{"rdma.h": header()}, mark: "errors.c"},
-		"rust":           {folder: "rust", mark: "mod.rs"},
+		"rust":           {folder: "rust", extra: map[string]string{"Cargo.toml": cargoToml}, mark: "mod.rs"},
 	}
 }
 

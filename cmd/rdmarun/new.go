@@ -31,16 +31,19 @@ needs is told when it is not there.
 
   guest-go   in Go; builds with the Go toolchain
   guest-c    in C, without a C library; builds with clang and lld
+  guest-cpp  in C++; builds with clang, lld and the C++ library for WebAssembly
+             (libc++-dev-wasm32)
   guest-rust in Rust, without crates; builds with the distribution's rustc, its library
              for WebAssembly (libstd-rust-dev-wasm32) and lld
-  guest-assemblyscript  in AssemblyScript; npm fetches the compiler once`
+  guest-assemblyscript  in AssemblyScript; npm fetches the compiler once
+  guest-javascript  a script, which needs no compiler, and declarations for editors`
 
 // templateFiles are what new writes; NAME stands for the name in them.
 //
 //go:embed templates
 var templateFiles embed.FS
 
-var templates = []string{"rping", "negotiate", "sweep", "fault", "guest", "guest-go", "guest-c", "guest-rust", "guest-assemblyscript"}
+var templates = []string{"rping", "negotiate", "sweep", "fault", "guest", "guest-go", "guest-c", "guest-cpp", "guest-rust", "guest-assemblyscript", "guest-javascript"}
 
 func newNewCommand(a *app) *cobra.Command {
 	template := newFormatFlag(templates...)
@@ -150,6 +153,8 @@ type project struct {
 	language string // of the SDK
 	folder   string // of the templates, whose files have their own names but for:
 	renamed  map[string]string
+	ignored  string // lines of .gitignore, beside the module
+	module   string // what the scenario runs, where it is not made by make
 }
 
 // sdkFolder is where a project has its SDK.
@@ -160,9 +165,12 @@ func projects() map[string]project {
 	return map[string]project{
 		// A file go.mod would make a module of the templates' own folder, which could not be embedded.
 		"guest-go":             {language: "go", folder: "guest-go", renamed: map[string]string{"go.mod.text": "go.mod"}},
-		"guest-c":              {language: "c", folder: "guest-c", renamed: map[string]string{"guest.c": "NAME.c"}},
-		"guest-assemblyscript": {language: "assemblyscript", folder: "guest-assemblyscript", renamed: map[string]string{"guest.ts": "NAME.ts"}},
-		"guest-rust":           {language: "rust", folder: "guest-rust", renamed: map[string]string{"guest.rs": "NAME.rs"}},
+		"guest-c":              {language: "c", folder: "guest-c", renamed: map[string]string{"guest.c": "NAME.c"}, ignored: "/*.o\n"},
+		"guest-cpp":            {language: "c", folder: "guest-cpp", renamed: map[string]string{"guest.cpp": "NAME.cpp"}, ignored: "/*.o\n"},
+		"guest-assemblyscript": {language: "assemblyscript", folder: "guest-assemblyscript", renamed: map[string]string{"guest.ts": "NAME.ts"}, ignored: "/node_modules/\n"},
+		"guest-javascript":     {language: "javascript", folder: "guest-javascript", renamed: map[string]string{"guest.js": "NAME.js"}, module: "NAME.js"},
+		// The source is main.rs, as a NAME.rs could be the module of the SDK.
+		"guest-rust": {language: "rust", folder: "guest-rust", renamed: map[string]string{"Cargo.toml.text": "Cargo.toml"}, ignored: "/target/\n/Cargo.lock\n"},
 	}
 }
 
@@ -193,7 +201,11 @@ func (a *app) newProject(directory string, p project) error {
 	if err := sdk.Write(p.language, filepath.Join(directory, sdkFolder)); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.stdout, "%s: try\n  make -C %s\n  rdmarun run %s\n", directory, directory, filepath.Join(directory, name+".yaml"))
+	build := "  make -C " + directory + "\n"
+	if p.module != "" {
+		build = ""
+	}
+	_, err = fmt.Fprintf(a.stdout, "%s: try\n%s  rdmarun run %s\n", directory, build, filepath.Join(directory, name+".yaml"))
 	return err
 }
 
@@ -211,11 +223,17 @@ func (p project) files(name string) (map[string]string, error) {
 		}
 		paths[file] = "templates/" + p.folder + "/" + entry.Name()
 	}
-	files := map[string]string{".gitignore": "/" + name + ".wasm\n"}
+	files := map[string]string{}
+	if p.module == "" {
+		files[".gitignore"] = "/" + name + ".wasm\n" + p.ignored
+	}
 	for file, path := range paths {
 		text, err := templateFiles.ReadFile(path)
 		if err != nil {
 			return nil, err
+		}
+		if p.module != "" {
+			text = []byte(strings.ReplaceAll(string(text), "NAME.wasm", p.module))
 		}
 		files[strings.ReplaceAll(file, "NAME", name)] = strings.ReplaceAll(string(text), "NAME", name)
 	}
@@ -232,7 +250,8 @@ or has an SDK that an earlier rdmarun wrote: that is brought up to date.
   assemblyscript  modules to import: sys (the ABI), rdma (classes), wasi
   librdmacm  for programs that are there: librdmacm and libibverbs over those functions, and
         "build", which makes a guest of a program's unchanged source
-  rust  a module without crates, for "mod rdma;"; Rust 1.63 or newer
+  javascript  rdma.d.ts, by which editors complete and check scripts
+  rust  a module without crates, for "mod rdma;", or a crate; Rust 1.63 or newer
 
 "rdmarun new NAME --template guest-go" (or guest- and another language) writes a guest with its SDK.`
 
@@ -277,13 +296,15 @@ func (a *app) writeSDK(language, directory string) error {
 	case "assemblyscript":
 		_, err = fmt.Fprintf(a.stdout, "%s: import { Pd } from \"%s/rdma\"; build with\n  asc guest.ts -O2 --runtime incremental --use abort=%s/wasi/abort -o guest.wasm\n",
 			directory, relativeImport(directory), directory)
+	case "javascript":
+		_, err = fmt.Fprintf(a.stdout, "%s: name %s/rdma.d.ts in the \"include\" of a jsconfig.json\n", directory, relativeImport(directory))
 	case "librdmacm":
 		_, err = fmt.Fprintf(a.stdout, "%s: build a guest of a program's source with\n  %s/build guest.wasm source.c\n", directory, relativeImport(directory))
 	case "rust":
 		_, err = fmt.Fprintf(a.stdout, "%s: #[path = %q] mod rdma; build with\n  rustc --edition 2021 --target wasm32-wasi -C linker=wasm-ld guest.rs -o guest.wasm\n",
 			directory, directory+"/mod.rs")
 	default:
-		_, err = fmt.Fprintf(a.stdout, "%s: #include \"rdma.h\"; build with\n  clang --target=wasm32 -nostdlib -mbulk-memory -Wl,--no-entry -I%s guest.c -o guest.wasm\n",
+		_, err = fmt.Fprintf(a.stdout, "%s: #include \"rdma.h\"; build with\n  clang --target=wasm32 -nostdlib -mbulk-memory -g -Wl,--no-entry,--stack-first -I%s guest.c -o guest.wasm\n",
 			directory, directory)
 	}
 	return err

@@ -250,9 +250,10 @@ static JSValue throw_failure(struct call *c, int32_t result)
 	JSValue error = JS_NewError(c->ctx);
 	char sentence[text_size], message[text_size + 128];
 	int32_t length = rdmarun_error_text(sentence, sizeof(sentence) - 1);
+	int own = c->clamped && result == -RDMARUN_ETIMEDOUT; /* guest: stop ends a wait as well */
 
 	sentence[length > 0 ? length : 0] = 0;
-	snprintf(message, sizeof(message), "%s: %s%s", c->function->name, sentence, c->clamped ? " (the script's own time is over)" : "");
+	snprintf(message, sizeof(message), "%s: %s%s", c->function->name, sentence, own ? " (the script's own time is over)" : "");
 	JS_DefinePropertyValueStr(c->ctx, error, "message", JS_NewString(c->ctx, message), JS_PROP_C_W_E);
 	JS_DefinePropertyValueStr(c->ctx, error, "name", JS_NewString(c->ctx, "RdmaError"), JS_PROP_C_W_E);
 	JS_DefinePropertyValueStr(c->ctx, error, "function", JS_NewString(c->ctx, c->function->name), JS_PROP_C_W_E);

@@ -295,6 +295,22 @@ int struct_from(JSContext *ctx, const struct shape *shape, JSValueConst object, 
 	return failed;
 }
 
+/* The names of flags that are set, and as a number what has none. */
+static JSValue flags_to(JSContext *ctx, const struct names *names, uint64_t number)
+{
+	JSValue list = JS_NewArray(ctx);
+	uint32_t length = 0;
+
+	for (int i = 0; i < names->count; i++)
+		if (number & names->values[i].number) {
+			JS_SetPropertyUint32(ctx, list, length++, JS_NewString(ctx, names->values[i].name));
+			number &= ~(uint64_t)names->values[i].number;
+		}
+	if (number)
+		JS_SetPropertyUint32(ctx, list, length, number_to(ctx, number));
+	return list;
+}
+
 static JSValue field_to(JSContext *ctx, const struct shape *shape, const struct field *field, const uint8_t *from)
 {
 	uint64_t number;
@@ -311,7 +327,9 @@ static JSValue field_to(JSContext *ctx, const struct shape *shape, const struct 
 		return view;
 	}
 	number = loaded(field, from);
-	for (int i = 0; field->names && !field->names->flags && i < field->names->count; i++)
+	if (field->names && field->names->flags)
+		return flags_to(ctx, field->names, number);
+	for (int i = 0; field->names && i < field->names->count; i++)
 		if (field->names->values[i].number == number)
 			return JS_NewString(ctx, field->names->values[i].name);
 	return field->type == I32 ? JS_NewInt64(ctx, (int64_t)number) : number_to(ctx, number);

@@ -17,6 +17,8 @@ func TestKits(t *testing.T) {
 	for name, c := range map[string]struct{ language, compile string }{
 		"classes of AssemblyScript": {"assemblyscript", "build/tools/assemblyscript/node_modules/.bin/asc " + sources +
 			"objects.ts -O2 --runtime incremental --use abort=sdk/assemblyscript/wasi/abort"},
+		"helpers in C": {"c", "clang --target=wasm32-wasi -std=c11 -g -mbulk-memory -Wall -Wextra -Werror -Isdk/c -Wl,--stack-first " +
+			sources + "helpers.c"},
 		"events and polls in Rust": {"rust", "/usr/bin/rustc --edition 2021 --target " + toolchain.RustTarget() +
 			" --crate-name guest -C panic=abort -C linker=wasm-ld -D warnings " + sources + "poll.rs"},
 	} {

@@ -2,6 +2,7 @@ package guest_test
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -115,7 +116,9 @@ function fails(what, f) { try { f() } catch (e) { print(e.name, e.message.includ
 rdma.listen(l, 1); const at = rdma.local_address(l); print(/^127.0.0.1:[1-9]\d*$/.test(at), rdma.src_port(l) == at.split(":")[1]);
 fails("no address", () => rdma.bind_addr(l, "nowhere:1"))`, "true true\nTypeError true\n"},
 		"big numbers": {`print(typeof rdma.query_device(null).max_mr_size, typeof rdma.clock_ns()); print(rdma.text(rdma.encode("häß\0x")))`, "number\nhäß\n"},
-		"texts":       {`rdma.log("INFO", "a line"); print(rdma.has_function("post_send"), rdma.has_function("post_cobol"))`, "1 0\n"},
+		"flags": {`const e = rdma.create_eventfd(1, []); print(rdma.poll_set([{handle: e, events: ["IN", 2]}], 0).map(p => p.events + "/" + p.revents))`,
+			"IN,PRI/IN\n"},
+		"texts": {`rdma.log("INFO", "a line"); print(rdma.has_function("post_send"), rdma.has_function("post_cobol"))`, "1 0\n"},
 		"one end to the other": {`const l = rdma.create_ep(channel, {flags: "PASSIVE", source: "127.0.0.1"}, pd, qp); rdma.listen(l, 1);
 const a = rdma.create_ep(channel, {destination: rdma.local_address(l)}, pd, qp);
 rdma.connect(a, {private_data: "who", initiator_depth: 1, responder_resources: 1});
@@ -140,6 +143,44 @@ rdma.dereg_mr(from); print(rdma.query_qp(rdma.ep_qp(a)).qp_state)`, "who 1\n1\nS
 				t.Errorf("%s %d: %v\n%.2000s", result.Outcome, result.ExitCode, result.Err, out.String())
 			}
 		})
+	}
+}
+
+// A wait that the run ends does not blame the script's own time.
+func TestScriptIsStopped(t *testing.T) {
+	r, p := newRuntime(t, guest.InterruptMetered), newProvider(t)
+	var out output
+	script := guest.Script{File: "odd.js", Text: `const c = rdma.create_event_channel(); print("waits"); rdma.wait_event(c, null)`}
+	ctx := testContext(t)
+	running, err := r.Start(ctx, engine(t, r), script.Configure(guest.Config{Provider: p, Stdout: &out, Stderr: &out,
+		Limits: guest.Limits{Time: time.Minute}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for !strings.Contains(out.String(), "waits") && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	if running.Stop(ctx); !strings.Contains(out.String(), "wait_event: ") || strings.Contains(out.String(), "own time") {
+		t.Errorf("%s", &out)
+	}
+}
+
+// Editors know all that scripts have: each property of rdma, and each global.
+func TestDeclarationsOfScripts(t *testing.T) {
+	r, p := newRuntime(t, guest.InterruptMetered), newProvider(t)
+	var out output
+	script := guest.Script{File: "odd.js", Text: `print(Object.keys(rdma).join("\n"))`}
+	if result := r.Run(testContext(t), engine(t, r), script.Configure(guest.Config{Provider: p, Stdout: &out})); !result.OK() {
+		t.Fatal(result.Err)
+	}
+	text, err := os.ReadFile("../../sdk/javascript/rdma.d.ts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range strings.Fields(out.String()) {
+		if !regexp.MustCompile(`\n  (readonly )?` + name + `[(:]`).Match(text) {
+			t.Errorf("rdma.%s is not declared", name)
+		}
 	}
 }
 

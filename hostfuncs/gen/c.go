@@ -76,6 +76,15 @@ func cEnum(out *bytes.Buffer, e *model.Enum) {
 		fmt.Fprintf(out, "\tRDMARUN_%s = %d,\n", e.Constant(v), v.Value)
 	}
 	out.WriteString("};\n\n")
+	if e.Flags {
+		return
+	}
+	fmt.Fprintf(out, "/* The name of a value, \"\" for one that has none. */\n"+
+		"static inline const char *rdmarun_%s_name(uint32_t value)\n{\n\tswitch (value) {\n", e.Name)
+	for _, v := range e.Values {
+		fmt.Fprintf(out, "\tcase %d: return \"%s\";\n", v.Value, v.Name)
+	}
+	out.WriteString("\t}\n\treturn \"\";\n}\n\n")
 }
 
 func cStruct(out *bytes.Buffer, s *model.Struct) {

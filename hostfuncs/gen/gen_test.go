@@ -64,11 +64,12 @@ func TestEveryFunctionIsEverywhere(t *testing.T) {
 			text    []byte
 			pattern string
 		}{
-			"the Go SDK":                 {imports, `//go:wasmimport rdma ` + f.Name + `\n`},
-			"the C header":               {cHeader(&m), `RDMARUN_IMPORT\(` + f.Name + `\)\nint32_t rdmarun_` + f.Name + `\(`},
-			"the Rust SDK":               {rustSys(&m), `\n    pub fn ` + f.Name + `_?\(`},
-			"the SDK for AssemblyScript": {assemblySys(&m), `@external\("rdma", "` + f.Name + `"\)\nexport declare function ` + f.Name + `_?\(`},
-			"the reference":              {reference(&m), `\n### ` + f.Name + `\n`},
+			"the Go SDK":                   {imports, `//go:wasmimport rdma ` + f.Name + `\n`},
+			"the C header":                 {cHeader(&m), `RDMARUN_IMPORT\(` + f.Name + `\)\nint32_t rdmarun_` + f.Name + `\(`},
+			"the Rust SDK":                 {rustSys(&m), `\n    pub fn ` + f.Name + `_?\(`},
+			"the SDK for AssemblyScript":   {assemblySys(&m), `@external\("rdma", "` + f.Name + `"\)\nexport declare function ` + f.Name + `_?\(`},
+			"the declarations for scripts": {typescript(&m), `\n  ` + f.Name + `\(`},
+			"the reference":                {reference(&m), `\n### ` + f.Name + `\n`},
 		} {
 			if !regexp.MustCompile(c.pattern).Match(c.text) {
 				t.Errorf("%s is not in %s", f.Name, where)

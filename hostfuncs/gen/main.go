@@ -63,6 +63,7 @@ func generate(root string) ([]file, error) {
 		{"sdk/c/rdma.h", cHeader(&m)},
 		{"sdk/rust/sys.rs", rustSys(&m)},
 		{"guests/javascript/calls.gen.c", javascriptCalls(&m)},
+		{"sdk/javascript/rdma.d.ts", typescript(&m)},
 		{"sdk/assemblyscript/sys.ts", assemblySys(&m)},
 		{"docs/abi.md", reference(&m)},
 		{"docs/abi.wit", []byte(m.WIT())},

@@ -22,11 +22,9 @@ static inline struct rdmarun_sge rdmarun_sge_of(const void *start, uint32_t leng
 	return sge;
 }
 
-/* Posts one send request that completes with a completion; remote_addr and rkey are 0 where the operation has none. */
-static inline int32_t rdmarun_post_one(rdmarun_handle qp, uint32_t opcode, uint64_t wr_id, const void *start, uint32_t length,
-				       const struct rdmarun_mr *mr, uint64_t remote_addr, uint32_t rkey)
+/* A send request that completes with a completion; remote_addr and rkey are 0 where the operation has none. */
+static inline struct rdmarun_send_wr rdmarun_wr_of(uint32_t opcode, uint64_t wr_id, uint64_t remote_addr, uint32_t rkey)
 {
-	struct rdmarun_sge sge = rdmarun_sge_of(start, length, mr);
 	struct rdmarun_send_wr wr = RDMARUN_ZERO;
 
 	wr.wr_id = wr_id;
@@ -35,6 +33,16 @@ static inline int32_t rdmarun_post_one(rdmarun_handle qp, uint32_t opcode, uint6
 	wr.num_sge = 1;
 	wr.remote_addr = remote_addr;
 	wr.rkey = rkey;
+	return wr;
+}
+
+/* Posts one send request that completes with a completion; remote_addr and rkey are 0 where the operation has none. */
+static inline int32_t rdmarun_post_one(rdmarun_handle qp, uint32_t opcode, uint64_t wr_id, const void *start, uint32_t length,
+				       const struct rdmarun_mr *mr, uint64_t remote_addr, uint32_t rkey)
+{
+	struct rdmarun_sge sge = rdmarun_sge_of(start, length, mr);
+	struct rdmarun_send_wr wr = rdmarun_wr_of(opcode, wr_id, remote_addr, rkey);
+
 	return rdmarun_post_send(qp, &wr, 1, &sge, 1, 0);
 }
 
@@ -54,6 +62,56 @@ static inline int32_t rdmarun_post_read_one(rdmarun_handle qp, uint64_t wr_id, v
 					    const struct rdmarun_mr *mr, uint64_t remote_addr, uint32_t rkey)
 {
 	return rdmarun_post_one(qp, RDMARUN_WR_RDMA_READ, wr_id, start, length, mr, remote_addr, rkey);
+}
+
+/* The word comes to the peer with the message, or with the memory: rdmarun_immediate of its completion. */
+static inline int32_t rdmarun_post_send_imm_one(rdmarun_handle qp, uint64_t wr_id, const void *start, uint32_t length,
+						const struct rdmarun_mr *mr, uint32_t imm)
+{
+	struct rdmarun_sge sge = rdmarun_sge_of(start, length, mr);
+	struct rdmarun_send_wr wr = rdmarun_wr_of(RDMARUN_WR_SEND_WITH_IMM, wr_id, 0, 0);
+
+	wr.imm_data = __builtin_bswap32(imm);
+	return rdmarun_post_send(qp, &wr, 1, &sge, 1, 0);
+}
+
+static inline int32_t rdmarun_post_write_imm_one(rdmarun_handle qp, uint64_t wr_id, const void *start, uint32_t length,
+						 const struct rdmarun_mr *mr, uint64_t remote_addr, uint32_t rkey, uint32_t imm)
+{
+	struct rdmarun_sge sge = rdmarun_sge_of(start, length, mr);
+	struct rdmarun_send_wr wr = rdmarun_wr_of(RDMARUN_WR_RDMA_WRITE_WITH_IMM, wr_id, remote_addr, rkey);
+
+	wr.imm_data = __builtin_bswap32(imm);
+	return rdmarun_post_send(qp, &wr, 1, &sge, 1, 0);
+}
+
+/* The word that came with what completed; 0 without one. */
+static inline uint32_t rdmarun_immediate(const struct rdmarun_wc *wc)
+{
+	return wc->wc_flags & RDMARUN_WC_WITH_IMM ? __builtin_bswap32(wc->imm_data) : 0;
+}
+
+/* Adds to a word of the peer's memory; the old one comes to *old, memory of mr. */
+static inline int32_t rdmarun_post_fetch_add_one(rdmarun_handle qp, uint64_t wr_id, uint64_t *old, const struct rdmarun_mr *mr,
+						 uint64_t remote_addr, uint32_t rkey, uint64_t add)
+{
+	struct rdmarun_sge sge = rdmarun_sge_of(old, sizeof(*old), mr);
+	struct rdmarun_send_wr wr = rdmarun_wr_of(RDMARUN_WR_ATOMIC_FETCH_AND_ADD, wr_id, remote_addr, rkey);
+
+	wr.compare_add = add;
+	return rdmarun_post_send(qp, &wr, 1, &sge, 1, 0);
+}
+
+/* Puts swap in the place of compare, if that is there; what was there comes to *old. */
+static inline int32_t rdmarun_post_compare_swap_one(rdmarun_handle qp, uint64_t wr_id, uint64_t *old, const struct rdmarun_mr *mr,
+						    uint64_t remote_addr, uint32_t rkey, uint64_t compare, uint64_t swap)
+{
+	struct rdmarun_sge sge = rdmarun_sge_of(old, sizeof(*old), mr);
+	struct rdmarun_send_wr wr = rdmarun_wr_of(RDMARUN_WR_ATOMIC_CMP_AND_SWP, wr_id, remote_addr, rkey);
+
+	wr.compare_add = compare;
+	wr.swap = swap;
+	return rdmarun_post_send(qp, &wr, 1, &sge, 1, 0);
 }
 
 static inline int32_t rdmarun_post_recv_one(rdmarun_handle qp, uint64_t wr_id, void *start, uint32_t length,
@@ -90,6 +148,9 @@ static inline int32_t rdmarun_wait_one(rdmarun_handle cq, struct rdmarun_wc *wc,
 	return wc->status == RDMARUN_WC_SUCCESS ? 0 : -RDMARUN_EIO;
 }
 
+/* How many polls a call of the host makes: a microsecond of them, for the peer may wait for this processor. */
+#define RDMARUN_SPIN 64
+
 /* The same without sleeping: polls in native code, and lets others run now and then. */
 static inline int32_t rdmarun_spin_one(rdmarun_handle cq, struct rdmarun_wc *wc, int64_t timeout_ns)
 {
@@ -98,7 +159,7 @@ static inline int32_t rdmarun_spin_one(rdmarun_handle cq, struct rdmarun_wc *wc,
 
 	rdmarun_clock_ns(&begin);
 	for (;;) {
-		result = rdmarun_spin_cq(cq, wc, 1, 4096);
+		result = rdmarun_spin_cq(cq, wc, 1, RDMARUN_SPIN);
 		if (result < 0)
 			return result;
 		if (result > 0)
@@ -126,7 +187,7 @@ static inline int32_t rdmarun_send_spin_one(rdmarun_handle qp, uint64_t wr_id, c
 	wr.opcode = RDMARUN_WR_SEND;
 	wr.send_flags = send_flags;
 	wr.num_sge = 1;
-	result = rdmarun_post_send_spin(qp, &wr, 1, &sge, 1, 0, cq, wc, 1, 4096);
+	result = rdmarun_post_send_spin(qp, &wr, 1, &sge, 1, 0, cq, wc, 1, RDMARUN_SPIN);
 	if (result == 0)
 		return rdmarun_spin_one(cq, wc, timeout_ns);
 	if (result < 0)

@@ -36,6 +36,18 @@ enum rdmarun_port_space {
 	RDMARUN_PS_IB = 319,
 };
 
+/* The name of a value, "" for one that has none. */
+static inline const char *rdmarun_port_space_name(uint32_t value)
+{
+	switch (value) {
+	case 2: return "IPOIB";
+	case 262: return "TCP";
+	case 273: return "UDP";
+	case 319: return "IB";
+	}
+	return "";
+}
+
 /* Types of QP. */
 enum rdmarun_qp_type {
 	RDMARUN_QPT_RC = 2,
@@ -47,6 +59,21 @@ enum rdmarun_qp_type {
 	RDMARUN_QPT_DRIVER = 255,
 };
 
+/* The name of a value, "" for one that has none. */
+static inline const char *rdmarun_qp_type_name(uint32_t value)
+{
+	switch (value) {
+	case 2: return "RC";
+	case 3: return "UC";
+	case 4: return "UD";
+	case 8: return "RAW_PACKET";
+	case 9: return "XRC_SEND";
+	case 10: return "XRC_RECV";
+	case 255: return "DRIVER";
+	}
+	return "";
+}
+
 /* States of a QP. */
 enum rdmarun_qp_state {
 	RDMARUN_QPS_RESET = 0,
@@ -57,6 +84,21 @@ enum rdmarun_qp_state {
 	RDMARUN_QPS_SQE = 5,
 	RDMARUN_QPS_ERR = 6,
 };
+
+/* The name of a value, "" for one that has none. */
+static inline const char *rdmarun_qp_state_name(uint32_t value)
+{
+	switch (value) {
+	case 0: return "RESET";
+	case 1: return "INIT";
+	case 2: return "RTR";
+	case 3: return "RTS";
+	case 4: return "SQD";
+	case 5: return "SQE";
+	case 6: return "ERR";
+	}
+	return "";
+}
 
 /* Types of connection manager event. */
 enum rdmarun_cm_event_type {
@@ -80,6 +122,33 @@ enum rdmarun_cm_event_type {
 	RDMARUN_EVENT_ADDRINFO_ERROR = 17,
 	RDMARUN_EVENT_USER = 18,
 };
+
+/* The name of a value, "" for one that has none. */
+static inline const char *rdmarun_cm_event_type_name(uint32_t value)
+{
+	switch (value) {
+	case 0: return "ADDR_RESOLVED";
+	case 1: return "ADDR_ERROR";
+	case 2: return "ROUTE_RESOLVED";
+	case 3: return "ROUTE_ERROR";
+	case 4: return "CONNECT_REQUEST";
+	case 5: return "CONNECT_RESPONSE";
+	case 6: return "CONNECT_ERROR";
+	case 7: return "UNREACHABLE";
+	case 8: return "REJECTED";
+	case 9: return "ESTABLISHED";
+	case 10: return "DISCONNECTED";
+	case 11: return "DEVICE_REMOVAL";
+	case 12: return "MULTICAST_JOIN";
+	case 13: return "MULTICAST_ERROR";
+	case 14: return "ADDR_CHANGE";
+	case 15: return "TIMEWAIT_EXIT";
+	case 16: return "ADDRINFO_RESOLVED";
+	case 17: return "ADDRINFO_ERROR";
+	case 18: return "USER";
+	}
+	return "";
+}
 
 /* Types of asynchronous event. */
 enum rdmarun_async_event_type {
@@ -106,6 +175,35 @@ enum rdmarun_async_event_type {
 	RDMARUN_ASYNC_DEVICE_SPEED_CHANGE = 20,
 };
 
+/* The name of a value, "" for one that has none. */
+static inline const char *rdmarun_async_event_type_name(uint32_t value)
+{
+	switch (value) {
+	case 0: return "CQ_ERR";
+	case 1: return "QP_FATAL";
+	case 2: return "QP_REQ_ERR";
+	case 3: return "QP_ACCESS_ERR";
+	case 4: return "COMM_EST";
+	case 5: return "SQ_DRAINED";
+	case 6: return "PATH_MIG";
+	case 7: return "PATH_MIG_ERR";
+	case 8: return "DEVICE_FATAL";
+	case 9: return "PORT_ACTIVE";
+	case 10: return "PORT_ERR";
+	case 11: return "LID_CHANGE";
+	case 12: return "PKEY_CHANGE";
+	case 13: return "SM_CHANGE";
+	case 14: return "SRQ_ERR";
+	case 15: return "SRQ_LIMIT_REACHED";
+	case 16: return "QP_LAST_WQE_REACHED";
+	case 17: return "CLIENT_REREGISTER";
+	case 18: return "GID_CHANGE";
+	case 19: return "WQ_FATAL";
+	case 20: return "DEVICE_SPEED_CHANGE";
+	}
+	return "";
+}
+
 /* States of a port. */
 enum rdmarun_port_state {
 	RDMARUN_PORT_NOP = 0,
@@ -116,12 +214,37 @@ enum rdmarun_port_state {
 	RDMARUN_PORT_ACTIVE_DEFER = 5,
 };
 
+/* The name of a value, "" for one that has none. */
+static inline const char *rdmarun_port_state_name(uint32_t value)
+{
+	switch (value) {
+	case 0: return "NOP";
+	case 1: return "DOWN";
+	case 2: return "INIT";
+	case 3: return "ARMED";
+	case 4: return "ACTIVE";
+	case 5: return "ACTIVE_DEFER";
+	}
+	return "";
+}
+
 /* What a port's link is. */
 enum rdmarun_link_layer {
 	RDMARUN_LINK_LAYER_UNSPECIFIED = 0,
 	RDMARUN_LINK_LAYER_INFINIBAND = 1,
 	RDMARUN_LINK_LAYER_ETHERNET = 2,
 };
+
+/* The name of a value, "" for one that has none. */
+static inline const char *rdmarun_link_layer_name(uint32_t value)
+{
+	switch (value) {
+	case 0: return "UNSPECIFIED";
+	case 1: return "INFINIBAND";
+	case 2: return "ETHERNET";
+	}
+	return "";
+}
 
 /* What may be done with a memory region; local reads always may. */
 enum rdmarun_access {
@@ -155,6 +278,28 @@ enum rdmarun_wr_opcode {
 	RDMARUN_WR_FLUSH = 14,
 	RDMARUN_WR_ATOMIC_WRITE = 15,
 };
+
+/* The name of a value, "" for one that has none. */
+static inline const char *rdmarun_wr_opcode_name(uint32_t value)
+{
+	switch (value) {
+	case 0: return "RDMA_WRITE";
+	case 1: return "RDMA_WRITE_WITH_IMM";
+	case 2: return "SEND";
+	case 3: return "SEND_WITH_IMM";
+	case 4: return "RDMA_READ";
+	case 5: return "ATOMIC_CMP_AND_SWP";
+	case 6: return "ATOMIC_FETCH_AND_ADD";
+	case 7: return "LOCAL_INV";
+	case 8: return "BIND_MW";
+	case 9: return "SEND_WITH_INV";
+	case 10: return "TSO";
+	case 11: return "DRIVER1";
+	case 14: return "FLUSH";
+	case 15: return "ATOMIC_WRITE";
+	}
+	return "";
+}
 
 /* Flags of a send request. */
 enum rdmarun_send_flags {
@@ -194,6 +339,16 @@ enum rdmarun_selectivity_level {
 	RDMARUN_FLUSH_MR = 1,
 };
 
+/* The name of a value, "" for one that has none. */
+static inline const char *rdmarun_selectivity_level_name(uint32_t value)
+{
+	switch (value) {
+	case 0: return "RANGE";
+	case 1: return "MR";
+	}
+	return "";
+}
+
 /* How a work request ended. */
 enum rdmarun_wc_status {
 	RDMARUN_WC_SUCCESS = 0,
@@ -222,6 +377,38 @@ enum rdmarun_wc_status {
 	RDMARUN_WC_TM_RNDV_INCOMPLETE = 23,
 };
 
+/* The name of a value, "" for one that has none. */
+static inline const char *rdmarun_wc_status_name(uint32_t value)
+{
+	switch (value) {
+	case 0: return "SUCCESS";
+	case 1: return "LOC_LEN_ERR";
+	case 2: return "LOC_QP_OP_ERR";
+	case 3: return "LOC_EEC_OP_ERR";
+	case 4: return "LOC_PROT_ERR";
+	case 5: return "WR_FLUSH_ERR";
+	case 6: return "MW_BIND_ERR";
+	case 7: return "BAD_RESP_ERR";
+	case 8: return "LOC_ACCESS_ERR";
+	case 9: return "REM_INV_REQ_ERR";
+	case 10: return "REM_ACCESS_ERR";
+	case 11: return "REM_OP_ERR";
+	case 12: return "RETRY_EXC_ERR";
+	case 13: return "RNR_RETRY_EXC_ERR";
+	case 14: return "LOC_RDD_VIOL_ERR";
+	case 15: return "REM_INV_RD_REQ_ERR";
+	case 16: return "REM_ABORT_ERR";
+	case 17: return "INV_EECN_ERR";
+	case 18: return "INV_EEC_STATE_ERR";
+	case 19: return "FATAL_ERR";
+	case 20: return "RESP_TIMEOUT_ERR";
+	case 21: return "GENERAL_ERR";
+	case 22: return "TM_ERR";
+	case 23: return "TM_RNDV_INCOMPLETE";
+	}
+	return "";
+}
+
 /* What kind of work request ended. */
 enum rdmarun_wc_opcode {
 	RDMARUN_WC_SEND = 0,
@@ -237,6 +424,26 @@ enum rdmarun_wc_opcode {
 	RDMARUN_WC_RECV = 128,
 	RDMARUN_WC_RECV_RDMA_WITH_IMM = 129,
 };
+
+/* The name of a value, "" for one that has none. */
+static inline const char *rdmarun_wc_opcode_name(uint32_t value)
+{
+	switch (value) {
+	case 0: return "SEND";
+	case 1: return "RDMA_WRITE";
+	case 2: return "RDMA_READ";
+	case 3: return "COMP_SWAP";
+	case 4: return "FETCH_ADD";
+	case 5: return "BIND_MW";
+	case 6: return "LOCAL_INV";
+	case 7: return "TSO";
+	case 8: return "FLUSH";
+	case 9: return "ATOMIC_WRITE";
+	case 128: return "RECV";
+	case 129: return "RECV_RDMA_WITH_IMM";
+	}
+	return "";
+}
 
 /* Which fields of a completion are valid. */
 enum rdmarun_wc_flags {
@@ -284,11 +491,31 @@ enum rdmarun_join_flags {
 	RDMARUN_JOIN_SENDONLY_FULLMEMBER = 1,
 };
 
+/* The name of a value, "" for one that has none. */
+static inline const char *rdmarun_join_flags_name(uint32_t value)
+{
+	switch (value) {
+	case 0: return "FULLMEMBER";
+	case 1: return "SENDONLY_FULLMEMBER";
+	}
+	return "";
+}
+
 /* Whose option one of set_option is. */
 enum rdmarun_option_level {
 	RDMARUN_OPTION_ID = 0,
 	RDMARUN_OPTION_IB = 1,
 };
+
+/* The name of a value, "" for one that has none. */
+static inline const char *rdmarun_option_level_name(uint32_t value)
+{
+	switch (value) {
+	case 0: return "ID";
+	case 1: return "IB";
+	}
+	return "";
+}
 
 /* Options of level ID (rdma_set_option(3)). */
 enum rdmarun_id_option {
@@ -298,10 +525,31 @@ enum rdmarun_id_option {
 	RDMARUN_OPTION_ID_ACK_TIMEOUT = 3,
 };
 
+/* The name of a value, "" for one that has none. */
+static inline const char *rdmarun_id_option_name(uint32_t value)
+{
+	switch (value) {
+	case 0: return "TOS";
+	case 1: return "REUSEADDR";
+	case 2: return "AFONLY";
+	case 3: return "ACK_TIMEOUT";
+	}
+	return "";
+}
+
 /* Options of level IB (rdma_set_option(3)). */
 enum rdmarun_ib_option {
 	RDMARUN_OPTION_IB_PATH = 1,
 };
+
+/* The name of a value, "" for one that has none. */
+static inline const char *rdmarun_ib_option_name(uint32_t value)
+{
+	switch (value) {
+	case 1: return "PATH";
+	}
+	return "";
+}
 
 /* How much a line of the log matters. */
 enum rdmarun_log_level {
@@ -310,6 +558,18 @@ enum rdmarun_log_level {
 	RDMARUN_LOG_WARN = 2,
 	RDMARUN_LOG_ERROR = 3,
 };
+
+/* The name of a value, "" for one that has none. */
+static inline const char *rdmarun_log_level_name(uint32_t value)
+{
+	switch (value) {
+	case 0: return "DEBUG";
+	case 1: return "INFO";
+	case 2: return "WARN";
+	case 3: return "ERROR";
+	}
+	return "";
+}
 
 /* What poll_set looks for and finds (poll(2)). */
 enum rdmarun_poll_events {
@@ -332,6 +592,17 @@ enum rdmarun_gid_type {
 	RDMARUN_GID_TYPE_ROCE_V1 = 1,
 	RDMARUN_GID_TYPE_ROCE_V2 = 2,
 };
+
+/* The name of a value, "" for one that has none. */
+static inline const char *rdmarun_gid_type_name(uint32_t value)
+{
+	switch (value) {
+	case 0: return "IB";
+	case 1: return "ROCE_V1";
+	case 2: return "ROCE_V2";
+	}
+	return "";
+}
 
 /* What a negative result means: Linux's numbers, negated. */
 enum rdmarun_errno {
@@ -374,6 +645,52 @@ enum rdmarun_errno {
 	RDMARUN_EINPROGRESS = 115,
 	RDMARUN_ECANCELED = 125,
 };
+
+/* The name of a value, "" for one that has none. */
+static inline const char *rdmarun_errno_name(uint32_t value)
+{
+	switch (value) {
+	case 1: return "EPERM";
+	case 2: return "ENOENT";
+	case 4: return "EINTR";
+	case 5: return "EIO";
+	case 6: return "ENXIO";
+	case 7: return "E2BIG";
+	case 9: return "EBADF";
+	case 11: return "EAGAIN";
+	case 12: return "ENOMEM";
+	case 13: return "EACCES";
+	case 14: return "EFAULT";
+	case 16: return "EBUSY";
+	case 19: return "ENODEV";
+	case 22: return "EINVAL";
+	case 24: return "EMFILE";
+	case 28: return "ENOSPC";
+	case 38: return "ENOSYS";
+	case 61: return "ENODATA";
+	case 71: return "EPROTO";
+	case 75: return "EOVERFLOW";
+	case 90: return "EMSGSIZE";
+	case 93: return "EPROTONOSUPPORT";
+	case 95: return "EOPNOTSUPP";
+	case 97: return "EAFNOSUPPORT";
+	case 98: return "EADDRINUSE";
+	case 99: return "EADDRNOTAVAIL";
+	case 101: return "ENETUNREACH";
+	case 103: return "ECONNABORTED";
+	case 104: return "ECONNRESET";
+	case 105: return "ENOBUFS";
+	case 106: return "EISCONN";
+	case 107: return "ENOTCONN";
+	case 110: return "ETIMEDOUT";
+	case 111: return "ECONNREFUSED";
+	case 113: return "EHOSTUNREACH";
+	case 114: return "EALREADY";
+	case 115: return "EINPROGRESS";
+	case 125: return "ECANCELED";
+	}
+	return "";
+}
 
 /* An IP address and port. */
 struct rdmarun_address {

@@ -25,6 +25,15 @@ static void print(int fd, const char *text, uint32_t length)
 	wasi_fd_write(fd, iov, 3, &written);
 }
 
+static void say(const char *why)
+{
+	uint32_t length = 0;
+
+	while (why[length])
+		length++;
+	print(2, why, length);
+}
+
 /* The result of a host function; a negative one ends the guest with the host's sentence. */
 static rdmarun_handle must(int32_t result)
 {
@@ -42,8 +51,10 @@ static rdmarun_handle expect(rdmarun_handle channel, rdmarun_handle ep, uint32_t
 	struct rdmarun_cm_event event = {.struct_size = sizeof(event)};
 
 	must(rdmarun_wait_event(channel, ep, &event, timeout));
-	if (event.event != type || event.status)
+	if (event.event != type || event.status) {
+		say(rdmarun_cm_event_type_name(event.event));
 		wasi_proc_exit(2);
+	}
 	return event.ep;
 }
 
@@ -53,8 +64,10 @@ static uint32_t complete(rdmarun_handle cq)
 	struct rdmarun_wc wc;
 
 	must(rdmarun_wait_cq(cq, &wc, 1, patience));
-	if (wc.status != RDMARUN_WC_SUCCESS)
+	if (wc.status != RDMARUN_WC_SUCCESS) {
+		say(rdmarun_wc_status_name(wc.status));
 		wasi_proc_exit(3);
+	}
 	return wc.byte_len;
 }
 
