@@ -24,6 +24,9 @@ rdma.expect = function (channel, ep, type, timeout = 10 * rdma.SECOND) {
   return event;
 };
 
+// The ABI's function of that name, which waits for the end of what a synchronous endpoint's call started.
+rdma.complete_id = rdma.complete;
+
 // Waits for one completion, which must be a success.
 rdma.complete = function (cq, timeout = 10 * rdma.SECOND) {
   const [wc] = rdma.wait_cq(cq, 1, timeout);

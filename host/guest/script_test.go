@@ -118,6 +118,8 @@ fails("no address", () => rdma.bind_addr(l, "nowhere:1"))`, "true true\nTypeErro
 		"big numbers": {`print(typeof rdma.query_device(null).max_mr_size, typeof rdma.clock_ns()); print(rdma.text(rdma.encode("häß\0x")))`, "number\nhäß\n"},
 		"flags": {`const e = rdma.create_eventfd(1, []); print(rdma.poll_set([{handle: e, events: ["IN", 2]}], 0).map(p => p.events + "/" + p.revents))`,
 			"IN,PRI/IN\n"},
+		"a synchronous endpoint": {`const id = rdma.create_id(null, "TCP"); rdma.resolve_addr(id, null, rdma.device_address(null), 2000); print(rdma.complete_id(id))`,
+			"undefined\n"},
 		"texts": {`rdma.log("INFO", "a line"); print(rdma.has_function("post_send"), rdma.has_function("post_cobol"))`, "1 0\n"},
 		"one end to the other": {`const l = rdma.create_ep(channel, {flags: "PASSIVE", source: "127.0.0.1"}, pd, qp); rdma.listen(l, 1);
 const a = rdma.create_ep(channel, {destination: rdma.local_address(l)}, pd, qp);

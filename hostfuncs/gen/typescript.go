@@ -163,7 +163,11 @@ func typescriptFunction(out *bytes.Buffer, m *model.Model, f *model.Function) {
 		}
 		result = "{" + strings.Join(outs, ", ") + "}"
 	}
-	fmt.Fprintf(out, "%s  %s(%s): %s;\n", docComment("  ", functionDoc(f)), f.Name, strings.Join(params, ", "), result)
+	name := f.Name
+	if name == "complete" {
+		name = "complete_id" // the prelude has another of that name
+	}
+	fmt.Fprintf(out, "%s  %s(%s): %s;\n", docComment("  ", functionDoc(f)), name, strings.Join(params, ", "), result)
 }
 
 // typescriptParam is what a script gives for a parameter, "" for one that it leaves out.

@@ -1444,7 +1444,7 @@ declare const rdma: {
    * status of the event, such as ETIMEDOUT of UNREACHABLE. ETIMEDOUT: no end came in time.
    * ECANCELED: the guest was asked to stop.
    */
-  complete(ep: HandleGiven, timeout_ns?: number): void;
+  complete_id(ep: HandleGiven, timeout_ns?: number): void;
   /**
    * Waits for a connection request of a synchronous listener (rdma_get_request(3)). The new
    * endpoint is synchronous, has a QP if the listener was made with qp_init_attr, and has the

@@ -3,6 +3,7 @@
 
 const PATIENCE = 10 * rdma.SECOND;
 const channel = rdma.create_event_channel(), pd = rdma.alloc_pd(null);
+/** @type {QpInitAttrGiven} */
 const sizes = {qp_type: "RC", max_send_wr: 1, max_recv_wr: 1, max_send_sge: 1, max_recv_sge: 1};
 const listener = rdma.create_ep(channel, {flags: ["PASSIVE"], source: "0.0.0.0:7471"}, pd, sizes);
 rdma.listen(listener, 1);
