@@ -11,6 +11,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -35,6 +36,7 @@
 #define GROWTH (96l << 20) /* bytes of memory, of which the sanitizer keeps most for a while */
 #define LARGEST 9000
 #define GUARD 4096
+#define FAR_HOST 9 /* of 198.51.100.0 */
 
 static const uint8_t own_ip[4] = {192, 0, 2, 77};
 
@@ -51,7 +53,7 @@ static struct world {
 	char *guarded; /* between two that nobody may write, memory for the attacked */
 	struct ibv_mr *mr;
 	int fd; /* of this host */
-	uint64_t answers;
+	_Atomic uint64_t answers;
 } world;
 
 static uint64_t below(uint64_t limit)
@@ -69,11 +71,21 @@ static struct soft_management *management(void)
 	return &udp()->device->management;
 }
 
+/* One of the other hosts answers who asks whether it is there (soft/cm/gate.c), so that its requests get further. */
 static void answer(struct soft_management *m, const union ibv_gid *from, const union ibv_gid *to, const uint8_t *mad,
 		   bool record)
 {
-	(void)m, (void)from, (void)to, (void)mad, (void)record;
-	world.answers++;
+	struct soft_cm_message question, drep = {.attribute = SOFT_CM_DREP};
+	uint8_t bytes[SOFT_MAD];
+
+	(void)record;
+	atomic_fetch_add(&world.answers, 1);
+	if (to->raw[15] != FAR_HOST || !soft_mad_decode(mad, &question) || question.attribute != SOFT_CM_DREQ || question.remote)
+		return;
+	drep.transaction = question.transaction;
+	drep.remote = question.local;
+	soft_mad_encode(&drep, bytes);
+	m->receive(m, to, from, bytes);
 }
 
 /* --- what is sent --------------------------------------------------------------------------------- */
@@ -106,7 +118,7 @@ static size_t make_message(uint8_t *bytes)
 
 	message.source = local_address((uint16_t)below(65536));
 	message.destination = local_address(below(8) ? PORT : (uint16_t)below(65536));
-	memcpy(&((struct sockaddr_in *)&message.source)->sin_addr, (uint8_t[4]){198, 51, 100, 9}, 4);
+	memcpy(&((struct sockaddr_in *)&message.source)->sin_addr, (uint8_t[4]){198, 51, 100, FAR_HOST}, 4);
 	memcpy(&((struct sockaddr_in *)&message.destination)->sin_addr, own_ip, 4);
 	soft_mad_encode(&message, place);
 	for (uint64_t changes = below(3); changes; changes--)
@@ -145,7 +157,7 @@ static struct soft_endpoint far_host(void)
 {
 	struct soft_endpoint endpoint = {.port = (uint16_t)below(65536)};
 
-	soft_gid_from_ipv4(&endpoint.address, (uint8_t[4]){198, 51, 100, (uint8_t)(below(4) ? 9 : below(256))});
+	soft_gid_from_ipv4(&endpoint.address, (uint8_t[4]){198, 51, 100, (uint8_t)(below(4) ? FAR_HOST : below(256))});
 	return endpoint;
 }
 
@@ -361,7 +373,7 @@ int main(int count, char **words)
 	CHECK(resident() - before < GROWTH);
 	printf("%llu datagrams: %llu packets taken, %llu dropped, %llu answers; %ld MiB\n", (unsigned long long)sent,
 	       (unsigned long long)atomic_load(&udp()->counters.received), (unsigned long long)atomic_load(&udp()->counters.dropped),
-	       (unsigned long long)world.answers, resident() >> 20);
+	       (unsigned long long)atomic_load(&world.answers), resident() >> 20);
 	while (world.held_count)
 		CHECK(!world.process.provider->rdma_destroy_id(world.held[--world.held_count]));
 	answer_requests();
