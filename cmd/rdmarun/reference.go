@@ -271,7 +271,7 @@ func languageParts() []languagePart {
 			"or a script in JavaScript, which calls what guests call: [guests/README.md](../../guests/README.md) says how.",
 			[]string{"roles", "buffers", "path", "place", "guest", "allow", "input", "limits"}, []string{"buffers", "guest", "function", "script"}},
 		{"Cases", "Each combination of a matrix is a case of its own; the values stand in its id, `faults.yaml::remote key violation[bad=past_end]`.  A case ends " +
-			"as passed, failed, skipped (its requirements do not hold), or failed as known (xfail); one that was known to fail and passes has failed, and so has one that fails otherwise than `raises` of its xfail says.",
+			"as passed, failed, skipped (its requirements do not hold), or xfailed (failed as its xfail says); one that has an xfail and passes has failed, and so has one that fails otherwise than `raises` of its xfail says.",
 			[]string{"cases", "matrix", "xfail", "raises", "requirement"}, []string{"matrix", "requires", "xfail"}},
 		{"Steps", "A step does one thing: a verb ([verbs.md](verbs.md)), or one of the actions below; its other keys say more about it.  Steps run one after another over " +
 			"all roles: a step begins when the one before has ended.  Connections are asynchronous, as they are to programs: what becomes of a call is told by an event, for " +

@@ -125,7 +125,7 @@ func (l *runLog) Record(r *record.Record) error {
 		log.Info("mesh measured", "name", r.Mesh.Name, "pairs", len(r.Mesh.Pairs), "outliers", r.Mesh.Outliers, "lost", r.Mesh.Lost)
 	case record.Checked:
 		if !r.Threshold.OK {
-			log.Error("threshold not held", "threshold", r.Threshold.Text, "value", r.Threshold.Value, "reason", r.Threshold.Reason)
+			log.Error("threshold failed", "threshold", r.Threshold.Text, "value", r.Threshold.Value, "reason", r.Threshold.Reason)
 		}
 	case record.CaseRetry, record.CaseEnd:
 		l.end(log, r)

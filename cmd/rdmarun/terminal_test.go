@@ -114,7 +114,7 @@ func TestLinesKeepToTheTerminal(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"run":      {[]string{"run", "wide.yaml"}, []string{"FAIL  refused", "^~~~~~", "= hint ", "threshold not held"}},
+		"run":      {[]string{"run", "wide.yaml"}, []string{"FAIL  refused", "^~~~~~", "= hint ", "threshold failed"}},
 		"steps":    {[]string{"run", "-vv", "wide.yaml"}, []string{"create_ep server"}},
 		"validate": {[]string{"validate", "wrong.yaml"}, []string{"error[E0101]", "^~~~~~", "= hint: did you mean \"took\"?"}},
 		"verb":     {[]string{"explain", "measure"}, []string{"iterations", "sample_every"}},

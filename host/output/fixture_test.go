@@ -52,8 +52,17 @@ func feed(t *testing.T, out record.Consumer, ended bool) {
 		}})
 	}
 	end := func(id string, status record.Status, reason string, failures ...record.Failure) {
+		var counted record.Tallies
+		if id == "passes" {
+			counted = record.Tallies{
+				Counters: []record.Counter{{Device: "soft0", Name: "packet_seq_err", Grew: 3, Meaning: "NAKs <received>"}, {Host: "<b>", Device: "soft0", Name: "its_own", Grew: 1 << 40}},
+				Faults:   []record.Fault{{Name: "rain", Count: 2}, {Name: "lose cm, client to server"}},
+				Known:    []record.KnownStep{{Line: 7, Column: 3, Role: "client", Action: "poll", What: "wrong <status>", Reason: "bug 1", Count: 3}},
+			}
+		}
 		put(record.Record{Kind: record.CaseEnd, Case: id, Result: &record.Result{
-			Name: id, Status: status, Reason: reason, Took: 1500 * time.Microsecond, Steps: 2, Failures: failures,
+			Tallies: counted,
+			Name:    id, Status: status, Reason: reason, Took: 1500 * time.Microsecond, Steps: 2, Failures: failures,
 			Loops: []record.Loop{{Name: "ping", Rounds: 10, Min: 1000, Median: 2000, P99: 3000, Max: 4000}},
 		}})
 	}
@@ -103,14 +112,14 @@ func feed(t *testing.T, out record.Consumer, ended bool) {
 	start("too slow")
 	put(record.Record{Kind: record.Checked, Case: "too slow", Threshold: &record.Threshold{Text: "p99 < 4us", Value: "5.2 us", Line: 10, Column: 5}})
 	end("too slow", record.Failed, "", record.Failure{
-		Kind: record.KindThreshold, File: "lab.yaml", Line: 10, Column: 5, What: "threshold not held: p99 < 4us: 5.2 us", Rerun: "rdmarun run lab.yaml",
+		Kind: record.KindThreshold, File: "lab.yaml", Line: 10, Column: 5, What: "threshold failed: p99 < 4us: 5.2 us", Rerun: "rdmarun run lab.yaml",
 	})
 	start("slow")
 	step("slow", "server", "listen", "", 10*time.Microsecond, true)
 	if ended {
 		end("slow", record.Interrupted, "interrupted")
 		put(record.Record{Kind: record.RunEnd, Totals: &record.Totals{
-			Took: time.Second, Passed: 2, Thresholds: 1, Failed: 3, ByThreshold: 1, Errors: 1, Skipped: 1, XFailed: 1, Flaky: 1, Interrupted: true,
+			Took: time.Second, Passed: 2, Thresholds: 1, Failed: 3, ByThreshold: 1, Errors: 1, Skipped: 1, XFailed: 1, KnownSteps: 1, Flaky: 1, Interrupted: true,
 		}})
 	}
 }

@@ -92,7 +92,7 @@ func TestOutputsOfALab(t *testing.T) {
 			">rack r1<title>rack r1</title></text>", `<li class="suspect">fine on the second measurement</li>`, `<path class="outlier" d="M`, `<path class="lost" d="M`,
 		},
 		"junit":    {`"role.node[17].host" value="n18"`, "lab.yaml:7:0: host n18: node[17] fill: wrong"},
-		"csv":      {",lost,the ends cannot connect: nothing within 10s &lt;b&gt;,", ",0.3000,n1,n4\n"},
+		"csv":      {",lost,the ends cannot connect: nothing within 10s &lt;b&gt;,", ",0.3000,n1,n4,"},
 		"terminal": {"lab.yaml:7:0: host n18: node[17] fill: wrong", "n4 - n2             lost", "1 pair lost: the ends cannot connect: nothing within 10s", "n1 - n4      31.0 Gbit/s  30.0 Gbit/s         30 %"},
 		"narrow": {
 			"      worst pairs       second  of the best\n      n4 - n2             lost\n      n1 - n4      30.0 Gbit/s         30 %\n",

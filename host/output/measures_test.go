@@ -181,11 +181,11 @@ func TestMetricsHaveTags(t *testing.T) {
 // TestEveryOutputCountsAlike: a case with a broken threshold is one that failed in every output.
 func TestEveryOutputCountsAlike(t *testing.T) {
 	for format, want := range map[string][]string{
-		"junit": {`<testsuites name="rdmarun" time="0.012" tests="8" errors="2" failures="2">`, `<failure message="threshold not held: p99 &lt; 4us: 5.2 us" type="threshold">`},
+		"junit": {`<testsuites name="rdmarun" time="0.012" tests="8" errors="2" failures="2">`, `<failure message="threshold failed: p99 &lt; 4us: 5.2 us" type="threshold">`},
 		"html":  {`<b>2</b> failed`, `<b>2</b> error`, `<b>1</b> passed`, `<b>1</b> flaky`},
 		"tap":   {"not ok 7 - too slow\n"},
 		"prom":  {`rdmarun_case_ok{case="too slow",file="lab.yaml"} 0`},
-		"csv":   {"case,lab.yaml,too slow,0,failed,threshold not held: p99 < 4us: 5.2 us,"},
+		"csv":   {"case,lab.yaml,too slow,0,failed,threshold failed: p99 < 4us: 5.2 us,"},
 	} {
 		text, err := os.ReadFile(write(t, format, true))
 		if err != nil {

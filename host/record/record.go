@@ -286,6 +286,7 @@ type Result struct {
 	Attempts int       `json:"attempts,omitempty"`
 	Traffic  []Traffic `json:"traffic,omitempty"`
 	Loops    []Loop    `json:"loops,omitempty"`
+	Tallies
 	// Failures are what went wrong: the first of the steps, then of `finally`, leftovers, leaks.
 	Failures []Failure `json:"failures,omitempty"`
 }
@@ -365,7 +366,8 @@ type Totals struct {
 	Flaky       int           `json:"flaky,omitempty"` // of those that passed, after a retry
 	NotRun      int           `json:"not_run"`
 	XFailed     int           `json:"xfailed,omitempty"`
-	Thresholds  int           `json:"thresholds,omitempty"` // that did not hold
+	KnownSteps  int           `json:"known_steps,omitempty"` // that failed as their xfail says, in cases that went on
+	Thresholds  int           `json:"thresholds,omitempty"`  // that did not hold
 	Interrupted bool          `json:"interrupted,omitempty"`
 	TimedOut    bool          `json:"timed_out,omitempty"`
 	Bug         bool          `json:"bug,omitempty"`
@@ -373,6 +375,7 @@ type Totals struct {
 
 // Count adds a case that has ended.
 func (t *Totals) Count(result *Result) {
+	t.KnownSteps += len(result.Known)
 	switch result.Status {
 	case Passed:
 		t.Passed++

@@ -64,6 +64,21 @@ func (c *Case) Message() string {
 	return string(c.Result.Status)
 }
 
+// Tallied says what the case has counted, a line each: "counter soft0 packet_seq_err: 3".
+func (c *Case) Tallied() (lines []string) {
+	for i := range c.Result.Known {
+		lines = append(lines, "xfailed "+c.Result.Known[i].String())
+	}
+	for _, each := range c.Result.Faults {
+		lines = append(lines, fmt.Sprintf("fault %s: %d", each.Name, each.Count))
+	}
+	for i := range c.Result.Counters {
+		each := &c.Result.Counters[i]
+		lines = append(lines, fmt.Sprintf("counter %s %s: %d", each.Where(), each.Name, each.Grew))
+	}
+	return lines
+}
+
 // Limits are how much of a case is kept; a report of a long case shows how it began and how it ended.  A measurement is
 // kept whole or not at all: figures are the purpose of a run.
 type Limits struct {

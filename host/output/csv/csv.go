@@ -1,4 +1,5 @@
-// Package csv writes a table for spreadsheets: a row for each case, each named loop, each measurement and each pair of a mesh.
+// Package csv writes a table for spreadsheets: a row for each case, each named loop, each measurement, each pair of a
+// mesh, and each counter that has grown, fault and step that xfailed.
 package csv
 
 import (
@@ -17,13 +18,14 @@ import (
 // columns begin every row with the same four; a cell without meaning is empty.  Times are in microseconds
 // and rates in Gbit/s, as perftest prints them, under names near its own.
 var columns = []string{
-	"kind", "file", "case", "attempt", // of all: case, loop, measure, pair
+	"kind", "file", "case", "attempt", // of all: case, loop, measure, pair, counter, fault, xfail
 	"status", "message", "params", "took_us",
 	"name", "type", "operation", "role", "peer", "direction", "size", "depth", "qps", "tags", "iterations",
 	"bw_average_gbps", "msg_rate_mpps",
 	"t_of", "t_min_us", "t_typical_us", "t_avg_us", "t_stdev_us", "t_90_us", "t_99_us", "t_99.9_us", "t_99.99_us", "t_max_us",
 	"of_best",           // of pairs: how near to the best of the mesh, 1 is as good
 	"host", "peer_host", // of pairs: where the ends are, in a lab
+	"device", "count", // of counters, faults and steps that xfailed: how often
 }
 
 // Writer is the output.
@@ -115,6 +117,12 @@ func (w *Writer) add(c *cases.Case) error {
 			return err
 		}
 	}
+	kinds, rows := tallyRows(&c.Result.Tallies)
+	for i, values := range rows {
+		if err := w.write(c, kinds[i], values); err != nil {
+			return err
+		}
+	}
 	for _, m := range c.Measures {
 		if err := w.measure(c, &m); err != nil {
 			return err
@@ -153,6 +161,22 @@ func (w *Writer) mesh(c *cases.Case, found *record.Mesh) error {
 		}
 	}
 	return nil
+}
+
+// tallyRows are the rows of what the case has counted, by their kinds.
+func tallyRows(t *record.Tallies) (kinds []string, rows []row) {
+	add := func(kind string, values row) { kinds, rows = append(kinds, kind), append(rows, values) }
+	for i := range t.Known {
+		each := &t.Known[i]
+		add("xfail", row{"name": each.Reason, "message": each.String(), "role": each.Role, "count": strconv.FormatUint(each.Count, 10)})
+	}
+	for _, each := range t.Faults {
+		add("fault", row{"name": each.Name, "count": strconv.FormatUint(each.Count, 10)})
+	}
+	for _, each := range t.Counters {
+		add("counter", row{"name": each.Name, "device": each.Device, "host": each.Host, "count": strconv.FormatUint(each.Grew, 10)})
+	}
+	return kinds, rows
 }
 
 // measureRows are the rows of a measurement: one, or one for each step of which there are times.

@@ -109,7 +109,7 @@ func (w *Writer) add(c *cases.Case) error {
 		test.Skipped = &junit.Result{Message: clean(c.Result.Reason)}
 	case c.Result.Status == record.XFailed:
 		// The format has no expected failure, and its readers must not take this for a real one.
-		test.Skipped = &junit.Result{Message: clean("expected to fail: " + c.Message()), Data: result.Data}
+		test.Skipped = &junit.Result{Message: clean("xfailed: " + c.Message()), Data: result.Data}
 	case c.Infrastructure():
 		test.Error = result
 	case c.Failed():
@@ -143,7 +143,10 @@ func (w *Writer) newSuite(c *cases.Case) *suite {
 func systemOut(c *cases.Case) string {
 	var b strings.Builder
 	for _, threshold := range c.Thresholds.All() {
-		fmt.Fprintf(&b, "threshold %s: %s\n", map[bool]string{true: "holds", false: "FAILS"}[threshold.OK], threshold.String())
+		fmt.Fprintf(&b, "threshold %s: %s\n", map[bool]string{true: "passed", false: "failed"}[threshold.OK], threshold.String())
+	}
+	for _, line := range c.Tallied() {
+		b.WriteString(line + "\n")
 	}
 	b.WriteString(c.Transcript())
 	return b.String()

@@ -107,6 +107,13 @@ func (w *Writer) add(c *cases.Case) {
 	for _, threshold := range c.Thresholds.All() {
 		w.gauge(thresholdOK, number(threshold.OK), c.File, c.ID, threshold.Text)
 	}
+	w.gauge(knownSteps, float64(len(c.Result.Known)), c.File, c.ID)
+	for _, each := range c.Result.Faults {
+		w.gauge(faultCount, float64(each.Count), c.File, c.ID, each.Name)
+	}
+	for _, each := range c.Result.Counters {
+		w.gauge(counterGrew, float64(each.Grew), c.File, c.ID, each.Host, each.Device, each.Name)
+	}
 	for i := range c.Meshes {
 		w.mesh(c, &c.Meshes[i])
 	}

@@ -155,6 +155,12 @@ func (w *Writer) diagnostics(c *cases.Case) {
 			field("rerun", first.Rerun)
 		}
 	}
+	if lines := c.Tallied(); lines != nil {
+		w.print("  counted:\n")
+		for _, line := range lines {
+			w.item(line)
+		}
+	}
 	if text := c.FailureText(); text != "" {
 		w.print("  report:\n")
 		for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {

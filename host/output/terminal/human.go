@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -255,6 +256,7 @@ func (h *Human) end(r *record.Record) {
 			h.fold(8, "      %s", result.Reason)
 		}
 	}
+	h.tallies(&result.Tallies)
 	h.measures(h.measured)
 	for i := range h.meshes {
 		h.mesh(&h.meshes[i])
@@ -314,6 +316,35 @@ func (h *Human) loop(loop *record.Loop) {
 		h.options.Units.Time(times.Median), h.options.Units.Time(times.Min), h.options.Units.Time(times.Max), after)
 }
 
+// tallies say what a case has counted: faults and known failures always, the counters of devices with each step, and where
+// faults should show in them.
+func (h *Human) tallies(t *record.Tallies) {
+	for i := range t.Known {
+		h.fold(8, "      %s", h.style.warn("xfailed: "+t.Known[i].String()))
+	}
+	widest := 0
+	for _, each := range t.Faults {
+		widest = max(widest, len(each.Name))
+	}
+	for _, each := range t.Faults {
+		h.fold(8, "      fault    %-*s  applied %s", widest, each.Name, plural(int(each.Count), "time"))
+	}
+	if !h.options.Steps && t.Faults == nil {
+		return
+	}
+	for _, each := range t.Counters {
+		widest = max(widest, len(each.Name))
+	}
+	for i := range t.Counters {
+		each := &t.Counters[i]
+		meaning := ""
+		if h.options.Steps {
+			meaning = h.style.dim("  " + each.Meaning)
+		}
+		h.fold(8, "%s", strings.TrimRight(fmt.Sprintf("      counter  %-*s  %8s  %s%s", widest, each.Name, "+"+strconv.FormatUint(each.Grew, 10), each.Where(), meaning), " "))
+	}
+}
+
 func (h *Human) failures() {
 	for _, failed := range h.failed {
 		h.print("\n%s  %s\n", h.word(failed.result.Status), h.style.strong(failed.id))
@@ -336,7 +367,8 @@ func (h *Human) totals(t *record.Totals) {
 	add(t.Passed, "passed", h.style.good)
 	add(t.Failed, "failed"+byThreshold(t), h.style.bad)
 	add(t.Errors, "could not run", h.style.bad)
-	add(t.XFailed, "failed as known", h.style.warn)
+	add(t.XFailed, "xfailed", h.style.warn)
+	add(t.KnownSteps, map[bool]string{true: "step xfailed", false: "steps xfailed"}[t.KnownSteps == 1], h.style.warn)
 	add(t.Skipped, "skipped", h.style.warn)
 	add(t.Flaky, "of those that passed flaky", h.style.warn)
 	add(t.NotRun, "not run", h.style.warn)
@@ -359,7 +391,7 @@ func byThreshold(t *record.Totals) string {
 	case t.ByThreshold == 0:
 		return ""
 	case t.ByThreshold == t.Failed:
-		return " (" + plural(t.Thresholds, "threshold") + " not held)"
+		return " (" + plural(t.Thresholds, "threshold") + " failed)"
 	}
 	return fmt.Sprintf(" (%d by thresholds alone)", t.ByThreshold)
 }
@@ -374,10 +406,10 @@ func plural(n int, noun string) string {
 // limit shows a threshold below its case.
 func (h *Human) limit(t *record.Threshold) {
 	if t.OK {
-		h.fold(8, "      %s", h.style.dim("threshold held: "+t.String()))
+		h.fold(8, "      %s", h.style.dim("threshold passed: "+t.String()))
 		return
 	}
-	h.fold(8, "      %s", h.style.bad("threshold not held: "+t.String()))
+	h.fold(8, "      %s", h.style.bad("threshold failed: "+t.String()))
 }
 
 const (

@@ -227,8 +227,8 @@ func ending(t *testing.T, options HumanOptions, took ...time.Duration) string {
 		if i == 1 && options.Width == withThresholds {
 			result.Status = record.Failed
 			result.Failures = []record.Failure{
-				{Kind: record.KindThreshold, File: "a.yaml", Line: 9, Column: 3, What: "threshold not held: latency p99 < 4us: 5.2 us"},
-				{Kind: record.KindThreshold, File: "a.yaml", Line: 10, Column: 3, What: "threshold not held: loop p99 < 1ms: no samples"},
+				{Kind: record.KindThreshold, File: "a.yaml", Line: 9, Column: 3, What: "threshold failed: latency p99 < 4us: 5.2 us"},
+				{Kind: record.KindThreshold, File: "a.yaml", Line: 10, Column: 3, What: "threshold failed: loop p99 < 1ms: no samples"},
 			}
 			put(record.Record{Kind: record.Checked, File: "a.yaml", Case: id, Threshold: &record.Threshold{Text: "latency p50 < 4us", Value: "2.1 us", OK: true}})
 			put(record.Record{Kind: record.Checked, File: "a.yaml", Case: id, Threshold: &record.Threshold{Text: "latency p99 < 4us", Value: "5.2 us", Line: 9, Column: 3}})
@@ -249,15 +249,15 @@ const withThresholds = 80
 
 const notHeld = `
 FAIL  a.yaml::1
-  a.yaml:9:3: threshold not held: latency p99 < 4us: 5.2 us
-  a.yaml:10:3: threshold not held: loop p99 < 1ms: no samples
+  a.yaml:9:3: threshold failed: latency p99 < 4us: 5.2 us
+  a.yaml:10:3: threshold failed: loop p99 < 1ms: no samples
 `
 
 func TestThresholdsHaveTextAndValue(t *testing.T) {
 	got := ending(t, HumanOptions{Width: withThresholds}, time.Millisecond, time.Millisecond)
 	for _, want := range []string{
-		"FAIL  1 ", "      threshold held: latency p50 < 4us: 2.1 us\n", "      threshold not held: latency p99 < 4us: 5.2 us\n", notHeld,
-		"1 passed, 1 failed (2 thresholds not held)",
+		"FAIL  1 ", "      threshold passed: latency p50 < 4us: 2.1 us\n", "      threshold failed: latency p99 < 4us: 5.2 us\n", notHeld,
+		"1 passed, 1 failed (2 thresholds failed)",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)

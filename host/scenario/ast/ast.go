@@ -219,7 +219,7 @@ var (
 	}
 	raisesKeys = []Key{
 		{"action", "the verb or action that fails, as reports have it before the colon"},
-		{"what", "what reports say behind it: wrong status, no event, it failed.. - a text, or a matcher of one; a threshold: {prefix: threshold not held}"},
+		{"what", "what reports say behind it: wrong status, no event, it failed.. - a text, or a matcher of one; a threshold: {prefix: threshold failed}"},
 		{"got", "what came instead, as reports show it behind got: a text, or a matcher of one"},
 	}
 	providerKeys = []Key{{"soft", "settings of the soft provider"}, {"verbs", "settings of the verbs provider"}}

@@ -223,7 +223,7 @@ func bufferType() expression.Type {
 
 func (rs *resolver) roleType(r *role, words map[string]bool) expression.Type {
 	object := surroundingsOfRole()
-	object["name"], object["address"], object["counters"] = expression.String, expression.String, expression.List(expression.String)
+	object["name"], object["address"], object["counters"] = expression.String, expression.String, expression.MapOf(expression.Integer)
 	for name := range r.buffers {
 		object[name] = bufferType()
 	}
@@ -310,7 +310,7 @@ func NamesInSteps() []ast.Key {
 		{Name: indexName, Doc: "of a counted role: which instance it is, from 0"},
 		{Name: "ROLE.name", Doc: "the role's name"},
 		{Name: "ROLE.address", Doc: "its IP address"},
-		{Name: "ROLE.counters", Doc: "names of the counters of its device, for check"},
+		{Name: "ROLE.counters", Doc: "counters of its device (rdmarun explain counters), by how much each has grown since the case began: $(client.counters.packet_seq_err), if: " + "'packet_seq_err' in client.counters"},
 		{Name: baselineName, Doc: "in thresholds: the metric of the baseline, with its fields; nil without one"},
 	}
 	names, docs := testbed.BufferMembers()

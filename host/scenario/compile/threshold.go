@@ -73,7 +73,7 @@ func (x *expander) thresholds(of *ast.Case, s *scope) []*Threshold {
 // measures tells whether a step of the case that may run measures what a threshold chooses, and whether any stands there.
 func (x *expander) measures(t *Threshold) (runs, stands bool) {
 	wholeCase := source{metrics: []string{"duration"}}
-	runs = wholeCase.isOf(t)
+	runs = wholeCase.isOf(t) || t.Metric == "counter" // which counters there are the device knows
 	for _, each := range x.facts.sources {
 		if each.isOf(t) {
 			runs, stands = runs || !each.never, true
@@ -223,6 +223,7 @@ var times = []metricField{
 var metrics = []metric{
 	{"duration", "how long a case took, on the provider's clock", []metricField{{"value", nanoseconds}}},
 	{"loop", "the rounds of a repeat that has a name, by name=.. or its tags; one in another such repeat is not timed", []metricField{{"count", plainCount}, {"min", nanoseconds}, {"p50", nanoseconds}, {"p99", nanoseconds}, {"max", nanoseconds}}},
+	{"counter", "by how much a counter of a device has grown in the case, by name=.. (rdmarun explain counters), role=.. or device=..; several are limited each", []metricField{{"value", plainCount}}},
 	{"latency", "measure {kind: latency}, by the tags of its step, name=.. or size", times},
 	{"bandwidth", "measure {kind: bandwidth}, likewise; min and max want sample_every", []metricField{{"avg", bitsPerSecond}, {"min", bitsPerSecond}, {"max", bitsPerSecond}, {"count", plainCount}, {"messages", perSecond}}},
 	{"connect", "measure {kind: connect}: how long a connection takes", times},

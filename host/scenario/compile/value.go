@@ -304,6 +304,10 @@ func (d *decoder) template(argument *verb.Argument, node *syntax.Node, pieces []
 	})
 }
 
+// Recount is the key of an environment, and no name that an expression could have, of a func() that brings the counters of
+// its roles up to date: it is called before an expression that mentions them.
+const Recount = "recount counters"
+
 // compile compiles one expression, which stands at span, and tells the kind of its result.
 func (d *decoder) compile(node *syntax.Node, piece expression.Piece, span diag.Span, at place) (*Value, string) {
 	if len(piece.Text) > maxExpression {
@@ -338,6 +342,14 @@ func (d *decoder) compile(node *syntax.Node, piece expression.Piece, span diag.S
 		value.constant = known
 	} else {
 		value.compute = program.Run
+	}
+	if words["counters"] && value.compute != nil {
+		value.compute = func(env expression.Env) (any, error) {
+			if recount, counts := env[Recount].(func()); counts {
+				recount()
+			}
+			return program.Run(env)
+		}
 	}
 	return value, program.Returns()
 }

@@ -188,6 +188,11 @@ func (r *caseRun) learn(facts []roleFacts) error {
 		if err != nil || !is {
 			return fmt.Errorf("what role %s is cannot be read: %w", role.Name, err)
 		}
+		if counters, is := object["counters"].(map[string]any); is {
+			for name := range counters {
+				counters[name] = nil // they grow there
+			}
+		}
 		text, _ := object["address"].(string)
 		address, err := netip.ParseAddr(text)
 		if err != nil {

@@ -27,6 +27,7 @@ type ending struct {
 	Timeline []record.Moment `json:"timeline,omitempty"`
 	// Traffic is what its roles have posted.
 	Traffic []record.Traffic `json:"traffic,omitempty"`
+	record.Tallies
 }
 
 // failureTold is a failure without what only its own process can show (toldOf).
@@ -147,6 +148,10 @@ func (r *caseRun) part(ctx context.Context) {
 		if r.config.Observes {
 			r.addMoments(name, there, r.config.Clocks[name].Ahead)
 			r.addTraffic(there.Traffic)
+			for i := range there.Counters {
+				there.Counters[i].Host = name // whatever it says
+			}
+			r.result.Tallies.Add(&there.Tallies)
 		}
 		if r.result.Status == record.Passed && there.Status != record.Passed {
 			r.failWith(&there, name)
@@ -179,7 +184,7 @@ func (r *caseRun) peerDied(err error) {
 
 // ownEnd is how the case ended here.
 func (r *caseRun) ownEnd() ending {
-	end := ending{Status: r.result.Status, Reason: r.result.Reason, Began: r.begin, Traffic: r.result.Traffic}
+	end := ending{Status: r.result.Status, Reason: r.result.Reason, Began: r.begin, Traffic: r.result.Traffic, Tallies: r.result.Tallies}
 	if r.history != nil && r.result.Status != record.Passed {
 		end.Timeline = r.history.moments()
 	}

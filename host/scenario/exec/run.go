@@ -27,6 +27,7 @@ import (
 
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/explain"
 	"rdmarun/host/scenario/meeting"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
@@ -116,7 +117,7 @@ const finallyGrace = 10 * time.Second
 // Case runs one case and writes its records.  ctx ends the whole run: its steps stop, `finally` still runs
 // and everything is freed.
 func Case(ctx context.Context, config Config, program *compile.Program, c *compile.Case) record.Result {
-	r := &caseRun{config: config, program: program, testCase: c, begin: time.Now(), ended: new(atomic.Int64), away: new(atomic.Int64), advances: new(advances)}
+	r := &caseRun{config: config, program: program, testCase: c, begin: time.Now(), ended: new(atomic.Int64), away: new(atomic.Int64), advances: new(advances), tallies: new(record.Tallies)}
 	r.result = record.Result{Name: c.Name, Status: record.Passed}
 	if config.Meeting != nil {
 		r.others = newOthers(&config)
@@ -136,6 +137,9 @@ func Case(ctx context.Context, config Config, program *compile.Program, c *compi
 	r.result.Took = time.Since(r.begin)
 	r.result.Steps = r.steps
 	r.result.Loops = r.loops.records()
+	for i := range r.result.Counters {
+		r.result.Counters[i].Meaning = explain.Counter(r.result.Counters[i].Name)
+	}
 	config.Stream.Write(&record.Record{Kind: record.CaseEnd, File: program.File, Case: c.ID, Result: &r.result})
 	return r.result
 }
@@ -272,7 +276,7 @@ func (r *caseRun) setUp(ctx context.Context) bool {
 
 // tearDown frees the testbed and compares what lives with what lived before.
 func (r *caseRun) tearDown(before rdmacore.Live) {
-	r.result.Traffic = r.testbed.Traffic()
+	r.result.Traffic, r.result.Counters = r.testbed.Traffic(), r.testbed.Counters(r.hostOf)
 	var details []string
 	for _, err := range r.testbed.Close() {
 		details = append(details, err.Error())
@@ -282,6 +286,7 @@ func (r *caseRun) tearDown(before rdmacore.Live) {
 			details = append(details, fmt.Sprintf("%d %s still alive", more, kind))
 		}
 	}
+	r.result.Faults, r.result.Known = r.testbed.Faults(), r.tallies.Known // all faults are healed now
 	if len(details) > 0 {
 		r.addFailure(record.Failure{Kind: "leak", What: "not everything could be freed", Details: details})
 	}

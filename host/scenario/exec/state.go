@@ -38,7 +38,9 @@ type caseRun struct {
 	xfail *compile.XFail
 	// steps counts actions; ended does, too, for who watches from another goroutine.
 	steps int
-	ended *atomic.Int64
+	// tallies are those of all branches, until the case ends.
+	tallies *record.Tallies
+	ended   *atomic.Int64
 	// away is how many loops this process waits for that others run, and watch themselves.
 	away *atomic.Int64
 	// advances are how far the running steps are.
@@ -78,6 +80,11 @@ func (r *caseRun) environmentNames() error {
 		}
 		r.showRole(role.Name, role.Group, role.Index, object)
 	}
+	r.env[compile.Recount] = func() {
+		for _, role := range r.testbed.Roles() {
+			r.roleObjects[role.Name]["counters"] = grown(role)
+		}
+	}
 	r.history = &history{virtual: r.testbed.Clock().Virtual(), roles: make(map[string]*ring)}
 	r.clockBegin = r.testbed.Clock().Now()
 	r.wantSteps = r.config.Stream.Wants(record.StepEnd)
@@ -109,13 +116,17 @@ func roleObject(role *testbed.Role) (map[string]any, error) {
 	for _, buffer := range role.Buffers() {
 		object[buffer.Name] = buffer.View().Record()
 	}
-	names := role.CounterNames()
-	list := make([]any, len(names))
-	for i, name := range names {
-		list[i] = name
-	}
-	object["counters"] = list
+	object["counters"] = grown(role)
 	return object, nil
+}
+
+// grown are the counters of a role as expressions see them.
+func grown(role *testbed.Role) map[string]any {
+	counters := make(map[string]any)
+	for name, value := range role.Counted() {
+		counters[name] = int(value)
+	}
+	return counters
 }
 
 // sharedList are the results under one word, eps[0], eps[1] and on, which all branches share.

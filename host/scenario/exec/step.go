@@ -219,6 +219,7 @@ func (r *caseRun) expectedToFail(ctx context.Context, step *compile.Step) error 
 	r.known = step.XFail.Reason
 	err = r.timed(ctx, step)
 	r.known, r.path = before, r.path[:depth]
+	cause := err
 	var failure *testbed.Failure
 	var late *overtime
 	switch {
@@ -227,9 +228,35 @@ func (r *caseRun) expectedToFail(ctx context.Context, step *compile.Step) error 
 			What: "it passed, and xfail says that it fails", Hint: "take the xfail away: " + step.XFail.Reason,
 		})
 	case ctx.Err() == nil && (errors.As(err, &failure) || errors.As(err, &late) && late.ofStep):
-		return r.excused(step.XFail, err)
+		if err = r.excused(step.XFail, err); err == nil {
+			r.knownFailure(step, cause)
+		}
 	}
 	return err
+}
+
+// knownFailure keeps a failure that xfail excuses, for the end of the case.
+func (r *caseRun) knownFailure(step *compile.Step, err error) {
+	f := r.describe(err)
+	known := record.KnownStep{
+		Line: step.Span.Line, Column: step.Span.Column, Role: f.Role, Action: f.Action, What: f.What, Reason: step.XFail.Reason, Count: 1,
+	}
+	if file := step.Span.File(); file != r.program.File {
+		known.File = file
+	}
+	if r.others != nil && !r.plays(f.Role) {
+		return // who plays the role counts it
+	}
+	r.tallies.Add(&record.Tallies{Known: []record.KnownStep{known}})
+}
+
+// plays tells whether a role is this process's, or "" for those of whom nobody knows, that of the first role.
+func (r *caseRun) plays(role string) bool {
+	if role == "" {
+		return r.others.judge == "" && !r.config.Observes
+	}
+	_, err := r.testbed.Role(role)
+	return err == nil
 }
 
 // excused is nil for the failure that an xfail expects; any other failure says what was expected.

@@ -157,6 +157,9 @@ func (r *caseRun) limit(threshold *compile.Threshold, limit *compile.Limit, samp
 	checked.OK = len(samples) > 0
 	if !checked.OK {
 		checked.Reason = "no samples: the case has measured nothing of that kind"
+		if threshold.Metric == "counter" {
+			checked.Reason = "no samples: no device of a role here has such a counter (rdmarun explain counters)"
+		}
 	}
 	worst := math.Inf(-1) // of the samples: the one shown
 	for _, each := range samples {
@@ -201,7 +204,7 @@ func (r *caseRun) heed(verdicts []verdict) {
 		limit := &r.testCase.Thresholds[verdicts[i].Threshold].Limits[verdicts[i].Limit]
 		r.addFailure(record.Failure{
 			Kind: record.KindThreshold, File: r.program.File, Line: checked.Line, Column: checked.Column,
-			Excerpt: limit.Span.Excerpt(diag.Painter{}), What: "threshold not held: " + checked.String(),
+			Excerpt: limit.Span.Excerpt(diag.Painter{}), What: "threshold failed: " + checked.String(),
 		})
 	}
 }
@@ -241,9 +244,27 @@ func (r *caseRun) samples(threshold *compile.Threshold, took time.Duration) []sa
 		}
 		return list
 	}
+	if threshold.Metric == "counter" {
+		return r.counterSamples(threshold)
+	}
 	for _, found := range r.found {
 		if s, has := r.sampleOf(threshold, found); has {
 			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// counterSamples are the counters of roles here that a threshold chooses, those that have not grown as well.
+func (r *caseRun) counterSamples(threshold *compile.Threshold) (list []sample) {
+	for _, role := range r.testbed.Roles() {
+		grown := role.Counted()
+		for _, name := range slices.Sorted(maps.Keys(grown)) {
+			labels := map[string]string{"name": name, "role": role.Name, "device": role.Device().Name()}
+			if threshold.Chooses(labels, 0) {
+				fields := map[string]float64{"value": float64(grown[name])}
+				list = append(list, sample{what: role.Name + " " + name, fields: fields, env: r.limitEnv(nil)})
+			}
 		}
 	}
 	return list

@@ -166,6 +166,7 @@ var topics = []Topic{
 		{"corrupt", "one bit that the ICRC covers is changed; the receiver finds it by the ICRC (IBTA annex A17.3.3) and drops the packet", nil},
 		{"reorder", "a message is held until another has gone the same way, or the fault's delay has passed", nil},
 	}},
+	{countersTopic, "counter of a device or a port, by the kernel's name: $(ROLE.counters.NAME), check {counters: ..}, the metric counter{name=NAME}", unnumbered, counters},
 	{"errno", "errno of a call, and negative in the status of an event", func(n int) string { return ErrnoName(syscall.Errno(max(n, -n))) }, []Entry{ // those that the manual pages of librdmacm and libibverbs name
 		{"EPERM", "not permitted", []string{"the kernel's RDMA modules are of another version than the libraries"}},
 		{"ENOENT", "no such object", nil},

@@ -112,6 +112,9 @@ func reason(err error) string {
 	if text == "runtime error: integer divide by zero" { // the library leaves integers to Go
 		return "a division by zero"
 	}
+	if text == "interface conversion: interface {} is nil, not int" || fromNothing.MatchString(text) {
+		return "a number is not there: the device has no counter of that name, or the step that sets it has not run"
+	}
 	if text == "memory budget exceeded" {
 		return fmt.Sprintf("its lists have more than %d items together: take a shorter range, or a loop (repeat, for_each)", longestRange)
 	}
@@ -120,6 +123,9 @@ func reason(err error) string {
 	}
 	return text
 }
+
+// fromNothing is what the library says of a comparison with what is not there.
+var fromNothing = regexp.MustCompile(`^invalid operation: (?:<nil> \S+ int|int \S+ <nil>)$`)
 
 var fetchFromNothing = regexp.MustCompile(`^cannot fetch (\S+) from <nil>`)
 
@@ -202,6 +208,9 @@ type Object = types.Map
 
 // List is the type of a list of items of one type.
 func List(of Type) Type { return types.Array(of) }
+
+// MapOf is the type of a mapping with any names and values of one type.
+func MapOf(of Type) Type { return types.Map{types.Extra: of} }
 
 // TypeOf is the type of a Go value; struct fields carry their names in an `expr` tag.
 func TypeOf(value any) Type { return types.TypeOf(value) }

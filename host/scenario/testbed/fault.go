@@ -1,17 +1,21 @@
 package testbed
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
+	"rdmarun/host/record"
 	"rdmarun/rdmacore"
 )
 
 // Fault loses messages between two roles on purpose, or breaks their device.
 type Fault struct {
 	name    string // "" until Bind
+	What    string // it does, for one without a name
 	testbed *Testbed
 	release *free
 	lost    int
@@ -64,6 +68,7 @@ func (t *Testbed) newFault(fault rdmacore.Fault, by ...*rdmacore.Provider) (*Fau
 				return err
 			}
 			f.lost += lost
+			t.faultCounts[cmp.Or(f.name, f.What)] += uint64(lost)
 			rules = rules[1:]
 		}
 		return nil
@@ -96,6 +101,15 @@ func (t *Testbed) breakable(of *Role) []*rdmacore.Provider {
 	return found
 }
 
+// Faults lists how often each fault was applied that is healed by now, those of one name together.
+func (t *Testbed) Faults() []record.Fault {
+	var list []record.Fault
+	for _, name := range slices.Sorted(maps.Keys(t.faultCounts)) {
+		list = append(list, record.Fault{Name: name, Count: t.faultCounts[name]})
+	}
+	return list
+}
+
 // Bind gives the fault its name.
 func (f *Fault) Bind(name string) {
 	f.name = name
@@ -126,14 +140,18 @@ func (t *Testbed) RemoveDevice(of *Role) (*Fault, error) {
 	by := t.breakable(of)
 	f, err := t.newFault(rdmacore.Fault{Action: rdmacore.FaultRemoveDevice}, by...)
 	if err == nil {
-		f.repair = func() error { return t.reopenDevices(by) }
+		f.repair, f.What = func() error { return t.reopenDevices(by) }, "the device is removed"
 	}
 	return f, err
 }
 
 // ChangeAddress gives the network interface of a role, or of all roles, another hardware address.
 func (t *Testbed) ChangeAddress(of *Role) (*Fault, error) {
-	return t.newFault(rdmacore.Fault{Action: rdmacore.FaultChangeAddress}, t.breakable(of)...)
+	f, err := t.newFault(rdmacore.Fault{Action: rdmacore.FaultChangeAddress}, t.breakable(of)...)
+	if err == nil {
+		f.What = "the address is changed"
+	}
+	return f, err
 }
 
 // reopenDevices gives the roles of providers what they had at their beginning on the device that is back: it is a new

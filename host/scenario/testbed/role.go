@@ -33,15 +33,16 @@ type Role struct {
 	// Host is the name of the host that the role is on.
 	Host string
 	// count reads the counters of the role's port; began are their values at the beginning.
-	count     func() counters
-	began     counters
-	channel   *rdmacore.EventChannel // nil for a guest, which has its own
-	pd        *rdmacore.PD
-	buffers   map[string]*Buffer
-	endpoints map[string]*Endpoint
-	objects   map[objectName]named
-	holding   bool
-	held      []*rdmacore.Event // read and not acknowledged, the oldest first
+	count       func() counters
+	began       counters
+	countedPort int
+	channel     *rdmacore.EventChannel // nil for a guest, which has its own
+	pd          *rdmacore.PD
+	buffers     map[string]*Buffer
+	endpoints   map[string]*Endpoint
+	objects     map[objectName]named
+	holding     bool
+	held        []*rdmacore.Event // read and not acknowledged, the oldest first
 	// waits end the waits for events of the device, in the order of their beginnings.
 	waits []*context.CancelFunc
 	// living are the endpoints that are not destroyed, in the order of their making, also those without a name.
@@ -73,7 +74,8 @@ func (t *Testbed) newRole(config RoleConfig, index int) (*Role, error) {
 	if r.cpus, err = config.CPUs.resolve(os.DirFS("/"), r.device); err != nil {
 		return nil, err
 	}
-	r.count = func() counters { return readCounters(os.DirFS("/"), r.device, config.counterPort()) }
+	r.countedPort = config.counterPort()
+	r.count = func() counters { return readCounters(os.DirFS("/"), r.device, r.countedPort) }
 	r.began = r.count()
 	if config.Guest != nil {
 		r.guest = &Guest{role: r, config: *config.Guest}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rdmarun/host/record"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/rdmacore"
 )
@@ -171,6 +172,41 @@ func (c RoleConfig) counterPort() int { return max(c.Port, 1) }
 
 // CounterNames are the counters that the role's device has, sorted.
 func (r *Role) CounterNames() []string { return slices.Sorted(maps.Keys(r.began)) }
+
+// Counted are by how much each counter has grown since the case began.
+func (r *Role) Counted() map[string]uint64 {
+	grown := make(map[string]uint64, len(r.began))
+	for name, now := range r.count() {
+		if before, had := r.began[name]; had {
+			grown[name] = now - before
+		}
+	}
+	return grown
+}
+
+// Counters are those that have grown since the case began, of each port once; hostOf is the host of a role in a lab.
+func (t *Testbed) Counters(hostOf func(role string) string) (list []record.Counter) {
+	type port struct {
+		provider *rdmacore.Provider
+		device   string
+		number   int
+	}
+	seen := make(map[port]bool)
+	for _, role := range t.roles {
+		of := port{role.provider, role.device.Name(), role.countedPort}
+		if seen[of] {
+			continue
+		}
+		seen[of] = true
+		grown := role.Counted()
+		for _, name := range slices.Sorted(maps.Keys(grown)) {
+			if grown[name] > 0 {
+				list = append(list, record.Counter{Host: hostOf(role.Name), Device: of.device, Name: name, Grew: grown[name]})
+			}
+		}
+	}
+	return list
+}
 
 // CounterDelta is by how much a counter has grown since the case began.  Some begin anew when they are full.
 func (r *Role) CounterDelta(name string) (int, error) {

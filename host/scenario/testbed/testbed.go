@@ -97,7 +97,9 @@ type Testbed struct {
 	traffic   map[rdmacore.Opcode]*record.Traffic
 	frees     []*free
 	faults    map[string]*Fault
-	owners    owners
+	// faultCounts are how often healed faults were applied, by their names.
+	faultCounts map[string]uint64
+	owners      owners
 	// listeners are the guests that listen, and those who wait for one.
 	listeners listeners
 	// lost collects completions and asynchronous events that nobody had asked for when a step destroyed their object.
@@ -107,17 +109,18 @@ type Testbed struct {
 // New makes the roles, and returns with the testbed locked.  On failure nothing is left behind.
 func New(config Config) (*Testbed, error) {
 	t := &Testbed{
-		streams:   guest.NewExchange(),
-		providers: config.Providers,
-		output:    config.Output,
-		seed:      config.Seed,
-		guests:    config.Guests,
-		byName:    make(map[string]*Role),
-		barriers:  barriers{byName: make(map[string]*barrier)},
-		traffic:   make(map[rdmacore.Opcode]*record.Traffic),
-		faults:    make(map[string]*Fault),
-		owners:    owners{roles: make(map[any]*Role)},
-		listeners: listeners{change: newSignal(), guests: make(map[string]*listening)},
+		streams:     guest.NewExchange(),
+		providers:   config.Providers,
+		output:      config.Output,
+		seed:        config.Seed,
+		guests:      config.Guests,
+		byName:      make(map[string]*Role),
+		barriers:    barriers{byName: make(map[string]*barrier)},
+		traffic:     make(map[rdmacore.Opcode]*record.Traffic),
+		faults:      make(map[string]*Fault),
+		faultCounts: make(map[string]uint64),
+		owners:      owners{roles: make(map[any]*Role)},
+		listeners:   listeners{change: newSignal(), guests: make(map[string]*listening)},
 	}
 	t.mu.Lock()
 	for i, roleConfig := range config.Roles {

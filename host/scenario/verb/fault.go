@@ -161,6 +161,9 @@ func fault(_ context.Context, call *Call, args *faultArguments) error {
 		}
 	}
 	broken, err := call.Testbed.Break(args.Link[0], args.Link[1], what)
+	if broken != nil {
+		broken.What = fmt.Sprintf("%s %s, %s to %s", args.Action.Value, args.Drop.Value, args.Link[0], args.Link[1])
+	}
 	return call.made(broken, err)
 }
 
