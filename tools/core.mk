@@ -110,7 +110,7 @@ fuzz: build/core/fuzz/mutate ## forged packets into the engine for FUZZ_SECONDS,
 	$(Q)cd build/core/fuzz && timeout $$(($(FUZZ_SECONDS) + 60)) ./mutate --seed $(FUZZ_SEED) $(FUZZ_SECONDS) $(abspath $(wildcard rdmacore/fuzz/corpus/*))
 
 # Hostile datagrams to a live process (rdmacore/fuzz/flood.c), FLOOD_DATAGRAMS of FUZZ_SEED.
-FLOOD_DATAGRAMS ?= 200000
+FLOOD_DATAGRAMS ?= 5000000
 
 build/core/address/flood: rdmacore/fuzz/flood.c $(CORE_OBJECTS:%=build/core/address/%) | setup
 	$(Q)$(CC) $(CORE_CFLAGS) $(KIND_address) -o $@ $(filter %.c %.o,$^) $(CORE_LIBS)
