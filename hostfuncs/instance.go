@@ -55,6 +55,7 @@ type Instance struct {
 	ctx       context.Context // ends with the guest's right to run
 	over      atomic.Bool     // End was called: ctx has ended or will at once
 	lastError error
+	waiting   atomic.Pointer[string] // the function that waits, or did when the guest ended
 
 	// stop is ended by RequestStop; one wait is broken off for it.
 	stop          context.Context
@@ -136,6 +137,20 @@ func (i *Instance) SetMemory(region *rdmacore.Memory, size int) {
 // End takes the guest's right to run: the host function it calls next does not return, as a wait under way does not
 // when the guest's context ends.  Any goroutine may call it.
 func (i *Instance) End() { i.over.Store(true) }
+
+// Enter notes that a function waits for the guest, Leave that it returns.  Where it does not, Waiting still has it.
+func (i *Instance) Enter(function *string) { i.waiting.Store(function) }
+
+// Leave is the end of Enter.
+func (i *Instance) Leave() { i.waiting.Store(nil) }
+
+// Waiting is the function that waits for the guest, "" while none does.  Any goroutine may call it.
+func (i *Instance) Waiting() string {
+	if function := i.waiting.Load(); function != nil {
+		return *function
+	}
+	return ""
+}
 
 // RequestStop asks the guest to end: the wait it is in, or else its next one, returns -ECANCELED, once,
 // and stop_requested is 1 from now on.

@@ -72,6 +72,15 @@ func (s *Stub) implementation() api.GoFunc {
 // i32 results have to be.
 func (f *Function) implementation() api.GoFunc {
 	call, capability := f.call, f.Capability
+	if f.Blocking {
+		waits, name := call, f.Name
+		call = func(instance *Instance, stack []uint64) int32 {
+			instance.Enter(&name)
+			result := waits(instance, stack)
+			instance.Leave()
+			return result
+		}
+	}
 	return func(ctx context.Context, stack []uint64) {
 		instance := instanceOf(ctx)
 		if instance.over.Load() {

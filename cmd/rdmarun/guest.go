@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,7 +22,8 @@ import (
 
 const guestRunLong = `Run a WebAssembly guest: a WASI command (GOOS=wasip1, --target=wasm32-wasi) that
 imports the functions of docs/abi.md, or a script in JavaScript, which calls them by
-their names (guests/README.md).  What stands after "--" are its arguments.
+their names (guests/README.md).  What stands after "--" are its arguments, as are flags
+of tests: GOOS=wasip1 GOARCH=wasm go test -exec "rdmarun guest run".
 
 The guest sees its arguments, the standard streams, the clock and random numbers;
 no files, no sockets, no environment.  What it leaves behind when it ends, however
@@ -39,6 +42,16 @@ The first SIGINT or SIGTERM asks the guest to end: its wait fails with ECANCELED
 Exit codes: the guest's own (255 for one below 0 or above 255); 124 when it exceeded
 --time, 125 when it trapped, 126 when the file is no guest or needs what this host
 lacks; 2, with a message of rdmarun, when the file cannot be compiled.`
+
+// withTestFlags is a command line where the flags of a test binary (-test.v), which "go test -exec" puts behind the module, are
+// the guest's, as if "--" stood before them.  No flag of rdmarun begins so.
+func withTestFlags(args []string) []string {
+	at := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-test.") })
+	if len(args) < 2 || args[0] != "guest" || args[1] != "run" || at < 0 || slices.Contains(args[:at], "--") {
+		return args
+	}
+	return slices.Insert(slices.Clone(args), at, "--")
+}
 
 func newGuestCommand(a *app) *cobra.Command {
 	command := &cobra.Command{

@@ -131,6 +131,14 @@ func (g *Guest) Result() Result {
 	}
 }
 
+// Where is where a guest is that has not ended: "in wait_event", or in no function that waits.
+func (g *Guest) Where() string {
+	if function := g.instance.Waiting(); function != "" {
+		return "in " + function
+	}
+	return "in no host function that waits"
+}
+
 // Wait waits for the guest's end.  The error is ctx's, when that ends first; the guest runs on.
 func (g *Guest) Wait(ctx context.Context) (Result, error) {
 	select {

@@ -37,13 +37,13 @@ func TestGoGuests(t *testing.T) {
 		config  guest.Config
 		outcome guest.Outcome
 		code    int
-		prints  string
+		prints  string // or says of its end
 	}{
 		"panic":         {guest.Config{Args: []string{"panic"}}, guest.Exited, 2, "on purpose"},
 		"out of memory": {guest.Config{Args: []string{"oom"}, Limits: guest.Limits{Memory: 16 << 20}}, guest.Exited, 2, "out of memory"},
-		"sleeps on":     {guest.Config{Args: []string{"sleep"}, Limits: short}, guest.TimedOut, 124, ""},
-		"waits on":      {guest.Config{Args: []string{"wait"}, Limits: short}, guest.TimedOut, 124, ""},
-		"reads on":      {guest.Config{Args: []string{"cat"}, Stdin: forever, Limits: short}, guest.TimedOut, 124, ""},
+		"sleeps on":     {guest.Config{Args: []string{"sleep"}, Limits: short}, guest.TimedOut, 124, "of 300ms\n  in poll_oneoff"},
+		"waits on":      {guest.Config{Args: []string{"wait"}, Limits: short}, guest.TimedOut, 124, "\n  in wait_event"},
+		"reads on":      {guest.Config{Args: []string{"cat"}, Stdin: forever, Limits: short}, guest.TimedOut, 124, "\n  in fd_read of the standard input"},
 		"reads":         {guest.Config{Args: []string{"cat"}, Stdin: strings.NewReader("one\ntwo\n")}, guest.Exited, 0, "one\ntwo"},
 		"no input":      {guest.Config{Args: []string{"cat"}}, guest.Exited, 0, ""},
 		"logs":          {guest.Config{Args: []string{"log"}, Name: "logger"}, guest.Exited, 0, "logger: WARN: a line"},
@@ -61,8 +61,8 @@ func TestGoGuests(t *testing.T) {
 			if result.Outcome != c.outcome || result.ExitCode != c.code {
 				t.Errorf("%s %d: %v\n%s", result.Outcome, result.ExitCode, result.Err, &out)
 			}
-			if !strings.Contains(out.String(), c.prints) {
-				t.Errorf("printed\n%s", &out)
+			if !strings.Contains(out.String()+fmt.Sprint(result.Err), c.prints) {
+				t.Errorf("printed\n%s\nand ended: %v", &out, result.Err)
 			}
 		})
 	}

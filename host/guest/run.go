@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
@@ -129,15 +130,28 @@ func (g *Guest) outcome(ctx context.Context, err error) Result {
 		code := int(min(exit.ExitCode(), 255))
 		return Result{Outcome: Exited, ExitCode: code, Err: exitedError(code)}
 	case errors.Is(context.Cause(ctx), errTimeLimit):
-		return Result{Outcome: TimedOut, ExitCode: codeTimedOut, Err: context.Cause(ctx)}
+		return Result{Outcome: TimedOut, ExitCode: codeTimedOut, Err: g.placed(context.Cause(ctx), err)}
 	case ctx.Err() != nil:
 		return Result{Outcome: Stopped, ExitCode: codeStopped,
-			Err: fmt.Errorf("the guest was stopped: %w", context.Cause(ctx))}
+			Err: g.placed(fmt.Errorf("the guest was stopped: %w", context.Cause(ctx)), err)}
 	case errors.As(err, &bug):
 		return Result{Outcome: Failed, ExitCode: codeFailed,
 			Err: fmt.Errorf("a bug in rdmarun, not in the guest: %w", err)}
 	}
 	return Result{Outcome: Trapped, ExitCode: codeTrapped, Err: g.module.trapError(err)}
+}
+
+// placed is why the guest was ended, with where it was: in a function of the host, or in functions of its own, when those have
+// names.
+func (g *Guest) placed(why, err error) error {
+	place := &PlacedError{Err: why}
+	if function := g.instance.Waiting(); function != "" {
+		place.Stack = []string{function}
+	} else {
+		// The innermost is the one that the meter has added.
+		place.Stack = slices.DeleteFunc(g.module.trapError(err).Stack, numberedFrame.MatchString)
+	}
+	return place
 }
 
 // pageSize is that of WebAssembly.

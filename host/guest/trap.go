@@ -20,12 +20,29 @@ type TrapError struct {
 func (e *TrapError) Error() string { return "the guest trapped: " + e.Reason + e.Trace() }
 
 // Trace is the stack, each function in a line that begins with a line end.
-func (e *TrapError) Trace() string {
-	if len(e.Stack) == 0 {
+func (e *TrapError) Trace() string { return frames(e.Stack) }
+
+func frames(stack []string) string {
+	if len(stack) == 0 {
 		return ""
 	}
-	return "\n  in " + strings.Join(e.Stack, "\n  by ")
+	return "\n  in " + strings.Join(stack, "\n  by ")
 }
+
+// PlacedError is why the host ended a guest, with where the guest was.
+type PlacedError struct {
+	Err error
+	// Stack is a host function that waited, or the guest's functions as in a TrapError; empty where neither is known.
+	Stack []string
+}
+
+func (e *PlacedError) Error() string { return e.Err.Error() + e.Trace() }
+
+// Unwrap is the reason.
+func (e *PlacedError) Unwrap() error { return e.Err }
+
+// Trace is the stack, as that of a TrapError.
+func (e *PlacedError) Trace() string { return frames(e.Stack) }
 
 // maxFrame is where a frame is cut, in bytes; wazero gives some thirty of them.
 const maxFrame = 512

@@ -1,12 +1,14 @@
 package guest_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"rdmarun/host/guest"
 	"rdmarun/internal/toolchain"
@@ -58,6 +60,32 @@ func TestTrapsShowSourceLines(t *testing.T) {
 					t.Errorf("%s, mode %d: frame %d is not %s at %s: %q", flags, mode, at, want.function, want.place, trap.Stack)
 				}
 			}
+		}
+	}
+}
+
+// A guest that is ended while it computes is told of with its place, as one that traps.
+func TestEndsShowSourceLines(t *testing.T) {
+	r := newRuntime(t, guest.InterruptMetered)
+	m, err := r.Compile(testContext(t), compileC(t, "stuck", "-g"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	timedOut := r.Run(testContext(t), m, guest.Config{Provider: newProvider(t), Limits: guest.Limits{Time: 100 * time.Millisecond}})
+	running, err := r.Start(testContext(t), m, guest.Config{Provider: newProvider(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if where := running.Where(); where != "in no host function that waits" {
+		t.Error(where)
+	}
+	stopping, cancel := context.WithCancel(testContext(t))
+	cancel() // it gets no time to end by itself
+	for _, result := range []guest.Result{timedOut, running.Stop(stopping)} {
+		var placed *guest.PlacedError
+		if !errors.As(result.Err, &placed) || len(placed.Stack) < 2 || !strings.HasPrefix(placed.Stack[0], "spin() at stuck.c:") ||
+			!strings.HasPrefix(placed.Stack[1], "__original_main() i32 at stuck.c:10") {
+			t.Errorf("%s: %v", result.Outcome, result.Err)
 		}
 	}
 }

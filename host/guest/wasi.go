@@ -17,6 +17,7 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 	"github.com/tetratelabs/wazero/sys"
 
+	"rdmarun/hostfuncs"
 	"rdmarun/rdmacore"
 )
 
@@ -43,7 +44,7 @@ func (g *Guest) moduleConfig(ctx context.Context) wazero.ModuleConfig {
 	if text, is := g.config.Stdin.(*strings.Reader); is {
 		config = config.WithStdin(text) // never waits
 	} else if g.config.Stdin != nil {
-		config = config.WithStdin(&interruptibleReader{ctx: ctx, clock: clock, from: g.config.Stdin})
+		config = config.WithStdin(&interruptibleReader{ctx: ctx, clock: clock, from: g.config.Stdin, guest: g.instance})
 	}
 	return config.WithStdout(g.outputs.stdout).WithStderr(g.outputs.stderr)
 }
@@ -107,6 +108,7 @@ type interruptibleReader struct {
 	ctx    context.Context
 	clock  *rdmacore.Clock
 	from   io.Reader
+	guest  *hostfuncs.Instance
 	chunks chan chunk // made by the first Read
 	rest   []byte
 	err    error
@@ -128,11 +130,16 @@ func (r *interruptibleReader) Read(into []byte) (int, error) {
 		r.chunks = make(chan chunk)
 		go r.readAll()
 	}
+	readsInput := "fd_read of the standard input"
 	for len(r.rest) == 0 && r.err == nil {
 		if r.ctx.Err() != nil {
 			endGuest()
 		}
+		r.guest.Enter(&readsInput)
 		r.clock.Outside(r.next)
+		if r.ctx.Err() == nil {
+			r.guest.Leave()
+		}
 	}
 	n := copy(into, r.rest)
 	r.rest = r.rest[n:]
@@ -280,10 +287,12 @@ func poll(ctx context.Context, memory api.Memory, in, out, count, resultAt uint3
 		}
 	}
 	if ready == 0 {
-		guest := ctx.Value(guestKey{}).(*Guest)
+		guest, sleeps := ctx.Value(guestKey{}).(*Guest), "poll_oneoff"
+		guest.instance.Enter(&sleeps)
 		if guest.config.Provider.Clock().Sleep(ctx, time.Duration(min(earliest, math.MaxInt64))) != nil {
 			endGuest()
 		}
+		guest.instance.Leave()
 		for at := range count {
 			subscription := given[at*subscriptionSize:][:subscriptionSize]
 			if binary.LittleEndian.Uint64(subscription[24:]) == earliest {

@@ -221,7 +221,7 @@ func TestGuests(t *testing.T) {
 			name: "a guest that runs on", module: "spin.wasm",
 			steps: `[{role: guest, guest: start}, {role: guest, guest: wait, within: 10ms}]`,
 			failure: record.Failure{
-				Role: "guest", Action: "guest wait", What: "the guest did not end", Expected: "its end within 10ms", Got: "it still runs", Line: 4,
+				Role: "guest", Action: "guest wait", What: "the guest did not end", Expected: "its end within 10ms", Got: "it still runs, in no host function that waits", Line: 4,
 			},
 		},
 		{

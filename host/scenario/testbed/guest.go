@@ -76,6 +76,8 @@ type RunningGuest interface {
 	Done() <-chan struct{}
 	Result() guest.Result
 	Call(ctx context.Context, function string, arguments ...uint64) ([]uint64, error)
+	// Where is where one is that has not ended, as the end of a sentence.
+	Where() string
 	Stop(ctx context.Context) guest.Result
 }
 
@@ -146,7 +148,12 @@ func (g *Guest) Start(ctx context.Context, args []string, input GuestInput) erro
 	t.listeners.announce()
 	g.role.deferFree("guest", func() error {
 		g.running.Stop(context.Background())
-		g.ended()
+		if end := g.ended(); end.Outcome == "stopped" && end.Trace != "" {
+			// A step may have waited in vain for its end: this is why.
+			for line := range strings.SplitSeq("the guest did not end by itself; it was stopped"+end.Trace, "\n") {
+				write(line)
+			}
+		}
 		return nil
 	})
 	return nil
@@ -218,8 +225,12 @@ func (g *Guest) ended() GuestResult {
 	}
 	result := g.running.Result()
 	end := GuestResult{Role: g.role.Name, Outcome: strings.ReplaceAll(result.Outcome.String(), " ", "_"), Exit: result.ExitCode, Reason: reasonOf(result.Err)}
-	if trap := (*guest.TrapError)(nil); errors.As(result.Err, &trap) {
-		end.Trace = trap.Trace()
+	var traced interface {
+		error
+		Trace() string
+	}
+	if errors.As(result.Err, &traced) {
+		end.Trace = traced.Trace()
 	}
 	return end
 }
@@ -227,13 +238,24 @@ func (g *Guest) ended() GuestResult {
 // reasonOf is an end in a sentence, that of a trap without the guest's stack.
 func reasonOf(err error) string {
 	var trap *guest.TrapError
+	var placed *guest.PlacedError
 	switch {
 	case err == nil:
 		return ""
 	case errors.As(err, &trap):
 		return trap.Reason
+	case errors.As(err, &placed):
+		return placed.Err.Error()
 	}
 	return err.Error()
+}
+
+// Where is where a guest is that runs, as the end of a sentence: ", in wait_event".
+func (g *Guest) Where() string {
+	if !g.Running() {
+		return ""
+	}
+	return ", " + g.running.Where()
 }
 
 func (g *Guest) stillRuns() string {

@@ -52,6 +52,8 @@ func (g *fakeGuest) Stop(context.Context) guest.Result {
 	return g.result
 }
 
+func (g *fakeGuest) Where() string { return "in wait_event" }
+
 func (g *fakeGuest) Call(context.Context, string, ...uint64) ([]uint64, error) {
 	return []uint64{42}, nil
 }

@@ -141,10 +141,12 @@ func (e guestEnd) summary() string { return fmt.Sprintf("%s, exit code %d", e.Ou
 // end waits for the end of a guest.
 func (w *guestWait) end(ctx context.Context, call *Call, wait func(context.Context) (testbed.GuestResult, error)) (guestEnd, error) {
 	var result testbed.GuestResult
+	late := &testbed.Failure{What: "the guest did not end", Expected: "its end within " + quantity.Time(w.Within)}
 	err := (&within{w.Within}).awaitLocked(ctx, call, func(ctx context.Context) (err error) {
 		result, err = wait(ctx)
+		late.Got = "it still runs" + call.Role.Guest().Where()
 		return err
-	}, &testbed.Failure{What: "the guest did not end", Expected: "its end within " + quantity.Time(w.Within), Got: "it still runs"})
+	}, late)
 	if err != nil {
 		return guestEnd{}, err
 	}
