@@ -119,7 +119,8 @@ func printTwoHosts(w io.Writer, findings []doctor.Finding) error {
 			provider = " -P verbs"
 		}
 	}
-	_, err := fmt.Fprintf(w, "to measure between two hosts: \"rdmarun perf write_bw%[1]s --server\" here, \"rdmarun perf write_bw%[1]s %[2]s\" there\n", provider, host)
+	_, err := fmt.Fprintf(w, "to measure between two hosts, type here:  rdmarun perf write_bw%[1]s --server\n"+
+		"                              and there:  rdmarun perf write_bw%[1]s %[2]s\n", provider, host)
 	return err
 }
 

@@ -229,7 +229,7 @@ func (u *usage) value(table, key string, value *syntax.Node) {
 		for _, item := range value.Items {
 			u.mapping(item, key)
 		}
-	case "matrix", "provider", "soft", "verbs", "defaults", "path", "place", "limits", "xfail", "raises", "abort_on_fail", "took", "allow":
+	case "matrix", "provider", "soft", "verbs", "defaults", "path", "place", "limits", "xfail", "raises", "abort_on_fail", "took", "repeat", "allow":
 		u.mapping(value, key)
 	case "stdin":
 		u.mapping(value, "input")

@@ -277,7 +277,7 @@ func languageParts() []languagePart {
 			"all roles: a step begins when the one before has ended.  Connections are asynchronous, as they are to programs: what becomes of a call is told by an event, for " +
 			"which wait_event waits.  In a loop `as: \"eps[$(i)]\"` gives one of several a name: other steps say `ep: \"eps[2]\"`, or with an expression between the " +
 			"brackets, and expressions `client.eps[2].port`.",
-			[]string{"action", "step", "took"}, []string{"expect", "took", "leftovers", "do", "repeat", "as-several", "for_each", "parallel", "barrier", "tags"}},
+			[]string{"action", "step", "repeat", "took"}, []string{"expect", "took", "leftovers", "do", "repeat", "as-several", "for_each", "parallel", "barrier", "tags"}},
 		{"Expectations", "A call must succeed and a completion have status SUCCESS, unless `expect` says otherwise; it replaces only the fields that it names.  Fields are " +
 			"the results of the verb, with a value or a matcher; several matchers of a field must all hold.  Of a call that must fail `expect: {errno: EINVAL}` is the " +
 			"whole expectation; of a wait that must end without anything, `expect: {none: true}`.  `expect: any` takes " +

@@ -330,10 +330,14 @@ type Loop struct {
 	// Tags are those of its step and of the steps around it.
 	Tags   map[string]string `json:"tags,omitempty"`
 	Rounds int               `json:"rounds"`
-	Min    time.Duration     `json:"min_ns"`
-	Median time.Duration     `json:"median_ns"`
-	P99    time.Duration     `json:"p99_ns"`
-	Max    time.Duration     `json:"max_ns"`
+	// Late is how many rounds of a repeat with a rate began later than they were due, and Latest how late the latest did.  The
+	// times of a round count from when it was due.
+	Late   int           `json:"late,omitempty"`
+	Latest time.Duration `json:"latest_ns,omitempty"`
+	Min    time.Duration `json:"min_ns"`
+	Median time.Duration `json:"median_ns"`
+	P99    time.Duration `json:"p99_ns"`
+	Max    time.Duration `json:"max_ns"`
 	// Clock are the times on the provider's clock, which thresholds use, if that is a virtual one.
 	Clock *Times `json:"clock,omitempty"`
 }

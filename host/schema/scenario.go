@@ -40,7 +40,10 @@ func Scenario() ([]byte, error) {
 			"type": object{"enum": ast.Names(ast.Keys("type"))}, "values": jsonschema.ListOf(jsonschema.Scalar()), "min": jsonschema.Scalar(), "max": jsonschema.Scalar(), "doc": jsonschema.Scalar(),
 		}), "type"),
 		"defaults": defaults(table),
-		"took":     mapping("Bounds of a time.", ast.Keys("took"), object{"min": jsonschema.Ref("duration"), "max": jsonschema.Ref("duration")}),
+		"repeat": object{"anyOf": []any{jsonschema.Ref("integer"), mapping("What ends a repeat.", ast.Keys("repeat"), object{
+			"times": jsonschema.Ref("integer"), "for": jsonschema.Ref("duration"), "until": jsonschema.Scalar(), "rate": jsonschema.Scalar(),
+		})}},
+		"took": mapping("Bounds of a time.", ast.Keys("took"), object{"min": jsonschema.Ref("duration"), "max": jsonschema.Ref("duration")}),
 	}} {
 		for name, schema := range more {
 			definitions[name] = schema

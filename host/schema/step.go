@@ -40,7 +40,7 @@ func step(table *verb.Table, sets *wordSets) object {
 	types := object{
 		"do": jsonschema.Ref("steps"), "parallel": jsonschema.Ref("steps"), "took": jsonschema.Ref("took"), "expect": object{"anyOf": []any{object{"type": "object"}, object{"const": ast.AnyResult}}}, "with": object{"type": "object"},
 		"name": jsonschema.Scalar(), "role": jsonschema.Scalar(), "if": jsonschema.Scalar(), "as": jsonschema.Scalar(), "within": jsonschema.Ref("duration"), "timeout": jsonschema.Ref("duration"),
-		"repeat": jsonschema.Ref("integer"), "use": jsonschema.Scalar(), "barrier": jsonschema.Scalar(), "of": jsonschema.ListOf(jsonschema.Scalar()), "args": list(), "function": jsonschema.Scalar(),
+		"repeat": jsonschema.Ref("repeat"), "use": jsonschema.Scalar(), "barrier": jsonschema.Scalar(), "of": jsonschema.ListOf(jsonschema.Scalar()), "args": list(), "function": jsonschema.Scalar(),
 		"for_each": object{"type": "object", "minProperties": 1, "propertyNames": name(), "additionalProperties": jsonschema.ListOf(jsonschema.Scalar())},
 		"guest":    jsonschema.Word(ast.GuestActions), "leftovers": object{"enum": []string{"ignore"}},
 		"tags":  object{"anyOf": []any{jsonschema.ListOf(jsonschema.Scalar()), object{"type": "object", "additionalProperties": jsonschema.Scalar()}}},

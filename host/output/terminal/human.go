@@ -312,6 +312,9 @@ func (h *Human) loop(loop *record.Loop) {
 	default:
 		before, after = " on the virtual clock, ", "; on the machine's median "+h.options.Units.Time(loop.Median)
 	}
+	if loop.Late > 0 {
+		after += fmt.Sprintf("; %d late, by up to %s", loop.Late, h.options.Units.Time(loop.Latest))
+	}
 	h.fold(17, "      %-10s %s%smedian %s, fastest %s, slowest %s%s", loop.Name, plural(loop.Rounds, "round"), before,
 		h.options.Units.Time(times.Median), h.options.Units.Time(times.Min), h.options.Units.Time(times.Max), after)
 }

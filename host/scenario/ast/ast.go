@@ -227,6 +227,12 @@ var (
 	pathKeys     = []Key{{"gid", "an index of the GID table, or an IP address"}}
 	placeKeys    = []Key{{"spread", "host: no two instances on one"}}
 	tookKeys     = []Key{{"min", "at least"}, {"max", "at most"}}
+	repeatKeys   = []Key{
+		{"times", "how many rounds there are at most"},
+		{"for", "rounds begin for so long, on the provider's clock"},
+		{"until", "a condition after each round, which ends the repeat"},
+		{"rate", "so many rounds begin in a second, 1000/s, whether or not the one before took longer: then the next one is late, and begins at once. A named repeat tells how many were late; the times of its rounds count from when they were due"},
+	}
 )
 
 // IsLibrary tells whether a file has only fragments, and so nothing to run.

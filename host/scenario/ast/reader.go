@@ -279,6 +279,7 @@ func Mappings() []Mapping {
 		{"action", "a step without a verb", keysOf(actions, func(a actionRow) Key { return a.Key })},
 		{"step", "a step", stepSection.keys},
 		{"took", "took", tookKeys},
+		{"repeat", "repeat", repeatKeys},
 		{"type", "a parameter's type", paramTypes},
 	}
 }

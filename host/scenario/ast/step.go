@@ -174,7 +174,7 @@ type actionRow struct {
 var actions = []actionRow{
 	{Key{"parallel", "steps that run at the same time; the first failure cancels the others"}, Parallel},
 	{Key{"for_each", "the steps of \"do\", or the one action beside it, for each value of a list: {name: [a, b]}"}, ForEach},
-	{Key{"repeat", "the steps of \"do\", or the one action beside it, several times; \"as\" names the counter, from 0"}, Repeat},
+	{Key{"repeat", "the steps of \"do\", or the one action beside it, several times: so often, or {for: 60s}, {times, until, rate}; \"as\" names the counter, from 0"}, Repeat},
 	{Key{"use", "the steps of a fragment, parameters given by \"with\""}, Use},
 	{Key{"guest", "start, run, wait for or stop the guest of a role, or call one of its functions while it waits at a barrier"}, GuestAction},
 	{Key{"barrier", "wait until the others \"of\" have come, too: guests to rdma.barrier, branches of a parallel step to the same step"}, Barrier},
@@ -278,7 +278,7 @@ func loopName(step *Step) string {
 // loop checks what stands behind `repeat` or `for_each`.
 func (r *reader) loop(step *Step) {
 	if step.Action == Repeat {
-		r.kind(step.Body, syntax.Scalar, "the number of a repeat")
+		r.repeat(step.Body)
 		return
 	}
 	if !r.mapping(step.Body, "for_each") {
@@ -291,6 +291,18 @@ func (r *reader) loop(step *Step) {
 	}
 	if len(step.Axes) == 0 {
 		r.errors.Report(diag.EmptyList, step.Body.Span(), "for_each without values").WithHint("for_each: {size: [1, 4096]}")
+	}
+}
+
+// repeat checks how often something is done: a number, or what ends it.
+func (r *reader) repeat(body *syntax.Node) {
+	if body.Kind != syntax.Mapping {
+		r.kind(body, syntax.Scalar, "the number of a repeat, or a mapping of what ends it,")
+		return
+	}
+	r.keys(body, repeatKeys)
+	if rate := body.Get("rate"); len(body.Pairs) == 0 || rate != nil && len(body.Pairs) == 1 {
+		r.errors.Report(diag.MissingKey, body.Span(), "nothing ends this repeat").WithHint("repeat: {for: 60s}, or times or until")
 	}
 }
 

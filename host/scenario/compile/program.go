@@ -180,9 +180,11 @@ type Parallel struct{ Branches []*Step }
 
 // Repeat runs its steps several times.
 type Repeat struct {
-	Count   *Value
-	Counter string // name of the counter, "" for none
-	Steps   []*Step
+	Count *Value // nil: as often as the others let it
+	// For is how long rounds begin, Until a condition after each that ends them, Rate how many begin in a second; nil for none.
+	For, Until, Rate *Value
+	Counter          string // name of the counter, "" for none
+	Steps            []*Step
 	// Role is the one whose steps all of them are, whatever they compute; "" where processes of other roles take part.
 	Role string
 	// All are the steps with those in them, where they are of one role: by their numbers here processes tell each other of them.

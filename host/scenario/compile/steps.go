@@ -99,12 +99,34 @@ func (d *decoder) truth(name string, node *syntax.Node, at place) *Value {
 // longestRepeat is the largest count that can be meant.
 const longestRepeat = 1_000_000_000
 
+// fastestRepeat is the largest rate: of a nanosecond for each round.
+const fastestRepeat = 1_000_000_000
+
 func (x *expander) repeat(step *ast.Step, at place, inner *scope) Action {
-	r := &Repeat{Count: x.scalar(&verb.Argument{Name: "repeat", Type: verb.Integer, Max: longestRepeat}, step.Body, at)}
+	r := &Repeat{}
+	count := func(name string, least, most int, node *syntax.Node) *Value {
+		return x.scalar(&verb.Argument{Name: name, Type: verb.Integer, Min: int64(least), Max: int64(most)}, node, at)
+	}
+	ends := step.Body
+	if ends.Kind == syntax.Scalar {
+		r.Count = count("repeat", 0, longestRepeat, ends)
+	}
+	if times := ends.Get("times"); times != nil {
+		r.Count = count("times", 0, longestRepeat, times)
+	}
+	r.For = x.duration("for", ends.Get("for"), at)
+	if rate := ends.Get("rate"); rate != nil {
+		perSecond := *rate
+		perSecond.Value = strings.TrimSuffix(rate.Value, "/s")
+		r.Rate = count("rate", 1, fastestRepeat, &perSecond)
+	}
 	if step.As != nil {
 		r.Counter = step.As.Value
 	}
 	r.Steps = x.stepList(step.Do, inner)
+	if until := ends.Get("until"); until != nil {
+		r.Until = x.truth("until", until, place{scope: inner}) // also of what the steps name
+	}
 	if r.Role, _ = roleOfAll("", r.Steps); r.Role != "" {
 		r.All = appendAll(nil, r.Steps)
 	}

@@ -222,7 +222,7 @@ var times = []metricField{
 // metrics are the rows, the measured ones under the kinds of the measure verb, but for the rate of connections.
 var metrics = []metric{
 	{"duration", "how long a case took, on the provider's clock", []metricField{{"value", nanoseconds}}},
-	{"loop", "the rounds of a repeat that has a name, by name=.. or its tags; one in another such repeat is not timed", []metricField{{"count", plainCount}, {"min", nanoseconds}, {"p50", nanoseconds}, {"p99", nanoseconds}, {"max", nanoseconds}}},
+	{"loop", "the rounds of a repeat that has a name, by name=.. or its tags; one in another such repeat is not timed; late are rounds that began later than their rate wants", []metricField{{"count", plainCount}, {"late", plainCount}, {"min", nanoseconds}, {"p50", nanoseconds}, {"p99", nanoseconds}, {"max", nanoseconds}}},
 	{"counter", "by how much a counter of a device has grown in the case, by name=.. (rdmarun explain counters), role=.. or device=..; several are limited each", []metricField{{"value", plainCount}}},
 	{"latency", "measure {kind: latency}, by the tags of its step, name=.. or size", times},
 	{"bandwidth", "measure {kind: bandwidth}, likewise; min and max want sample_every", []metricField{{"avg", bitsPerSecond}, {"min", bitsPerSecond}, {"max", bitsPerSecond}, {"count", plainCount}, {"messages", perSecond}}},

@@ -12,15 +12,19 @@ import (
 
 // repeat runs the rounds of a loop, here or where its role is.
 func (r *caseRun) repeat(ctx context.Context, step *compile.Step, repeat *compile.Repeat) error {
-	count, err := repeat.Count.Get(r.env)
-	if err != nil {
-		return r.failed(step, "", "repeat", err)
+	count := unknown
+	if repeat.Count != nil {
+		given, err := repeat.Count.Get(r.env)
+		if err != nil {
+			return r.failed(step, "", "repeat", err)
+		}
+		count = given.(int)
 	}
 	what := "round"
 	if step.Label != "" {
 		what = step.Label + " round"
 	}
-	advance := r.advances.begin(what, count.(int))
+	advance := r.advances.begin(what, count)
 	defer r.advances.end(advance)
 	if r.others != nil && repeat.Role != "" && !r.turns.whole {
 		return r.wholeLoop(ctx, step, repeat, advance)
@@ -31,8 +35,19 @@ func (r *caseRun) repeat(ctx context.Context, step *compile.Step, repeat *compil
 // loop runs the rounds of a loop here.
 func (r *caseRun) loop(ctx context.Context, step *compile.Step, repeat *compile.Repeat, advance *advance) error {
 	defer r.shadow(repeat.Counter)()
+	pace, err := r.paceOf(repeat)
+	if err != nil {
+		return r.failed(step, "", "repeat", err)
+	}
 	timed := step.Label != "" && r.loops.enter(step.Label, r.tags)
-	err := advance.rounds(func(i int) error {
+	err = advance.rounds(func(i int) error {
+		begin, late, err := r.awaitRound(ctx, pace, i)
+		switch {
+		case errors.Is(err, errNoMore):
+			return err
+		case err != nil:
+			return r.failed(step, "", "repeat", err)
+		}
 		if repeat.Counter != "" {
 			r.env[repeat.Counter] = i
 		}
@@ -42,22 +57,42 @@ func (r *caseRun) loop(ctx context.Context, step *compile.Step, repeat *compile.
 			}
 			defer r.popName()
 		}
-		begin := r.now()
 		if err := r.list(ctx, repeat.Steps); err != nil {
 			return err
 		}
 		if timed {
-			r.loops.round(r.since(begin))
+			r.loops.round(r.since(begin), late)
 		}
 		if len(repeat.Steps) == 0 && ctx.Err() != nil {
 			return r.failed(step, "", "repeat", context.Cause(ctx))
 		}
-		return nil
+		return r.until(step, repeat)
 	})
+	if errors.Is(err, errNoMore) {
+		err = nil
+	}
+	if pace.key != "" {
+		r.others.meeting.Forget(pace.key)
+	}
 	if timed {
 		r.loops.leave(err == nil, r.testbed.Clock().Virtual())
 	}
 	return err
+}
+
+// until ends a repeat whose condition holds.
+func (r *caseRun) until(step *compile.Step, repeat *compile.Repeat) error {
+	if repeat.Until == nil {
+		return nil
+	}
+	over, err := repeat.Until.Get(r.env)
+	if err != nil {
+		return r.failed(step, "", "until", err)
+	}
+	if over == true {
+		return errNoMore
+	}
+	return nil
 }
 
 // shadow remembers what a name means around a block, and returns what restores it.

@@ -17,10 +17,13 @@ type advances struct {
 // advance is how far one step is.
 type advance struct {
 	what  string // what is counted; "" hides it
-	of    int
+	of    int    // unknown: nobody knows how many there are
 	at    atomic.Int64
 	parts bool // the count is of parts and stands in brackets behind what is done
 }
+
+// unknown is how often something is done of which nobody knows that.
+const unknown = -1
 
 // begin adds a step that does something several times.
 func (a *advances) begin(what string, of int) *advance {
@@ -31,9 +34,9 @@ func (a *advances) begin(what string, of int) *advance {
 	return step
 }
 
-// rounds does something as often as is said, and notes how far it is.
+// rounds does something as often as is said, or until that fails, and notes how far it is.
 func (a *advance) rounds(round func(i int) error) error {
-	for i := range a.of {
+	for i := 0; a.of == unknown || i < a.of; i++ {
 		a.at.Store(int64(i + 1))
 		if err := round(i); err != nil {
 			return err
@@ -71,6 +74,8 @@ func (a *advances) String() string {
 			continue
 		case len(words) == mostAdvances:
 			return strings.Join(words, ", ") + "..."
+		case step.of == unknown:
+			words = append(words, fmt.Sprintf("%s %d", step.what, at))
 		case step.parts:
 			words = append(words, fmt.Sprintf("%s (%d/%d)", step.what, at, step.of))
 		default:

@@ -238,7 +238,7 @@ func (r *caseRun) samples(threshold *compile.Threshold, took time.Duration) []sa
 			if threshold.Chooses(labels, 0) {
 				times := loop.OnClock()
 				list = append(list, sample{what: loop.Name, env: r.limitEnv(nil), fields: map[string]float64{
-					"count": float64(loop.Rounds), "min": float64(times.Min), "p50": float64(times.Median), "p99": float64(times.P99), "max": float64(times.Max),
+					"count": float64(loop.Rounds), "late": float64(loop.Late), "min": float64(times.Min), "p50": float64(times.Median), "p99": float64(times.P99), "max": float64(times.Max),
 				}})
 			}
 		}

@@ -52,6 +52,8 @@ type timing struct {
 	tags        map[string]string
 	virtual     bool
 	rounds      int
+	late        int           // rounds that began later than they were due
+	latest      time.Duration // how late the latest of them was
 	wall, clock spread
 	random      *rand.Rand
 }
@@ -71,7 +73,13 @@ func (l *loops) enter(name string, tags map[string]string) bool {
 	return true
 }
 
-func (l *loops) round(took instant) { l.active.round(took) }
+// round notes a round, which has begun so late.
+func (l *loops) round(took instant, late time.Duration) {
+	if l.active.round(took); late > 0 {
+		l.active.late++
+		l.active.latest = max(l.active.latest, late)
+	}
+}
 
 func (s *timing) round(took instant) {
 	s.rounds++
@@ -136,6 +144,7 @@ func (l *loops) add(s *timing) {
 	for i, took := range s.wall.times {
 		series.round(instant{took, s.clock.times[i]})
 	}
+	series.late, series.latest = series.late+s.late, max(series.latest, s.latest)
 	series.rounds = rounds // also those of which no time was kept
 	series.wall.min, series.wall.max = min(series.wall.min, s.wall.min), max(series.wall.max, s.wall.max)
 	series.clock.min, series.clock.max = min(series.clock.min, s.clock.min), max(series.clock.max, s.clock.max)
@@ -155,7 +164,7 @@ func (l *loops) records() []record.Loop {
 	for _, s := range l.series {
 		wall := s.wall.summary()
 		loop := record.Loop{
-			Name: s.name, Tags: s.tags, Rounds: s.rounds, Min: wall.Min, Median: wall.Median, P99: wall.P99, Max: wall.Max,
+			Name: s.name, Tags: s.tags, Rounds: s.rounds, Late: s.late, Latest: s.latest, Min: wall.Min, Median: wall.Median, P99: wall.P99, Max: wall.Max,
 		}
 		if s.virtual {
 			clock := s.clock.summary()

@@ -11,7 +11,7 @@ func TestLoops(t *testing.T) {
 		t.Fatal("only the outermost loop is timed")
 	}
 	for i := range 101 {
-		l.round(instant{time.Duration(i) * time.Microsecond, time.Duration(i) * time.Hour})
+		l.round(instant{time.Duration(i) * time.Microsecond, time.Duration(i) * time.Hour}, 0)
 	}
 	l.leave(true, true)
 	if !l.enter("second", nil) {
@@ -37,7 +37,7 @@ func TestLoopsWithinLoops(t *testing.T) {
 	burst := func(l *loops, name, tag string, completed bool, took ...time.Duration) {
 		l.enter(name, map[string]string{"tag": tag})
 		for _, each := range took {
-			l.round(instant{each, 2 * each})
+			l.round(instant{each, 2 * each}, 0)
 		}
 		l.leave(completed, true)
 	}
@@ -60,7 +60,7 @@ func TestLoopsWithinLoops(t *testing.T) {
 	for range 3 {
 		long.enter("long", nil)
 		for i := range maxSamples {
-			long.round(instant{time.Duration(i + 1), 0})
+			long.round(instant{time.Duration(i + 1), 0}, 0)
 		}
 		long.leave(true, false)
 	}
@@ -74,7 +74,7 @@ func TestManyRounds(t *testing.T) {
 	var l loops
 	l.enter("long", nil)
 	for i := range 3 * maxSamples {
-		l.round(instant{time.Duration(i + 1), 0})
+		l.round(instant{time.Duration(i + 1), 0}, 0)
 	}
 	if len(l.active.wall.times) != maxSamples {
 		t.Errorf("%d samples", len(l.active.wall.times))

@@ -74,7 +74,10 @@ func (r *caseRun) loopElsewhere(ctx context.Context, step *compile.Step, repeat 
 		heard: func(raw json.RawMessage) error {
 			var at int64
 			err := json.Unmarshal(raw, &at)
-			advance.at.Store(max(0, min(at, int64(advance.of))))
+			if advance.of != unknown {
+				at = min(at, int64(advance.of))
+			}
+			advance.at.Store(max(0, at))
 			return err
 		},
 		binds: func(role, name string, index int) bool {

@@ -1,0 +1,99 @@
+package exec
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"rdmarun/host/scenario/compile"
+)
+
+// errNoMore ends the rounds of a repeat, and is no failure.
+var errNoMore = errors.New("no other round begins")
+
+// pace says when the rounds of a repeat begin, and until when.
+type pace struct {
+	began instant
+	// limit is how long rounds begin, where there is one; rate is how many begin in a second, 0: each after the one before.
+	limited bool
+	limit   time.Duration
+	rate    int
+	// key begins those of the messages by which the process that judges says whether another round begins; "" where each
+	// process, or the only one, decides by itself.
+	key string
+}
+
+// paceOf begins the pace of a repeat.
+func (r *caseRun) paceOf(repeat *compile.Repeat) (*pace, error) {
+	p := &pace{began: r.now()}
+	if repeat.For != nil {
+		limit, err := repeat.For.Get(r.env)
+		if err != nil {
+			return nil, err
+		}
+		p.limited, p.limit = true, limit.(time.Duration)
+		if r.others != nil && !r.others.over && !r.turns.whole {
+			r.turns.next()
+			p.key = r.stepKey() + "/round/"
+		}
+	}
+	if repeat.Rate != nil {
+		rate, err := repeat.Rate.Get(r.env)
+		if err != nil {
+			return nil, err
+		}
+		p.rate = rate.(int)
+	}
+	return p, nil
+}
+
+// awaitRound waits until a round is due.  The time that it returns is when it was: late is how long ago.  The error is errNoMore where
+// its time is over.
+func (r *caseRun) awaitRound(ctx context.Context, p *pace, round int) (due instant, late time.Duration, err error) {
+	due = r.now()
+	if p.rate > 0 {
+		at := p.began.clock + time.Duration(round)*time.Second/time.Duration(p.rate)
+		late = due.clock - at
+		if !r.history.virtual {
+			due.wall = at
+		}
+		due.clock = at
+	}
+	if p.limited {
+		more, err := r.another(ctx, p, round, due.clock-p.began.clock < p.limit)
+		if err != nil {
+			return due, 0, err
+		}
+		if !more {
+			return due, 0, errNoMore
+		}
+	}
+	if late < 0 {
+		r.testbed.Unlocked(func() { err = r.testbed.Clock().Sleep(ctx, -late) })
+		return r.now(), 0, err
+	}
+	return due, late, nil
+}
+
+// another tells whether another round begins: of a repeat that several processes walk through, as the one that judges says, since
+// each has its own clock.
+func (r *caseRun) another(ctx context.Context, p *pace, round int, own bool) (more bool, err error) {
+	if p.key == "" {
+		return own, nil
+	}
+	if err := r.others.quiet.flush(); err != nil {
+		return false, err
+	}
+	key := fmt.Sprint(p.key, round)
+	if r.others.judge == "" {
+		return own, r.others.meeting.Tell(key, own)
+	}
+	var raw json.RawMessage
+	r.outside(func() { _, raw, err = r.others.hear(ctx, r.others.judge, key) })
+	if err != nil {
+		return false, err
+	}
+	return more, json.Unmarshal(raw, &more)
+}
