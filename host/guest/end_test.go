@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -38,7 +39,7 @@ func TestExitCodes(t *testing.T) {
 
 func TestTraps(t *testing.T) {
 	r := newRuntime(t, guest.InterruptMetered)
-	for name, want := range map[string]string{"trap": "out of bounds memory access", "overflow": "stack overflow"} {
+	for name, want := range map[string]string{"trap": "out of bounds memory access", "overflow": "stack overflow: its calls nest deeper than a stack of 8 MiB"} {
 		result := run(t, r, name, guest.Config{})
 		var trap *guest.TrapError
 		if result.Outcome != guest.Trapped || result.ExitCode != 125 || !errors.As(result.Err, &trap) {
@@ -52,6 +53,39 @@ func TestTraps(t *testing.T) {
 			t.Errorf("the stack is %q", trap.Stack)
 		}
 	}
+}
+
+// A guest that calls itself without end takes a stack of its memory limit, or of 8 MiB, and no more.
+func TestStackIsBounded(t *testing.T) {
+	r := newRuntime(t, guest.InterruptMetered)
+	for limit, want := range map[int64]string{64 << 10: "0.0625 MiB", 1 << 20: "1 MiB", 1 << 30: "8 MiB"} {
+		_ = peakMemory(t) // it begins anew
+		before := peakMemory(t)
+		result := run(t, r, "overflow", guest.Config{Limits: guest.Limits{Memory: limit}})
+		if grown := peakMemory(t) - before; grown > 32<<20 {
+			t.Errorf("limit %d: the process has grown by %d MiB", limit, grown>>20)
+		}
+		if result.Outcome != guest.Trapped || !strings.HasSuffix(result.Err.Error(), "its calls nest deeper than a stack of "+want) {
+			t.Errorf("limit %d: %s %v", limit, result.Outcome, result.Err)
+		}
+	}
+}
+
+// peakMemory is the most that this process has had since this was called last.
+func peakMemory(t *testing.T) (peak int64) {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err == nil {
+		_, rest, _ := strings.Cut(string(status), "\nVmHWM:")
+		_, err = fmt.Sscan(rest, &peak)
+	}
+	if err == nil {
+		err = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // proc(5): the peak begins anew
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return peak << 10
 }
 
 func TestTimeLimit(t *testing.T) {

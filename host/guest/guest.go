@@ -275,12 +275,12 @@ func (g *Guest) serve(r *request) {
 		r.answer(nil, fmt.Errorf("function %q of guest %s takes %d arguments, not %d", r.function, g.name, want, len(r.arguments)))
 		return
 	}
-	results, err := function.Call(g.instance.Context(g.life), r.arguments...)
+	results, err := g.invoke(g.instance.Context(g.life), function, r.arguments...)
 	if err == nil {
 		r.answer(results, nil)
 		return
 	}
-	r.answer(nil, g.module.trapError(err))
+	r.answer(nil, g.trapError(err))
 	panic(err) // through the guest's own code, which ends with it
 }
 

@@ -100,7 +100,7 @@ func (g *Guest) call(ctx context.Context, module api.Module) error {
 		if function == nil {
 			continue
 		}
-		if _, err := function.Call(ctx); err != nil {
+		if _, err := g.invoke(ctx, function); err != nil {
 			return err
 		}
 	}
@@ -134,11 +134,13 @@ func (g *Guest) outcome(ctx context.Context, err error) Result {
 	case ctx.Err() != nil:
 		return Result{Outcome: Stopped, ExitCode: codeStopped,
 			Err: g.placed(fmt.Errorf("the guest was stopped: %w", context.Cause(ctx)), err)}
+	case errors.Is(err, errNoStack):
+		return Result{Outcome: Failed, ExitCode: codeFailed, Err: fmt.Errorf("start guest %s: %w", g.name, err)}
 	case errors.As(err, &bug):
 		return Result{Outcome: Failed, ExitCode: codeFailed,
 			Err: fmt.Errorf("a bug in rdmarun, not in the guest: %w", err)}
 	}
-	return Result{Outcome: Trapped, ExitCode: codeTrapped, Err: g.module.trapError(err)}
+	return Result{Outcome: Trapped, ExitCode: codeTrapped, Err: g.trapError(err)}
 }
 
 // placed is why the guest was ended, with where it was: in a function of the host, or in functions of its own, when those have

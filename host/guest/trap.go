@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -46,6 +47,15 @@ func (e *PlacedError) Trace() string { return frames(e.Stack) }
 
 // maxFrame is where a frame is cut, in bytes; wazero gives some thirty of them.
 const maxFrame = 512
+
+// trapError is how this guest trapped.
+func (g *Guest) trapError(err error) *TrapError {
+	e := g.module.trapError(err)
+	if e.Reason == "stack overflow" && compiles() {
+		e.Reason += fmt.Sprintf(": its calls nest deeper than a stack of %s", mebibytes(int64(g.stackSize())))
+	}
+	return e
+}
 
 // trapError reads wazero's account of a trap, where beneath a function its place in the code may stand.
 func (m *Module) trapError(err error) *TrapError {
