@@ -15,6 +15,8 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/experimental"
 	"golang.org/x/sys/unix"
+
+	"rdmarun/host/sandbox"
 )
 
 // ownProgram is the executable of this process, also when another file has its path by now (proc(5)).
@@ -85,13 +87,10 @@ func limitCompiler() error {
 			return fmt.Errorf("setrlimit %s: %w", each.name, err)
 		}
 	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("prctl PR_SET_NO_NEW_PRIVS: %w", err)
-	}
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("prctl PR_SET_DUMPABLE: %w", err)
 	}
-	return filterCompiler()
+	return sandbox.FilterCompiler()
 }
 
 // closeInherited closes what this process has from its parent, which inherited it itself without FD_CLOEXEC: all but the

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"syscall"
 	"unsafe"
 
@@ -38,38 +39,21 @@ func Filter(mode Mode, starts bool) error {
 	if mode == Off {
 		return nil
 	}
-	program, err := filterProgram(mode == Strict && !starts)
-	if err == nil {
-		err = loadFilter(program, mode)
+	// Before Linux 5.16 a filter turns speculation of stores off, which makes the process slower.
+	if err := denied(mode == Strict && !starts).load(mode == Default, mode == Default); err != nil {
+		return fmt.Errorf("%w; pass --sandbox off to run without", err)
 	}
-	unsupported := errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.EINVAL) || errors.Is(err, errProcessor)
-	switch {
-	case err == nil, unsupported && mode == Default:
-		return nil
-	}
-	return fmt.Errorf("filter the system calls of this process: %w; pass --sandbox off to run without", err)
+	return nil
 }
 
-var errProcessor = errors.New("no table of this processor's system calls")
-
-// filterProgram is the filter; alone refuses to start programs.
-func filterProgram(alone bool) ([]bpf.RawInstruction, error) {
-	info, err := arch.GetInfo("")
-	if err != nil {
-		return nil, errProcessor
-	}
-	denied := seccomp.SyscallGroup{Action: seccomp.ActionErrno}
-	names := deniedCalls
+// denied are what no process of rdmarun does, and, alone, what starts programs.
+func denied(alone bool) filter {
+	names := slices.Clone(deniedCalls)
 	if !sanitized {
-		names = append([]string{"ptrace"}, names...)
+		names = append(names, "ptrace")
 	}
 	if alone {
-		names = append(append([]string{}, names...), strictCalls...)
-	}
-	for _, name := range names {
-		if _, ok := info.SyscallNames[name]; ok {
-			denied.Names = append(denied.Names, name)
-		}
+		names = append(names, strictCalls...)
 	}
 	var other seccomp.ArgumentConditions
 	for _, family := range families {
@@ -78,14 +62,42 @@ func filterProgram(alone bool) ([]bpf.RawInstruction, error) {
 	both := seccomp.ArgumentConditions{
 		{Argument: 2, Operation: seccomp.BitsSet, Value: unix.PROT_WRITE}, {Argument: 2, Operation: seccomp.BitsSet, Value: unix.PROT_EXEC},
 	}
-	for _, each := range []seccomp.NameWithConditions{
+	return filter{names: names, conditions: []seccomp.NameWithConditions{
 		{Name: "socket", Conditions: other}, {Name: "mmap", Conditions: both}, {Name: "mprotect", Conditions: both}, {Name: "pkey_mprotect", Conditions: both},
-	} {
-		if _, ok := info.SyscallNames[each.Name]; ok {
-			denied.NamesWithCondtions = append(denied.NamesWithCondtions, each)
+	}}
+}
+
+// filter is a list of system calls, some of them with conditions on their arguments, which are refused with EPERM, or are the
+// only ones that are not.  A name that the processor's table does not have is left out.
+type filter struct {
+	only       bool
+	names      []string
+	conditions []seccomp.NameWithConditions
+}
+
+var errProcessor = errors.New("no table of this processor's system calls")
+
+// program is the filter for the kernel.
+func (f filter) program() ([]bpf.RawInstruction, error) {
+	info, err := arch.GetInfo("")
+	if err != nil {
+		return nil, errProcessor
+	}
+	group, others := seccomp.SyscallGroup{Action: seccomp.ActionErrno}, seccomp.ActionAllow
+	if f.only {
+		group.Action, others = others, group.Action
+	}
+	for _, name := range f.names {
+		if _, ok := info.SyscallNames[name]; ok {
+			group.Names = append(group.Names, name)
 		}
 	}
-	policy := seccomp.Policy{DefaultAction: seccomp.ActionAllow, Syscalls: []seccomp.SyscallGroup{denied}}
+	for _, each := range f.conditions {
+		if _, ok := info.SyscallNames[each.Name]; ok {
+			group.NamesWithCondtions = append(group.NamesWithCondtions, each)
+		}
+	}
+	policy := seccomp.Policy{DefaultAction: others, Syscalls: []seccomp.SyscallGroup{group}}
 	instructions, err := policy.Assemble()
 	if err != nil {
 		return nil, fmt.Errorf("assemble the filter: %w", err)
@@ -110,8 +122,21 @@ func foreign(info *arch.Info) []bpf.Instruction {
 	}
 }
 
-// loadFilter has all threads of the process have the filter, or none.
-func loadFilter(program []bpf.RawInstruction, mode Mode) error {
+// load has all threads of the process have the filter, or none.  speculates: they speculate on stores as before.  optional: a
+// kernel that has no filters leaves the process as it is.
+func (f filter) load(speculates, optional bool) error {
+	program, err := f.program()
+	if err == nil {
+		err = loadProgram(program, speculates)
+	}
+	unsupported := errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.EINVAL) || errors.Is(err, errProcessor)
+	if err == nil || unsupported && optional {
+		return nil
+	}
+	return fmt.Errorf("filter the system calls of this process: %w", err)
+}
+
+func loadProgram(program []bpf.RawInstruction, speculates bool) error {
 	filters := make([]unix.SockFilter, len(program))
 	for i, each := range program {
 		filters[i] = unix.SockFilter{Code: each.Op, Jt: each.Jt, Jf: each.Jf, K: each.K}
@@ -123,8 +148,7 @@ func loadFilter(program []bpf.RawInstruction, mode Mode) error {
 		return err
 	}
 	flags := uintptr(unix.SECCOMP_FILTER_FLAG_TSYNC)
-	if mode == Default {
-		// Before Linux 5.16 a filter turns speculation of stores off, which makes the process slower.
+	if speculates {
 		flags |= unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW
 	}
 	whole := unix.SockFprog{Len: uint16(len(filters)), Filter: &filters[0]}

@@ -33,7 +33,7 @@ func TestStrictSaysWhatIsMissing(t *testing.T) {
 func TestFilterOfModes(t *testing.T) {
 	lengths := make(map[bool]int)
 	for _, alone := range []bool{false, true} {
-		program, err := filterProgram(alone)
+		program, err := denied(alone).program()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,7 +19,7 @@ var arrows = []struct {
 	{"host/ownfile", nil},
 	{"host/sandbox", nil},
 	{"host/bus", []string{"host/printable"}},
-	{"host/guest", []string{"host/bounded", "host/printable", "hostfuncs", "rdmacore"}},
+	{"host/guest", []string{"host/bounded", "host/printable", "host/sandbox", "hostfuncs", "rdmacore"}},
 	{"host/record", nil},
 	{"host/scenario", []string{"host/bounded", "host/bus", "host/guest", "host/printable", "host/record", "rdmacore"}},
 	{"host/lab", []string{"host/bounded", "host/bus", "host/doctor", "host/ownfile", "host/pack", "host/printable", "host/record", "host/scenario", "rdmacore"}},
@@ -66,6 +66,7 @@ var onlyIn = []struct {
 	{"C", []string{"rdmacore"}, "the only cgo of the project is there"},
 	{"gopkg.in/yaml.v3", []string{"host/scenario"}, "a change of the YAML package must be a change of one import"},
 	{"github.com/tetratelabs/wazero", []string{"host/guest", "hostfuncs"}, "nothing else knows how guests are run"},
+	{"github.com/elastic/go-seccomp-bpf", []string{"host/sandbox"}, "system calls are filtered in one way"},
 	{"github.com/nats-io", []string{"host/bus"}, "nothing else knows what carries messages"},
 	{"github.com/spf13/cobra", []string{"cmd"}, "a library does not read command lines"},
 }

@@ -1,14 +1,9 @@
-package guest
+package sandbox
 
 import (
-	"errors"
-	"fmt"
 	"os"
-	"runtime"
-	"syscall"
 
 	seccomp "github.com/elastic/go-seccomp-bpf"
-	"github.com/elastic/go-seccomp-bpf/arch"
 	"golang.org/x/sys/unix"
 )
 
@@ -25,20 +20,15 @@ var compilerCalls = []string{
 	"getpid", "gettid", "getppid", "getsid", "getuid", "geteuid", "getgid", "getegid", "uname", "sysinfo", "getrlimit", "getrusage", "getrandom",
 }
 
-// filterCompiler leaves this process only compilerCalls, files that it reads, and memory that is not both writable and
+// FilterCompiler leaves a process that only compiles those calls, files that it reads, and memory that is not both writable and
 // executable; other calls fail with EPERM.  A kernel that has no filters leaves it as it is.
-func filterCompiler() error {
-	info, err := arch.GetInfo("")
-	if err != nil {
-		return nil // the library has no table of this processor
-	}
-	allowed := seccomp.SyscallGroup{Action: seccomp.ActionAllow}
-	for _, name := range compilerCalls {
-		if _, ok := info.SyscallNames[name]; ok {
-			allowed.Names = append(allowed.Names, name)
-		}
-	}
-	// Conditions of one name are alternatives: memory is either not writable or not executable.
+func FilterCompiler() error {
+	return filter{only: true, names: compilerCalls, conditions: compilerConditions()}.load(false, true)
+}
+
+// compilerConditions are calls that a compiler may make with some arguments.  Conditions of one name are alternatives: memory
+// is either not writable or not executable.
+func compilerConditions() (conditions []seccomp.NameWithConditions) {
 	for _, each := range []struct {
 		name      string
 		argument  uint32
@@ -54,23 +44,10 @@ func filterCompiler() error {
 		{"tgkill", 0, seccomp.Equal, uint64(os.Getpid())},
 		{"prlimit64", 0, seccomp.Equal, 0},
 	} {
-		allowed.NamesWithCondtions = append(allowed.NamesWithCondtions, seccomp.NameWithConditions{
+		conditions = append(conditions, seccomp.NameWithConditions{
 			Name:       each.name,
 			Conditions: seccomp.ArgumentConditions{{Argument: each.argument, Operation: each.operation, Value: each.value}},
 		})
 	}
-	// no_new_privs is of a thread until TSYNC gives it, with the filter, to all of them.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	err = seccomp.LoadFilter(seccomp.Filter{
-		NoNewPrivs: true,
-		Flag:       seccomp.FilterFlagTSync,
-		// The library applies the default to system calls of another architecture (int 0x80), too: it must not be Allow.
-		Policy: seccomp.Policy{DefaultAction: seccomp.ActionErrno, Syscalls: []seccomp.SyscallGroup{allowed}},
-	})
-	switch {
-	case err == nil, errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.EINVAL):
-		return nil
-	}
-	return fmt.Errorf("filter the system calls of the compiler: %w", err)
+	return conditions
 }
