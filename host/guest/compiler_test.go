@@ -54,6 +54,15 @@ var failingCompilers = map[string]func() int{
 		deeper = func(n int) int { return deeper(n+1) + 1 }
 		return deeper(0)
 	},
+	// This one is a parent, whose compiler takes a minute.
+	"parent-of-compiler": func() int {
+		r, err := guest.New(context.Background(), guest.RuntimeConfig{CacheDir: os.Getenv(guest.CacheVariable), Compiler: guest.OwnCompiler()})
+		if err == nil {
+			_, err = r.CompileBytes(context.Background(), "phis", bombs.Modules()["phis"])
+		}
+		fmt.Fprintln(os.Stderr, "compiled: ", err)
+		return 0
+	},
 	"compiler-confined": func() int {
 		runtime.LockOSThread() // PR_GET_PDEATHSIG is of a thread, and exec set it for the first
 		if err := guest.LimitCompiler(); err != nil {
@@ -191,6 +200,63 @@ func TestCompilersEndWithTheirContext(t *testing.T) {
 	if left := children(t); len(left) > 0 {
 		t.Errorf("left: %q", left)
 	}
+}
+
+// TestCompilersEndWithTheirParent kills a process while a compiler of it works, and wants the compiler to end, and nothing to be
+// left in the cache or in $TMPDIR.
+func TestCompilersEndWithTheirParent(t *testing.T) {
+	folder := t.TempDir()
+	parent := exec.Command("/proc/self/exe", "parent-of-compiler")
+	parent.Env = append(os.Environ(), guest.CacheVariable+"="+folder, "TMPDIR="+folder)
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	compiler := ""
+	for deadline := time.Now().Add(patience); compiler == ""; time.Sleep(time.Millisecond) {
+		if compiler = compilerOf(parent.Process.Pid); time.Now().After(deadline) {
+			t.Error("no compiler has begun")
+			break
+		}
+	}
+	_ = parent.Process.Kill()
+	if err := parent.Wait(); parent.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Error("the parent has ended before: ", err)
+	}
+	for deadline := time.Now().Add(patience); compiler != "" && runs(compiler); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the compiler goes on without its parent")
+		}
+	}
+	err := filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && entry.Name() != "key" {
+			t.Errorf("left: %s", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// compilerOf is the compiler that a process has started, by its id; none if there is none.
+func compilerOf(pid int) string {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, task := range tasks {
+		children, _ := os.ReadFile(task)
+		for _, child := range strings.Fields(string(children)) {
+			if arguments, _ := os.ReadFile("/proc/" + child + "/cmdline"); strings.HasSuffix(string(arguments), guest.CompilerArgument+"\x00") {
+				return child
+			}
+		}
+	}
+	return ""
+}
+
+// runs tells whether there is such a process; one that has ended may be there as a zombie, until it is waited for.
+func runs(pid string) bool {
+	status, err := os.ReadFile("/proc/" + pid + "/stat")
+	_, state, _ := strings.Cut(string(status), ") ")
+	return err == nil && !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")
 }
 
 // children are the names of this process's.
