@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"rdmarun/host/output/terminal"
+	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/explain"
 )
 
@@ -101,4 +102,12 @@ func TestBuildersFail(t *testing.T) {
 		t.Errorf("%+v", totals)
 	}
 	golden(t, "testdata/run/builders_fail.golden", normal(text.String()))
+}
+
+// TestRates: the rounds of a repeat begin when they are due, as long as it lasts, and until its condition holds.
+func TestRates(t *testing.T) {
+	totals, err := scenario.Run(t.Context(), load(t, nil, "testdata/run/rate.yaml"), scenario.RunConfig{ProviderName: "soft"})
+	if err != nil || totals.Passed != 1 || totals.Thresholds != 0 {
+		t.Errorf("%v, %+v", err, totals)
+	}
 }
