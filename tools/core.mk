@@ -65,7 +65,7 @@ endef
 # core_test KIND: core-test-KIND runs the test programs.
 define core_test
 .PHONY: core-test-$(1)
-core-test-$(1): $$(CORE_TESTS:%=build/core/$(1)/%)
+core-test-$(1): $$(CORE_TESTS:%=build/core/$(1)/%) | setup-test
 	$$(Q)for test in $$(filter-out $$(NOT_$(1)) $$(CORE_STRESS),$$(CORE_TESTS)); do \
 		timeout 300 $$(RUN_$(1)) build/core/$(1)/$$$$test || { echo "FAIL $$$$test ($$(NAME_$(1)))"; exit 1; }; \
 		echo "ok   $$$$test ($$(NAME_$(1)))"; \
@@ -125,7 +125,7 @@ build/core/address/fuzz_ipc: rdmacore/fuzz/ipc.c $(CORE_OBJECTS:%=build/core/add
 	$(Q)$(CC) $(CORE_CFLAGS) $(KIND_address) -o $@ $(filter %.c %.o,$^) $(CORE_LIBS)
 
 .PHONY: fuzz-ipc
-fuzz-ipc: build/core/address/fuzz_ipc ## hostile processes of this user and of another beside a live one, for FUZZ_SECONDS from seed FUZZ_SEED, with sanitizers
+fuzz-ipc: build/core/address/fuzz_ipc | setup-test ## hostile processes of this user and of another beside a live one, for FUZZ_SECONDS from seed FUZZ_SEED, with sanitizers
 	$(Q)for seed in $$((2 * $(FUZZ_SEED))) $$((2 * $(FUZZ_SEED) + 1)); do \
 		ASAN_OPTIONS=quarantine_size_mb=16 timeout $$(($(FUZZ_SECONDS) / 2 + 120)) build/core/address/fuzz_ipc \
 			$$(($(FUZZ_SECONDS) / 2)) $$seed || { echo "FAIL fuzz_ipc $$(($(FUZZ_SECONDS) / 2)) $$seed"; exit 1; }; \
