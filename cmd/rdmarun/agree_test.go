@@ -1,0 +1,350 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/xml"
+	"fmt"
+	"html"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"rdmarun/host/output"
+	"rdmarun/host/output/jsonl"
+	"rdmarun/host/output/terminal"
+	"rdmarun/host/record"
+)
+
+// agreeScenario has a case of each end, and figures.
+const agreeScenario = `rdmarun: v1
+provider: {soft: {clock: wall}}
+roles: {server: {}, client: {}, broken: {guest: {module: trap.wasm}}}
+defaults: {measure: {from: client, to: server}}
+cases:
+  - name: measured
+    steps: [{name: bw, measure: {kind: bandwidth, op: SEND, sizes: [64KiB, 64, 4KiB], iterations: 100}, tags: {test: bw}}]
+    thresholds: [{metric: "bandwidth{test=bw}", pass: [count > 0]}]
+  - {name: none, steps: [{name: zero, measure: {kind: bandwidth, op: SEND, sizes: [4KiB], iterations: 1, min_messages: 0}}]}
+  - {name: skipped, requires: [transport.iwarp], steps: [{log: x}]}
+  - {name: known, xfail: {reason: bug 1}, steps: [{assert: 1 == 2}]}
+  - {name: a known step, steps: [{assert: 1 == 2, xfail: {reason: bug 2}}]}
+  - name: the peer is killed
+    steps:
+      - parallel:
+          - {measure: {kind: bandwidth, op: SEND, sizes: [64], duration: 10m}}
+          - do: [{sleep: 50ms}, {kill: {role: server}}]
+  - {name: the guest traps, steps: [{role: broken, guest: run}]}
+  - {name: slow, steps: [{log: x}], thresholds: [{metric: duration, pass: [value < 1ns]}]}
+`
+
+// told is what an output says of a run: the ends of cases by their ids, the counts, and the figures that it has.
+type told struct {
+	ends    map[string]string
+	counts  map[string]int
+	figures []string // "CASE NAME SIZE: MESSAGES, BANDWIDTH", sorted; "-" for what the output does not have
+}
+
+// TestOutputsAgree: every output has each case with the same end, the same counts, and the same figures.
+func TestOutputsAgree(t *testing.T) {
+	records := agreeRecords(t)
+	want := toldByRecords(records)
+	if len(want.ends) != 8 || len(want.figures) != 4 || want.figures[3] != "none zero 4 KiB: 0, 0.00 bit/s" {
+		t.Fatalf("the run has %+v", want)
+	}
+	texts := make(map[string]string)
+	folder := t.TempDir()
+	var screen bytes.Buffer
+	outs := map[string]record.Consumer{"terminal": terminal.NewHuman(&screen, terminal.HumanOptions{})}
+	for _, format := range []string{"junit", "tap", "html", "prom", "csv"} {
+		out, err := output.Open(output.Target{Format: format, Path: filepath.Join(folder, format)}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outs[format] = out
+	}
+	for name, out := range outs {
+		for _, each := range records {
+			if out.Wants(each.Kind) {
+				if err := out.Record(each); err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+			}
+		}
+		if file, is := out.(output.Output); is {
+			if err := file.Close(); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			text, err := os.ReadFile(filepath.Join(folder, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[name] = string(text)
+		}
+	}
+	for name, read := range map[string]func(*testing.T, string) told{
+		"terminal": toldByTerminal, "junit": toldByJUnit, "tap": toldByTAP, "html": toldByHTML, "prom": toldByProm, "csv": toldByCSV,
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := texts[name]
+			if name == "terminal" {
+				text = screen.String()
+			}
+			got := read(t, text)
+			for id, end := range want.ends {
+				if said, has := got.ends[id]; !has && !(name == "prom" && end == "skipped") || has && !slices.Contains(strings.Split(said, "|"), end) {
+					t.Errorf("%s is %q, not %q", id, said, end)
+				}
+			}
+			for status, n := range want.counts {
+				if said, has := got.counts[status]; has && said != n || !has && n > 0 && got.counts != nil {
+					t.Errorf("%d %s, not %d: %v", said, status, n, got.counts)
+				}
+			}
+			if got.figures == nil && (name == "junit" || name == "tap") {
+				return // they have no figures
+			}
+			slices.Sort(got.figures)
+			for i, figure := range want.figures {
+				if i >= len(got.figures) || !alike(got.figures[i], figure) {
+					t.Errorf("figures %q, not %q", got.figures, want.figures)
+					break
+				}
+			}
+			if len(got.figures) > len(want.figures) {
+				t.Errorf("more figures: %q", got.figures)
+			}
+		})
+	}
+}
+
+// alike compares two figures, of which the first may have "-" for messages.
+func alike(got, want string) bool {
+	if name, bandwidth, found := strings.Cut(got, ": -, "); found {
+		ownName, rest, _ := strings.Cut(want, ": ")
+		_, own, _ := strings.Cut(rest, ", ")
+		return name == ownName && bandwidth == own
+	}
+	return got == want
+}
+
+// agreeRecords are those of a run; one of its measurements has found nothing, as happens over a network.
+func agreeRecords(t *testing.T) (records []*record.Record) {
+	t.Helper()
+	folder := t.TempDir()
+	module, err := os.ReadFile(filepath.Join("..", "..", "host", "guest", "testdata", "trap.wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string][]byte{"agree.yaml": []byte(agreeScenario), "trap.wasm": module} {
+		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := exec.Command(ownProgram(t), "run", "agree.yaml", "-q", "-o", "jsonl=run.jsonl")
+	run.Dir, run.Env = folder, append(os.Environ(), runAsRdmarun+"=1", "XDG_STATE_HOME="+folder)
+	said, err := run.CombinedOutput()
+	file, openErr := os.Open(filepath.Join(folder, "run.jsonl"))
+	if openErr != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	defer file.Close()
+	_, err = jsonl.Read(file, "run.jsonl", func(each *record.Record) error {
+		kept := *each
+		if kept.Kind == record.Measured && kept.Measure.Name == "zero" {
+			kept.Measure.Messages, kept.Measure.Bytes, kept.Measure.BitsPerSecond, kept.Measure.MessagesPerSecond = 0, 0, 0, 0
+		}
+		records = append(records, &kept)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return records
+}
+
+// caseOf is the name of a case in its id.
+func caseOf(id string) string { return strings.TrimPrefix(id, "agree.yaml::") }
+
+func figureOf(id, name string, size int64, messages string, bits float64) string {
+	return fmt.Sprintf("%s %s %s: %s, %s", caseOf(id), name, terminal.Units{}.Bytes(size), messages, terminal.BitRate(bits))
+}
+
+func toldByRecords(records []*record.Record) told {
+	found := told{ends: make(map[string]string), counts: make(map[string]int)}
+	for _, each := range records {
+		switch each.Kind {
+		case record.CaseEnd:
+			found.ends[caseOf(each.Case)] = string(each.Result.Status)
+			found.counts[string(each.Result.Status)]++
+		case record.Measured:
+			m := each.Measure
+			found.figures = append(found.figures, figureOf(each.Case, m.Name, m.Size, fmt.Sprint(m.Messages), m.BitsPerSecond))
+		}
+	}
+	slices.Sort(found.figures)
+	return found
+}
+
+func toldByTerminal(t *testing.T, text string) told {
+	found := told{ends: make(map[string]string), counts: make(map[string]int)}
+	words := map[string]string{"PASS": "passed", "FAIL": "failed", "SKIP": "skipped", "XFAIL": "xfailed", "ERR ": "error"}
+	end := regexp.MustCompile(`^(PASS|FAIL|SKIP|XFAIL|ERR )  (.*?)(?:  +[0-9.]+ \w+)?$`)
+	row := regexp.MustCompile(`^      (bw|zero) +([0-9]+ (?:K?i?B)) +([0-9]+) +([0-9.]+ [GMk]?bit/s)`)
+	last := ""
+	for line := range strings.SplitSeq(text, "\n") {
+		if match := end.FindStringSubmatch(line); match != nil && !strings.Contains(match[2], "::") {
+			last = match[2]
+			found.ends[last] = words[match[1]]
+		}
+		if match := row.FindStringSubmatch(line); match != nil {
+			found.figures = append(found.figures, fmt.Sprintf("%s %s %s: %s, %s", last, match[1], match[2], match[3], match[4]))
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for _, match := range regexp.MustCompile(`(\d+) (passed|failed|xfailed|skipped|could not run)`).FindAllStringSubmatch(lines[len(lines)-1], -1) {
+		n, _ := strconv.Atoi(match[1])
+		found.counts[strings.Replace(match[2], "could not run", "error", 1)] = n
+	}
+	return found
+}
+
+func toldByJUnit(t *testing.T, text string) told {
+	var suites struct {
+		Tests    int `xml:"tests,attr"`
+		Failures int `xml:"failures,attr"`
+		Errors   int `xml:"errors,attr"`
+		Suites   []struct {
+			Skipped int `xml:"skipped,attr"`
+			Cases   []struct {
+				Name       string `xml:"name,attr"`
+				Properties []struct {
+					Name  string `xml:"name,attr"`
+					Value string `xml:"value,attr"`
+				} `xml:"properties>property"`
+				Failure, Error, Skipped *struct {
+					Message string `xml:"message,attr"`
+				}
+			} `xml:"testcase"`
+		} `xml:"testsuite"`
+	}
+	text = strings.NewReplacer("<failure", "<Failure", "</failure", "</Failure", "<error ", "<Error ", "</error", "</Error", "<skipped", "<Skipped", "</skipped", "</Skipped").Replace(text)
+	if err := xml.Unmarshal([]byte(text), &suites); err != nil {
+		t.Fatal(err)
+	}
+	found := told{ends: make(map[string]string), counts: map[string]int{"failed": suites.Failures, "error": suites.Errors}}
+	known := 0
+	for _, each := range suites.Suites[0].Cases {
+		status := ""
+		for _, property := range each.Properties {
+			if property.Name == "status" {
+				status = property.Value
+			}
+		}
+		element := map[bool]string{true: "failed", false: "passed"}[each.Failure != nil]
+		if each.Error != nil {
+			element = "error"
+		}
+		if each.Skipped != nil {
+			element = "skipped"
+			if strings.HasPrefix(each.Skipped.Message, "xfailed: ") {
+				element = "xfailed"
+				known++
+			}
+		}
+		if element != status {
+			t.Errorf("%s has the status %s, and is %s", each.Name, status, element)
+		}
+		found.ends[caseOf(each.Name)] = status
+	}
+	skipped := suites.Suites[0].Skipped
+	found.counts["skipped"], found.counts["xfailed"] = skipped-known, known
+	found.counts["passed"] = suites.Tests - suites.Failures - suites.Errors - skipped
+	return found
+}
+
+func toldByTAP(t *testing.T, text string) told {
+	found := told{ends: make(map[string]string)}
+	for _, match := range regexp.MustCompile(`(?m)^(ok|not ok) \d+ - (.*?)(?: # (SKIP|TODO) .*)?$`).FindAllStringSubmatch(text, -1) {
+		end := map[string]string{"ok": "passed", "not ok": "failed|error", "okSKIP": "skipped", "not okTODO": "xfailed"}[match[1]+match[3]]
+		found.ends[caseOf(match[2])] = end
+	}
+	return found
+}
+
+func toldByHTML(t *testing.T, text string) told {
+	found := told{ends: make(map[string]string), counts: make(map[string]int)}
+	rows := regexp.MustCompile(`<tr><td>(bw|zero)<small>[^<]*</small></td><td>client</td><td class="n">([^<]*)</td><td class="n">([^<]*)</td><td class="n">([^<]*)</td>`)
+	text = strings.ReplaceAll(text, "\u202f", " ")
+	for _, part := range strings.Split(text, `<details class="case"`)[1:] {
+		match := regexp.MustCompile(`data-group="(\w+)" data-text="(\S+?::[^"]*)"`).FindStringSubmatch(part)
+		if match == nil {
+			t.Fatalf("a case without a name: %.200s", part)
+		}
+		id := regexp.MustCompile(`<span class="name">([^<]*)`).FindStringSubmatch(part)[1]
+		name := html.UnescapeString(id)
+		found.ends[name] = match[1]
+		for _, row := range rows.FindAllStringSubmatch(part, -1) {
+			found.figures = append(found.figures, fmt.Sprintf("%s %s %s: %s, %s", name, row[1], row[2], row[3], row[4]))
+		}
+	}
+	for _, match := range regexp.MustCompile(`<b>(\d+)</b> (passed|failed|xfailed|skipped|error)`).FindAllStringSubmatch(text, -1) {
+		n, _ := strconv.Atoi(match[1])
+		found.counts[match[2]] = n
+	}
+	return found
+}
+
+func toldByProm(t *testing.T, text string) told {
+	found := told{ends: make(map[string]string), counts: make(map[string]int)}
+	label := func(line, name string) string {
+		match := regexp.MustCompile(`[{,]` + name + `="([^"]*)"`).FindStringSubmatch(line)
+		if match == nil {
+			return ""
+		}
+		return match[1]
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		name, _, _ := strings.Cut(line, "{")
+		value, _ := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
+		switch id := label(line, "case"); name {
+		case "rdmarun_case_ok":
+			found.ends[caseOf(id)] = map[bool]string{true: "passed|xfailed", false: "failed|error"}[value == 1]
+		case "rdmarun_run_cases":
+			found.counts[label(line, "status")] = int(value)
+		case "rdmarun_bandwidth_bits_per_second":
+			size, _ := strconv.ParseInt(label(line, "size"), 10, 64)
+			found.figures = append(found.figures, figureOf(id, label(line, "test"), size, "-", value))
+		}
+	}
+	return found
+}
+
+func toldByCSV(t *testing.T, text string) told {
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := told{ends: make(map[string]string), counts: make(map[string]int)}
+	for _, row := range rows[1:] {
+		cell := func(name string) string { return row[slices.Index(rows[0], name)] }
+		switch cell("kind") {
+		case "case":
+			found.ends[caseOf(cell("case"))] = cell("status")
+			found.counts[cell("status")]++
+		case "measure":
+			size, _ := strconv.ParseInt(cell("size"), 10, 64)
+			gbps, err := strconv.ParseFloat(cell("bw_average_gbps"), 64)
+			if err != nil {
+				t.Errorf("%v: %v", row, err)
+			}
+			found.figures = append(found.figures, figureOf(cell("case"), cell("name"), size, cell("iterations"), gbps*1e9))
+		}
+	}
+	return found
+}
