@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"rdmarun/host/output/terminal"
 	"rdmarun/host/record"
 )
 
@@ -145,11 +146,17 @@ func pairs(id string, before, after *samples) []PairChange {
 	return list
 }
 
+// byNameAndSize orders metrics by their names, those that differ in a size by that.
+func byNameAndSize(a, b metric) int {
+	stem := func(m metric) string { return strings.Replace(m.name, " "+terminal.Units{}.Bytes(m.size), "", 1) }
+	return cmp.Or(strings.Compare(stem(a), stem(b)), cmp.Compare(a.size, b.size))
+}
+
 func rows(id string, before, after *samples) []Row {
 	passed := len(before.values[duration]) > 0 && len(after.values[duration]) > 0 // otherwise it is a Change
 	all := maps.Clone(before.values)
 	maps.Copy(all, after.values)
-	metrics := slices.SortedFunc(maps.Keys(all), func(a, b metric) int { return strings.Compare(a.name, b.name) })
+	metrics := slices.SortedFunc(maps.Keys(all), byNameAndSize)
 	var list []Row
 	for _, m := range metrics {
 		a, b := before.values[m], after.values[m]

@@ -220,7 +220,7 @@ func TestMeasurementsOfARun(t *testing.T) {
 		t.Errorf("%d failed, and of a killed case there is %v", n, run.Baseline()["killed"])
 	}
 	rows := Compare(run, run).Rows
-	if len(rows) != 3 || rows[0].Metric != "bw client 4 KiB bandwidth" || rows[0].Samples != [2]int{2, 2} {
+	if len(rows) != 3 || rows[0].Metric != "bw client 64 B bandwidth" || rows[1].Metric != "bw client 4 KiB bandwidth" || rows[0].Samples != [2]int{2, 2} {
 		t.Errorf("%+v", rows)
 	}
 	for name, want := range map[string]bool{"kernel": true, "mlx5_0 firmware": true, "mlx5_0 node GUID": false, "version": false, "governor": true} {

@@ -55,6 +55,7 @@ type pairState struct {
 type metric struct {
 	name string
 	unit string
+	size int64 // of messages, 0 for none
 	// more tells that more of it is better, pair that it is of a pair of a mesh.
 	more, pair bool
 }
@@ -195,13 +196,13 @@ func nameOf(m *record.Measure) string {
 
 func (s *samples) figures(m *record.Measure, name string, pair bool) {
 	if m.HasBandwidth() {
-		s.add(metric{name: name + " bandwidth", unit: "bit/s", more: true, pair: pair}, m.BitsPerSecond)
+		s.add(metric{name: name + " bandwidth", unit: "bit/s", more: true, pair: pair, size: m.Size}, m.BitsPerSecond)
 	} else if m.HasRate() && m.Type != "latency" && len(m.Latency) == 0 {
-		s.add(metric{name: name + " messages", unit: "/s", more: true, pair: pair}, m.MessagesPerSecond)
+		s.add(metric{name: name + " messages", unit: "/s", more: true, pair: pair, size: m.Size}, m.MessagesPerSecond)
 	}
 	for _, d := range m.Latency {
-		s.add(metric{name: name + " " + d.Of + " p50", unit: "s", pair: pair}, float64(d.P50)/1e9)
-		s.add(metric{name: name + " " + d.Of + " p99", unit: "s", pair: pair}, float64(d.P99)/1e9)
+		s.add(metric{name: name + " " + d.Of + " p50", unit: "s", pair: pair, size: m.Size}, float64(d.P50)/1e9)
+		s.add(metric{name: name + " " + d.Of + " p99", unit: "s", pair: pair, size: m.Size}, float64(d.P99)/1e9)
 	}
 }
 

@@ -153,8 +153,9 @@ func RoleNames(cases []Selected) []string {
 	return slices.Sorted(maps.Keys(known))
 }
 
-// StepCount is how many steps the case has as written, those of fragments and loops once each.
-func (s Selected) StepCount() int { return len(s.Case.AllSteps()) }
+// StepCount is how many steps a run of the case would report, if all conditions hold: actions, in each round of a loop whose
+// rounds are known; of others once.
+func (s Selected) StepCount() int { return s.Case.Actions() }
 
 // Place is where a role runs.  What is zero is left to the scenario, then to the provider.
 type Place struct {

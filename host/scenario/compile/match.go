@@ -339,6 +339,17 @@ func Show(value any, t verb.Type) string {
 		if t == verb.Status && v != 0 {
 			return rdmacore.RejectReason(v)
 		}
+		if t == verb.Size {
+			return quantity.Size(int64(v))
+		}
+	case []int:
+		if t == verb.Sizes {
+			words := make([]string, len(v))
+			for i := range v {
+				words[i] = quantity.Size(int64(v[i]))
+			}
+			return "[" + strings.Join(words, " ") + "]"
+		}
 	case time.Duration:
 		return quantity.Time(v)
 	case verb.DataValue:

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"math"
 	"time"
 
 	"rdmarun/host/scenario/diag"
@@ -120,6 +121,32 @@ func appendAll(all, steps []*Step) []*Step {
 // AllSteps are the steps of the case as written, with those in them.
 func (c *Case) AllSteps() []*Step {
 	return appendAll(appendAll(appendAll(nil, c.Setup), c.Steps), c.Finally)
+}
+
+// Actions is how many actions the steps of the case are.
+func (c *Case) Actions() int { return actions(c.Setup) + actions(c.Steps) + actions(c.Finally) }
+
+func actions(steps []*Step) (count int) {
+	for _, step := range steps {
+		inner := step.Inner()
+		if inner == nil {
+			count++
+			continue
+		}
+		rounds := 1
+		if loop, is := step.Action.(*Repeat); is {
+			if known, constant := loop.Count.Constant(); constant {
+				rounds, _ = known.(int)
+			}
+		}
+		if per := actions(inner); rounds == 0 || per <= math.MaxInt32/rounds {
+			count += rounds * per
+		} else {
+			count = math.MaxInt32
+		}
+		count = min(count, math.MaxInt32)
+	}
+	return count
 }
 
 // EachCall calls f for each step of the case that is no step of steps.
