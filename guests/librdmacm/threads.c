@@ -164,6 +164,85 @@ static void poll_descriptors(void)
 	CHECK(read(counter_fd, &value, sizeof(value)) < 0 && errno == EBADF);
 }
 
+static pthread_key_t key;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_rwlock_t shared = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_barrier_t barrier;
+static int initialized, destroyed, serial, inside;
+
+static void initialize(void)
+{
+	usleep(1);
+	initialized++;
+}
+
+static void destroy(void *value) { destroyed += value == &destroyed; }
+
+/* Each thread has its own errno and values, whatever others do while it waits. */
+static void *own(void *number)
+{
+	CHECK(!pthread_once(&once, initialize) && initialized == 1);
+	errno = (int)(intptr_t)number;
+	CHECK(!pthread_setspecific(key, &destroyed));
+	serial += pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD;
+	CHECK(errno == (int)(intptr_t)number);
+	CHECK(!pthread_rwlock_rdlock(&shared));
+	inside++;
+	usleep(1);
+	CHECK(pthread_rwlock_trywrlock(&shared) == EBUSY);
+	inside--;
+	CHECK(!pthread_rwlock_unlock(&shared));
+	CHECK(!pthread_rwlock_wrlock(&shared) && !inside);
+	usleep(1);
+	CHECK(!inside && !pthread_rwlock_unlock(&shared));
+	if (number == (void *)1)
+		pthread_exit(number);
+	return number;
+}
+
+static void have_their_own(void)
+{
+	pthread_t threads[4];
+	pthread_attr_t attr;
+	size_t size;
+
+	pthread_attr_init(&attr);
+	CHECK(pthread_attr_setstacksize(&attr, 1) == EINVAL);
+	CHECK(!pthread_attr_setstacksize(&attr, 1 << 20) && !pthread_attr_getstacksize(&attr, &size) && size == 1 << 20);
+	CHECK(!pthread_key_create(&key, destroy) && !pthread_getspecific(key));
+	CHECK(!pthread_barrier_init(&barrier, NULL, 4));
+	for (int i = 0; i < 4; i++)
+		CHECK(!pthread_create(&threads[i], &attr, own, (void *)(intptr_t)(i + 1)));
+	for (int i = 0; i < 4; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+	CHECK(initialized == 1 && destroyed == 4 && serial == 1 && !pthread_getspecific(key));
+}
+
+static void lock_again(void)
+{
+	pthread_mutexattr_t attr;
+	pthread_condattr_t clock;
+	pthread_mutex_t again, checked;
+	pthread_cond_t later;
+	pthread_spinlock_t spin;
+	struct timespec soon;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&again, &attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
+	pthread_mutex_init(&checked, &attr);
+	CHECK(!pthread_mutex_lock(&again) && !pthread_mutex_lock(&again) && !pthread_mutex_unlock(&again) && !pthread_mutex_unlock(&again));
+	CHECK(pthread_mutex_unlock(&checked) == EPERM && !pthread_mutex_lock(&checked) && pthread_mutex_lock(&checked) == EDEADLK);
+	clock_gettime(CLOCK_REALTIME, &soon);
+	CHECK(!pthread_mutex_lock(&mutex) && pthread_mutex_timedlock(&mutex, &soon) == ETIMEDOUT && !pthread_mutex_unlock(&mutex));
+	pthread_condattr_init(&clock);
+	CHECK(!pthread_condattr_setclock(&clock, CLOCK_MONOTONIC) && !pthread_cond_init(&later, &clock));
+	clock_gettime(CLOCK_MONOTONIC, &soon);
+	CHECK(pthread_cond_timedwait(&later, &checked, &soon) == ETIMEDOUT);
+	CHECK(!pthread_spin_init(&spin, 0) && !pthread_spin_lock(&spin) && pthread_spin_trylock(&spin) == EBUSY && !pthread_spin_unlock(&spin));
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t thread;
@@ -181,6 +260,8 @@ int main(int argc, char **argv)
 	take_turns();
 	release_all();
 	poll_descriptors();
+	have_their_own();
+	lock_again();
 	CHECK(!pthread_create(&thread, NULL, wait_for_ever, NULL));
 	usleep(1000);
 	CHECK(!pthread_cancel(thread) && !pthread_join(thread, &result) && result == PTHREAD_CANCELED);

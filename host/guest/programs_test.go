@@ -1,10 +1,13 @@
 package guest_test
 
 import (
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"rdmarun/host/guest"
 	"rdmarun/host/output/terminal"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
@@ -57,5 +60,52 @@ func TestProgramsOfRdmaCore(t *testing.T) {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("it does not print %q\n%s", want, &text)
 		}
+	}
+}
+
+// The build script takes any main, and names sources and pages in what it says.
+func TestBuildOfPrograms(t *testing.T) {
+	toolchain.Need(t, "c")
+	script, err := filepath.Abs("../../sdk/librdmacm/build")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	build := func(source string, environment ...string) (module, said string, failed error) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(folder, "odd.c"), []byte(source), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		command := exec.Command(script, "odd.wasm", "odd.c")
+		command.Dir = folder
+		command.Env = append(append(os.Environ(), "LIBRDMACM="+filepath.Join(folder, "librdmacm.a")), environment...)
+		out, err := command.CombinedOutput()
+		return filepath.Join(folder, "odd.wasm"), string(out), err
+	}
+	if out, err := exec.Command(script, filepath.Join(folder, "librdmacm.a")).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	r, p := newRuntime(t, guest.InterruptMetered), newProvider(t)
+	for _, main := range []string{"int main(void)\n{", "int main() {", "main(argc, argv) int argc; char **argv; {", "int main(int argc, char **argv) {"} {
+		module, said, err := build("#include <stdio.h>\nint helper(void);\n" + main + "\n\tputs(\"hello\"); return 3; }\nint helper(void) { return 0; }\n")
+		if err != nil || said != "" {
+			t.Errorf("%s: %v\n%s", main, err, said)
+			continue
+		}
+		m, err := r.Compile(testContext(t), module)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out output
+		if result := r.Run(testContext(t), m, guest.Config{Provider: p, Stdout: &out}); result.ExitCode != 3 || out.String() != "hello\n" {
+			t.Errorf("%s: %v\n%s", main, result.Err, &out)
+		}
+	}
+	_, said, err := build("int teleport(void); int main(void) { return teleport(); }")
+	if err == nil || !strings.Contains(said, "odd.c: undefined symbol: teleport") || !strings.Contains(said, "docs/librdmacm.md") || strings.Contains(said, "program1") {
+		t.Errorf("%v\n%s", err, said)
+	}
+	if _, said, err = build("int main(void) { return 0; }", "RDMA_HEADERS=/nowhere"); err == nil || !strings.Contains(said, "/nowhere has no rdma/rdma_cma.h") {
+		t.Errorf("%v\n%s", err, said)
 	}
 }

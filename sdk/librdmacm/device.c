@@ -224,7 +224,17 @@ const char *ibv_wc_status_str(enum ibv_wc_status status)
 		[IBV_WC_REM_OP_ERR] = "remote operation error",
 		[IBV_WC_RETRY_EXC_ERR] = "transport retry counter exceeded",
 		[IBV_WC_RNR_RETRY_EXC_ERR] = "RNR retry counter exceeded",
+		[IBV_WC_LOC_EEC_OP_ERR] = "local EE context operation error",
+		[IBV_WC_LOC_RDD_VIOL_ERR] = "local RDD violation error",
+		[IBV_WC_REM_INV_RD_REQ_ERR] = "remote invalid RD request",
+		[IBV_WC_REM_ABORT_ERR] = "operation aborted by the peer",
+		[IBV_WC_INV_EECN_ERR] = "invalid EE context number",
+		[IBV_WC_INV_EEC_STATE_ERR] = "invalid EE context state",
+		[IBV_WC_FATAL_ERR] = "fatal error",
+		[IBV_WC_RESP_TIMEOUT_ERR] = "response timeout error",
 		[IBV_WC_GENERAL_ERR] = "general error",
+		[IBV_WC_TM_ERR] = "tag matching error",
+		[IBV_WC_TM_RNDV_INCOMPLETE] = "tag matching rendezvous incomplete",
 	};
 
 	return (unsigned)status < sizeof(names) / sizeof(names[0]) && names[status] ? names[status] : "unknown";

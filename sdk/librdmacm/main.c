@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include "internal.h"
 
-int rdmarun_program(int argc, char **argv);
+/* Made by the build: it calls the program's main, which has arguments or none. */
+int rdmarun_entry(int argc, char **argv);
 /* In threads.c, which is linked only for programs that make threads. */
 __attribute__((weak)) int run_with_threads(int (*program)(int, char **), int argc, char **argv);
 
@@ -13,8 +14,8 @@ int main(int argc, char **argv)
 	/* As on a terminal: who looks on sees a line when it is written. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (run_with_threads)
-		return run_with_threads(rdmarun_program, argc, argv);
-	return rdmarun_program(argc, argv);
+		return run_with_threads(rdmarun_entry, argc, argv);
+	return rdmarun_entry(argc, argv);
 }
 
 /* wasi-libc declares it, and has it not. */

@@ -33,6 +33,8 @@ struct thread {
 	void *argument, *result;
 	struct wait *wait; /* NULL: can go on */
 	bool found;        /* the host has something for wait */
+	int error;         /* its errno, while others run */
+	void *values[PTHREAD_KEYS_MAX];
 	struct thread *next;
 };
 static struct thread *threads, *current;
@@ -99,9 +101,16 @@ __attribute__((noinline)) static void leave(void)
 	asyncify_start_unwind(&current->saved);
 }
 
+/* In locks.c, which is linked only for programs that have such values, or locks other than mutexes. */
+__attribute__((weak)) void destroy_values(void);
+
+void **values_of_thread(void) { return current->values; }
+
 __attribute__((noinline)) static void enter(struct thread *thread)
 {
 	thread->result = thread->run(thread->argument);
+	if (destroy_values)
+		destroy_values();
 	thread->done = true;
 	thread->wait = NULL;
 }
@@ -111,6 +120,7 @@ __attribute__((noinline)) static void resume(struct thread *thread)
 {
 	home = stack_pointer();
 	current = thread;
+	errno = thread->error;
 	set_stack_pointer(thread->sp);
 	if (thread->started) {
 		thread->rewinding = true;
@@ -120,6 +130,7 @@ __attribute__((noinline)) static void resume(struct thread *thread)
 	enter(thread);
 	if (thread->wait)
 		asyncify_stop_unwind();
+	thread->error = errno;
 	check_stack(thread);
 	set_stack_pointer(home);
 	current = NULL;
@@ -236,7 +247,7 @@ int run_with_threads(int (*program)(int, char **), int argc, char **argv)
 
 int pthread_create(pthread_t *made, const pthread_attr_t *attr, void *(*run)(void *), void *argument)
 {
-	struct thread *thread = new_thread(run, argument, STACK);
+	struct thread *thread = new_thread(run, argument, attr && attr->__u.__i[1] ? (size_t)attr->__u.__i[1] : STACK);
 
 	if (!thread)
 		return EAGAIN;
@@ -277,6 +288,8 @@ void pthread_exit(void *result)
 {
 	static struct wait for_ever = {.ready = never, .deadline = -1};
 
+	if (destroy_values)
+		destroy_values();
 	current->result = result;
 	current->done = true;
 	current->wait = &for_ever;
@@ -316,5 +329,25 @@ int pthread_attr_destroy(pthread_attr_t *attr)
 int pthread_attr_setdetachstate(pthread_attr_t *attr, int state)
 {
 	attr->__u.__i[0] = state;
+	return 0;
+}
+
+int pthread_attr_getdetachstate(const pthread_attr_t *attr, int *state)
+{
+	*state = attr->__u.__i[0];
+	return 0;
+}
+
+int pthread_attr_setstacksize(pthread_attr_t *attr, size_t size)
+{
+	if (size < PTHREAD_STACK_MIN || size > INT32_MAX / 2)
+		return EINVAL;
+	attr->__u.__i[1] = (int)((size + 15) / 16 * 16);
+	return 0;
+}
+
+int pthread_attr_getstacksize(const pthread_attr_t *attr, size_t *size)
+{
+	*size = attr->__u.__i[1] ? (size_t)attr->__u.__i[1] : STACK;
 	return 0;
 }
