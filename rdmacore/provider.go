@@ -76,6 +76,17 @@ const (
 // Links lists what may carry messages between the queue pairs of one soft provider, in the order of C's core_link.
 func Links() []string { return []string{LinkLocal, LinkPackets, LinkUDP} }
 
+// LinkText says what a link of soft does to time: its delay, its rate, and what a measurement over it measures.
+func LinkText(link string) string {
+	switch link {
+	case LinkPackets:
+		return fmt.Sprintf("packets of the path MTU within one process, each with a delay of %d ns, without a limit of rate; on the wall clock timers add about 1 ms to a packet, on a virtual clock nothing", C.CORE_LINK_PACKETS_DELAY)
+	case LinkUDP:
+		return "packets of the path MTU in UDP sockets, with the delay and the rate of this host's CPU and of the network"
+	}
+	return "each message copied whole, at once, without a delay or a limit of rate: the speed of this host's CPU"
+}
+
 // WithLink chooses one of Links for soft: "local" copies each message at once and whole, "packets" sends it in packets
 // of the path MTU with every byte of RoCE v2, which take time and may be lost each by itself, and "udp" sends those
 // through UDP sockets of this host, at whose other end may be another process, another host or a kernel.  Time is real

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,13 +31,17 @@ func newDevicesCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			list.Links = softLinks(list.Devices)
 			for _, u := range list.Unavailable {
 				fmt.Fprintf(a.stderr, "rdmarun: provider %q cannot be used: %s\n", u.Provider, u.Reason)
 			}
 			if format.value == "json" {
 				return printJSON(a.stdout, list)
 			}
-			return printDeviceTable(a.stdout, list.Devices)
+			if err := printDeviceTable(a.stdout, list.Devices); err != nil {
+				return err
+			}
+			return printLinks(a.stdout, list.Links)
 		},
 	}
 	format.register(command)
@@ -103,6 +108,7 @@ type deviceList struct {
 	Version     int                   `json:"version"`
 	Devices     []deviceRow           `json:"devices"`
 	Unavailable []unavailableProvider `json:"unavailable"`
+	Links       []linkRow             `json:"links,omitempty"` // of provider soft
 }
 
 // newDeviceList is an empty list; its slices are not nil, so that JSON has [] and not null.
@@ -112,6 +118,34 @@ func newDeviceList() deviceList {
 		Devices:     []deviceRow{},
 		Unavailable: []unavailableProvider{},
 	}
+}
+
+type linkRow struct {
+	Name string `json:"name"`
+	What string `json:"what"` // its delay and rate, in words
+}
+
+// softLinks are what may carry the messages of a device of soft.
+func softLinks(devices []deviceRow) (rows []linkRow) {
+	if !slices.ContainsFunc(devices, func(d deviceRow) bool { return d.Provider == softProvider }) {
+		return nil
+	}
+	for _, name := range rdmacore.Links() {
+		rows = append(rows, linkRow{name, rdmacore.LinkText(name)})
+	}
+	return rows
+}
+
+func printLinks(w io.Writer, links []linkRow) error {
+	if len(links) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w, "\nsoft0 is virtual; --link chooses what carries its messages:")
+	table := newTable(w)
+	for _, link := range links {
+		writeRow(table, "  "+link.Name, link.What)
+	}
+	return table.Flush()
 }
 
 type unavailableProvider struct {

@@ -408,10 +408,12 @@ type Device struct {
 	Provider string `json:"provider"`
 	Driver   string `json:"driver,omitempty"` // by the device's name: mlx5, rxe, soft
 	// Module is the kernel module behind it, with its version where it has one of its own.
-	Module    string  `json:"module,omitempty"`
-	Firmware  string  `json:"firmware,omitempty"`
-	NodeGUID  string  `json:"node_guid,omitempty"` // four groups of four digits, as the kernel prints it
-	LinkLayer string  `json:"link_layer,omitempty"`
+	Module    string `json:"module,omitempty"`
+	Firmware  string `json:"firmware,omitempty"`
+	NodeGUID  string `json:"node_guid,omitempty"` // four groups of four digits, as the kernel prints it
+	LinkLayer string `json:"link_layer,omitempty"`
+	// Virtual is the link of soft and what it does to time: "packets: ..".
+	Virtual   string  `json:"virtual_link,omitempty"`
 	RateGbps  float64 `json:"rate_gbps,omitempty"` // of the first active port
 	MTU       int     `json:"mtu,omitempty"`       // of the path, in bytes of payload
 	Netdev    string  `json:"netdev,omitempty"`
@@ -442,6 +444,7 @@ func (d *Device) Facts() []Fact {
 		rate = strconv.FormatFloat(d.RateGbps, 'f', -1, 64) + " Gbit/s"
 	}
 	add("link", strings.TrimSpace(d.LinkLayer))
+	add("virtual link", d.Virtual)
 	add("rate", rate)
 	add("MTU", positive(d.MTU))
 	add("network interface", d.Netdev)

@@ -152,6 +152,8 @@ enum core_link {
 	CORE_LINK_UDP, /* in such packets over UDP, also between processes */
 };
 
+#define CORE_LINK_PACKETS_DELAY 1000 /* nanoseconds of a packet on CORE_LINK_PACKETS: a cable of 200 m */
+
 #define CORE_FABRIC_MAX 32 /* letters of a fabric's name */
 
 struct soft_capture_file;

@@ -9,8 +9,7 @@
 #include "soft/objects/device.h"
 #include "soft/rdma/rdma.h"
 
-/* A cable of 200 m.  What is on its way takes memory: no more than the windows of some dozen busy queue pairs. */
-#define PACKETS_DELAY SOFT_MICROSECOND
+/* What is on its way takes memory: no more than the windows of some dozen busy queue pairs. */
 #define PACKETS_ON_THEIR_WAY 8192
 
 static int create_packets(struct soft_host *host)
@@ -18,7 +17,7 @@ static int create_packets(struct soft_host *host)
 	struct soft_packets_options options = {
 		.seed = soft_fabric_random(&host->fabric),
 		.datagrams = PACKETS_ON_THEIR_WAY,
-		.delay = PACKETS_DELAY,
+		.delay = CORE_LINK_PACKETS_DELAY,
 		.icrc = true,
 	};
 	int result = soft_packets_create(&host->fabric, &options, &host->packets);

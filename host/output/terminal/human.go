@@ -33,6 +33,8 @@ type Human struct {
 	limits   []record.Threshold
 	// meshes are those of the running case.
 	meshes []record.Mesh
+	// links are the virtual links of the devices so far.
+	links []string
 	// slowest are the cases that took longest.
 	slowest slowest
 }
@@ -76,6 +78,10 @@ func (h *Human) Record(r *record.Record) error {
 	case record.RunStart:
 		if !h.options.Quiet && r.Run.Cases > 0 {
 			h.print("%s\n\n", h.style.dim(fmt.Sprintf("%s on provider %s", plural(r.Run.Cases, "case"), r.Run.On())))
+		}
+	case record.DeviceUsed:
+		if link := r.Device.Virtual; link != "" && !slices.Contains(h.links, link) {
+			h.links = append(h.links, link)
 		}
 	case record.CaseStart:
 		h.begin(r)
@@ -258,6 +264,11 @@ func (h *Human) end(r *record.Record) {
 	}
 	h.tallies(&result.Tallies)
 	h.measures(h.measured)
+	if len(h.measured) > 0 {
+		for _, link := range h.links {
+			h.fold(8, "      %s", h.style.dim("measured over soft's link "+link))
+		}
+	}
 	for i := range h.meshes {
 		h.mesh(&h.meshes[i])
 	}

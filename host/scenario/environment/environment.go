@@ -75,7 +75,9 @@ func Device(files fs.FS, device *rdmacore.Device) (record.Device, error) {
 		return found, fmt.Errorf("describe device %s: %w", found.Name, err)
 	}
 	port(&found, ports)
-	if provider != "soft" {
+	if link := device.Provider().Link(); link != "" {
+		found.Virtual = link + ": " + rdmacore.LinkText(link)
+	} else {
 		kernel(files, &found)
 	}
 	return found, nil
