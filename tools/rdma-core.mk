@@ -5,13 +5,15 @@ RDMA_CORE_CM       := ucmatose rping udaddy mckey
 RDMA_CORE_VERBS    := rc_pingpong uc_pingpong ud_pingpong srq_pingpong
 RDMA_CORE_PROGRAMS := rdma_server rdma_client $(RDMA_CORE_CM) $(RDMA_CORE_VERBS)
 RDMA_CORE_MODULES  := $(RDMA_CORE_PROGRAMS:%=build/rdma-core/%.wasm)
+# Ours, which use of the library what those do not.
+RDMA_CORE_OWN      := build/rdma-core/threads.wasm build/rdma-core/verbs.wasm
 # Of one name each, with few exceptions.
 ucmatose_SOURCE    := cmatose
 
 # What cannot be fetched is not built, and the tests of it say so; where continuous integration runs it has to be there.
 .PHONY: rdma-core
 rdma-core: | setup-test ## build rdma-core's own programs as guests
-	$(Q)$(MAKE) --no-print-directory build/rdma-core/threads.wasm
+	$(Q)$(MAKE) --no-print-directory $(RDMA_CORE_OWN)
 	$(Q)if tools/fetch-rdma-core $(RDMA_CORE); then $(MAKE) --no-print-directory $(RDMA_CORE_MODULES); else test -z "$$CI"; fi
 
 build/rdma-core/librdmacm.a: $(wildcard sdk/librdmacm/*.[chs] sdk/librdmacm/include/*.h sdk/librdmacm/include/*/*.h) sdk/librdmacm/build sdk/c/rdma.h
@@ -19,10 +21,10 @@ build/rdma-core/librdmacm.a: $(wildcard sdk/librdmacm/*.[chs] sdk/librdmacm/incl
 	@mkdir -p $(@D)
 	$(Q)sdk/librdmacm/build $@
 
-$(RDMA_CORE_MODULES) build/rdma-core/threads.wasm: export LIBRDMACM = build/rdma-core/librdmacm.a
+$(RDMA_CORE_MODULES) $(RDMA_CORE_OWN): export LIBRDMACM = build/rdma-core/librdmacm.a
 $(RDMA_CORE_MODULES): build/rdma-core/librdmacm.a tools/fetch-rdma-core
 
-build/rdma-core/threads.wasm: guests/librdmacm/threads.c build/rdma-core/librdmacm.a
+$(RDMA_CORE_OWN): build/rdma-core/%.wasm: guests/librdmacm/%.c build/rdma-core/librdmacm.a
 	@echo "building $@"
 	$(Q)sdk/librdmacm/build $@ $<
 

@@ -53,6 +53,7 @@ func TestProgramsOfRdmaCore(t *testing.T) {
 		"srq_client | 500 iters in",
 		"uc_client | 500 iters in",
 		"threads: all that was promised holds",
+		"verbs: all that was promised holds",
 		"threads: a crowd that was refused, and went on",
 		"librdmacm: a thread's stack has overflowed",
 		"udaddy_client | data transfers complete",

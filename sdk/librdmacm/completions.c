@@ -87,6 +87,7 @@ struct cq *wrap_cq(rdmarun_handle handle, struct ibv_comp_channel *channel, void
 		channel->refcnt++;
 	cq->next = cqs;
 	cqs = cq;
+	note_object(handle, &cq->base);
 	return cq;
 }
 
@@ -97,6 +98,7 @@ void forget_cq(struct ibv_cq *which)
 	while (*at != cq)
 		at = &(*at)->next;
 	*at = cq->next;
+	forget_object(which);
 	if (which->channel)
 		which->channel->refcnt--;
 	free(cq);

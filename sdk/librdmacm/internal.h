@@ -130,6 +130,11 @@ struct ah {
 	uint32_t number;
 };
 
+/* objects.c: rdma-core's structs of QPs, CQs and shared receive queues, by their handles. */
+void note_object(rdmarun_handle handle, void *base);
+void forget_object(const void *base);
+void *object_of(rdmarun_handle handle);
+
 struct ibv_context *device_context(void);
 struct ibv_pd *default_pd(void);
 enum ibv_mtu mtu_of(uint32_t bytes);

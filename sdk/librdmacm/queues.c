@@ -38,6 +38,7 @@ static void describe(struct qp *qp, rdmarun_handle handle, const struct rdmarun_
 	qp->base.qp_context = qp->attr.qp_context;
 	qp->base.state = (enum ibv_qp_state)host->qp_state;
 	qp->base.srq = qp->attr.srq;
+	note_object(handle, &qp->base);
 }
 
 /* The CQ that came with the QP, on a channel of its own as librdmacm has it. */
@@ -107,6 +108,7 @@ void forget_qp(struct id *id)
 	cm->send_cq = cm->recv_cq = NULL;
 	cm->send_cq_channel = cm->recv_cq_channel = NULL;
 	cm->qp = NULL;
+	forget_object(&qp->base);
 	free(qp);
 }
 
@@ -194,8 +196,10 @@ int ibv_destroy_qp(struct ibv_qp *which)
 		return 0;
 	}
 	error = verbs_result(rdmarun_destroy_qp(which->handle));
-	if (!error)
+	if (!error) {
+		forget_object(which);
 		free(qp);
+	}
 	return error;
 }
 
@@ -317,6 +321,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
 	srq->srq_context = attr->srq_context;
 	srq->pd = pd;
 	srq->handle = (uint32_t)handle;
+	note_object(srq->handle, srq);
 	if (rdmarun_query_srq(srq->handle, &host) >= 0) {
 		attr->attr.max_wr = host.max_wr;
 		attr->attr.max_sge = host.max_sge;
@@ -349,8 +354,10 @@ int ibv_destroy_srq(struct ibv_srq *srq)
 {
 	int error = verbs_result(rdmarun_destroy_srq(srq->handle));
 
-	if (!error)
+	if (!error) {
+		forget_object(srq);
 		free(srq);
+	}
 	return error;
 }
 

@@ -1,0 +1,174 @@
+/* What programs ask of verbs now and then: other memory of a region, groups, options of connections, events of the device. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "internal.h"
+
+int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *start, size_t length, int access)
+{
+	struct rdmarun_mr_change change = {
+		.struct_size = sizeof(change),
+		.flags = (uint32_t)flags,
+		.pd = flags & IBV_REREG_MR_CHANGE_PD ? pd->handle : 0,
+		.access = (uint32_t)access,
+		.addr = (uintptr_t)start,
+		.length = length,
+	};
+	struct rdmarun_mr keys;
+
+	if (verbs_result(rdmarun_rereg_mr(mr->handle, &change, &keys)))
+		return IBV_REREG_MR_ERR_CMD;
+	if (flags & IBV_REREG_MR_CHANGE_PD)
+		mr->pd = pd;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		mr->addr = start;
+		mr->length = length;
+	}
+	mr->lkey = keys.lkey;
+	mr->rkey = keys.rkey;
+	return 0;
+}
+
+/* The address whose GID is a group's: those of IPv4 are mapped. */
+static struct rdmarun_address group_of(const union ibv_gid *gid)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff}, multicast_mapped[2] = {0xff, 0x0e};
+	struct rdmarun_address group = {.family = 10};
+
+	if (!memcmp(gid->raw, mapped, 12) || (!memcmp(gid->raw, multicast_mapped, 2) && !memcmp(gid->raw + 2, mapped + 2, 10))) {
+		group.family = 2;
+		memcpy(group.ip, gid->raw + 12, 4);
+	} else {
+		memcpy(group.ip, gid->raw, 16);
+	}
+	return group;
+}
+
+int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	struct rdmarun_address group = group_of(gid);
+
+	return verbs_result(rdmarun_attach_mcast(qp->handle, &group, lid));
+}
+
+int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	struct rdmarun_address group = group_of(gid);
+
+	return verbs_result(rdmarun_detach_mcast(qp->handle, &group, lid));
+}
+
+static struct rdmarun_ece ece_to_host(const struct ibv_ece *ece)
+{
+	return (struct rdmarun_ece){.struct_size = sizeof(struct rdmarun_ece), .vendor_id = ece->vendor_id, .options = ece->options, .comp_mask = ece->comp_mask};
+}
+
+static void ece_from_host(struct ibv_ece *to, const struct rdmarun_ece *from)
+{
+	*to = (struct ibv_ece){.vendor_id = from->vendor_id, .options = from->options, .comp_mask = from->comp_mask};
+}
+
+int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	struct rdmarun_ece host = ece_to_host(ece);
+
+	return verbs_result(rdmarun_set_ece(qp->handle, &host));
+}
+
+int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	struct rdmarun_ece host = {.struct_size = sizeof(host)};
+	int error = verbs_result(rdmarun_query_ece(qp->handle, &host));
+
+	if (!error)
+		ece_from_host(ece, &host);
+	return error;
+}
+
+int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
+{
+	struct rdmarun_ece host = ece_to_host(ece);
+
+	return cm_result(rdmarun_set_local_ece(CONTAINER(id, struct id, base)->handle, &host));
+}
+
+int rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
+{
+	struct rdmarun_ece host = {.struct_size = sizeof(host)};
+
+	if (cm_result(rdmarun_get_remote_ece(CONTAINER(id, struct id, base)->handle, &host)))
+		return -1;
+	ece_from_host(ece, &host);
+	return 0;
+}
+
+int ibv_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
+{
+	int32_t result = rdmarun_get_pkey_index(0, port, be16toh(pkey));
+
+	(void)context;
+	return cm_result(result) ? -1 : result;
+}
+
+int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc, struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+	struct rdmarun_ah_attr host;
+
+	(void)context;
+	(void)port;
+	if (cm_result(rdmarun_init_ah_from_wc(0, (const struct rdmarun_wc *)wc, (const void *)grh, &host)))
+		return -1;
+	ah_attr_from_host(attr, &host);
+	return 0;
+}
+
+/* ---- asynchronous events ---- */
+
+static bool take_event(void *event)
+{
+	((struct rdmarun_async_event *)event)->struct_size = sizeof(struct rdmarun_async_event);
+	return rdmarun_wait_async(0, event, 0) != -RDMARUN_ETIMEDOUT;
+}
+
+int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *to)
+{
+	struct rdmarun_async_event event;
+	int ended = wait_for_handle(take_event, &event, 0, RDMARUN_POLL_PRI, -1);
+
+	(void)context;
+	if (ended) {
+		errno = ended;
+		return -1;
+	}
+	memset(to, 0, sizeof(*to));
+	to->event_type = (enum ibv_event_type)event.event;
+	if (event.qp)
+		to->element.qp = object_of(event.qp);
+	else if (event.cq)
+		to->element.cq = object_of(event.cq);
+	else if (event.srq)
+		to->element.srq = object_of(event.srq);
+	else
+		to->element.port_num = (int)event.port;
+	return 0;
+}
+
+void ibv_ack_async_event(struct ibv_async_event *event) { (void)event; } /* the host was told when it was read */
+
+const char *ibv_event_type_str(enum ibv_event_type event)
+{
+	const char *name = rdmarun_async_event_type_name((uint32_t)event);
+
+	return *name ? name : "unknown";
+}
+
+const char *ibv_node_type_str(enum ibv_node_type type)
+{
+	switch (type) {
+	case IBV_NODE_CA: return "InfiniBand channel adapter";
+	case IBV_NODE_SWITCH: return "InfiniBand switch";
+	case IBV_NODE_ROUTER: return "InfiniBand router";
+	case IBV_NODE_RNIC: return "iWARP NIC";
+	default: return "unknown";
+	}
+}
