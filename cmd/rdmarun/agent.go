@@ -33,7 +33,12 @@ one run at a time, each in a process of its own.  Whoever may speak there may as
 so let the server ask for a password, a key or a certificate.
 
 --allow is what the owner of the host allows: the providers soft and verbs, guests, and
-measure (steps which send as much as they can); otherwise all of it.`
+measure (steps which send as much as they can); otherwise all of it.
+
+--sandbox restricts the process that plays roles.  "strict" leaves it the cache of guests,
+the system's libraries and devices, and of programs rdmarun alone, which compiles guests;
+it needs no other file, because scenarios and guests come into memory.  With --join the process
+that waits has no guests: it keeps its credentials, and starts restricted ones.`
 
 const agentExample = `  ssh HOST rdmarun agent --stdio    # what "rdmarun run --lab" does
   rdmarun agent --join nats://lab.example --creds lab.creds --name a --label rack=r1
@@ -41,7 +46,7 @@ const agentExample = `  ssh HOST rdmarun agent --stdio    # what "rdmarun run --
 
 func newAgentCommand(a *app) *cobra.Command {
 	stdio, allow, joining := false, []string(nil), joinFlags{}
-	confined := newSandboxFlag(sandbox.Default, sandbox.Off)
+	confined := newSandboxFlag(sandbox.Default, sandbox.Strict, sandbox.Off)
 	command := &cobra.Command{
 		Use:     "agent {--stdio | --join URL}",
 		Short:   "Play roles on this host for controllers",
@@ -60,6 +65,9 @@ func newAgentCommand(a *app) *cobra.Command {
 				return joining.serve(command.Context(), a, allow, confined)
 			default:
 				return withHint(usageError("an agent needs a way to its controller"), "--stdio: standard input and output; --join URL: a NATS server")
+			}
+			if err := confined.enterAgent(a, command); err != nil {
+				return err
 			}
 			closing := func() error { return errors.Join(os.Stdin.Close(), os.Stdout.Close()) }
 			err := agent.Serve(command.Context(), a.stdin, a.stdout, closing, agent.Config{

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -153,7 +152,11 @@ func thisMachine(peer string) doctor.Machine {
 		LockedMemory: limit.Cur,
 		Sandbox: func() (string, error) {
 			support := sandbox.Probe()
-			return support.String(), support.Strict()
+			detail := support.String()
+			for _, mode := range []sandbox.Mode{sandbox.Default, sandbox.Strict} {
+				detail += fmt.Sprintf("; --sandbox %s %s", mode, support.Active(mode))
+			}
+			return detail, support.Strict()
 		},
 		SelfTest: softSelfTest,
 		Loopback: loopbackTest,
@@ -215,17 +218,19 @@ func (f *firstFailure) Record(r *record.Record) error {
 }
 
 func runSelfTest(ctx context.Context, params scenario.Params, config scenario.RunConfig) (err error) {
-	folder, err := os.MkdirTemp("", "rdmarun-doctor-*")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	text, err := selfTests.ReadFile("selftest/soft.yaml")
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(folder, "self-test.yaml")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
+	// In memory: an agent in its sandbox makes no file.
+	descriptor, err := unix.MemfdCreate("self-test.yaml", unix.MFD_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("a file in memory: %w", err)
+	}
+	path := fmt.Sprintf("/proc/self/fd/%d", descriptor)
+	file := os.NewFile(uintptr(descriptor), path)
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if _, err := file.Write(text); err != nil {
 		return err
 	}
 	checked := scenario.Check([]string{path}, params)

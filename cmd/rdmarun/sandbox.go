@@ -52,6 +52,21 @@ func (f *sandboxFlag) enter(a *app, command *cobra.Command, files sandbox.Files)
 	return nil
 }
 
+// enterAgent restricts an agent, whose controller sends all files of its runs into memory.
+func (f *sandboxFlag) enterAgent(a *app, command *cobra.Command) error {
+	if f.mode() != sandbox.Strict {
+		return nil
+	}
+	files, err := a.guestFiles(nil, &traceFlags{})
+	if err != nil {
+		return err
+	}
+	if engine, err := guest.Engine(); err == nil { // without one, the first script says what is missing
+		files.Read = append(files.Read, engine)
+	}
+	return f.enter(a, command, files)
+}
+
 // confine is what a run of scenarios does before its first guest.
 func (f *sandboxFlag) confine(a *app) func() error {
 	return func() error { return f.filter(a, true) }
@@ -126,7 +141,7 @@ func madeFolder(path string) []string {
 func (f *runFlags) checkSandbox() error {
 	if f.sandbox.mode() == sandbox.Strict && f.lab.active() {
 		return withHint(usageError("--sandbox strict: guests run on the hosts of the lab, and this process starts programs to reach them"),
-			"leave --sandbox out here; rdmarun agent has one")
+			"leave --sandbox out here: RDMARUN_SANDBOX=strict in the environment of an agent restricts that")
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rdmarun/host/doctor"
 	"rdmarun/host/guest"
 	"rdmarun/host/sandbox"
 )
@@ -27,14 +29,20 @@ const holeCommand = "rdmarun-hole"
 func holeMain() {
 	a := processApp()
 	a.stdout = &hole{report: os.Stderr}
+	if slices.Contains(os.Args, "--stdio") { // an agent, whose standard output is its controller's: the last time is after its guest
+		a.stdout = &hole{report: os.Stderr, passes: os.Stdout}
+	}
 	os.Exit(int(a.run()))
 }
 
-type hole struct{ report io.Writer }
+type hole struct{ report, passes io.Writer }
 
 func (h *hole) Write(p []byte) (int, error) {
 	for _, each := range payload() {
 		fmt.Fprintf(h.report, "hole %s: %v\n", each.name, each.run())
+	}
+	if h.passes != nil {
+		return h.passes.Write(p)
 	}
 	return len(p), nil
 }
@@ -180,6 +188,32 @@ func TestEscapeIsContained(t *testing.T) {
 	}
 }
 
+// TestDoctorSaysWhatIsActive compares what doctor says of each mode with the parts of the payload that fail in it, which
+// the other tests try.
+func TestDoctorSaysWhatIsActive(t *testing.T) {
+	said := startRdmarun(t, "doctor", "--format", "json")
+	_ = said.Wait() // other checks may fail here
+	var found diagnosis
+	if err := json.Unmarshal([]byte(said.output.String()), &found); err != nil {
+		t.Fatalf("%v: %s", err, said.output.String())
+	}
+	at := slices.IndexFunc(found.Checks, func(f doctor.Finding) bool { return f.ID == "sandbox" })
+	if at < 0 {
+		t.Fatal("no such check")
+	}
+	held := map[string]string{"socket": "system calls", "file": "files", "environment": "environment", "other program": "programs"}
+	support := sandbox.Probe()
+	for mode, able := range map[sandbox.Mode]bool{sandbox.Default: support.Seccomp, sandbox.Strict: support.Strict() == nil} {
+		_, rest, said := strings.Cut(found.Checks[at].Detail, "--sandbox "+string(mode)+" ")
+		active, _, _ := strings.Cut(rest, ";")
+		for part, word := range held {
+			if got := strings.Contains(active, word); !said || got != (able && slices.Contains(heldBack[mode], part)) {
+				t.Errorf("%s in %q: %s", mode, found.Checks[at].Detail, word)
+			}
+		}
+	}
+}
+
 // TestRunIsConfined looks at the process of a run when a guest of it has run.  It may start itself in each mode.
 func TestRunIsConfined(t *testing.T) {
 	support := sandbox.Probe()
@@ -216,6 +250,49 @@ func TestRunIsConfined(t *testing.T) {
 				}
 			}
 			checkPayload(t, said, slices.DeleteFunc(slices.Clone(heldBack[mode]), func(name string) bool { return name == "program" }))
+		})
+	}
+}
+
+// TestAgentIsConfined looks at the process of an agent when a guest of it has run.  It may start itself in each mode.
+func TestAgentIsConfined(t *testing.T) {
+	support := sandbox.Probe()
+	if !support.Seccomp {
+		t.Skip("this kernel has no seccomp")
+	}
+	module, err := filepath.Abs("../../guests/hello/hello.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scenario := "rdmarun: v1\nroles:\n  one: {guest: {module: " + module + "}}\nsteps:\n  - {role: one, guest: run}\n"
+	for mode := range heldBack {
+		t.Run(string(mode), func(t *testing.T) {
+			folder := t.TempDir()
+			file, said := filepath.Join(folder, "hole.yaml"), filepath.Join(folder, "said")
+			for path, text := range map[string]string{file: scenario, filepath.Join(folder, "secret"): "secret"} {
+				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// What the agent says goes to a file that is open before.
+			lab := writeLab(t, fmt.Sprintf("hosts:\n  here: {command: [env, -u, %s, SECRET=1, TMPDIR=%s, RDMARUN_CACHE=%s, RDMARUN_SANDBOX=%s, bash, -c, %q, agent]}\nplace: {one: here}\n",
+				runAsRdmarun, folder, filepath.Join(folder, "cache"), mode, "exec -a "+holeCommand+" \"$@\" 2>"+said))
+			run := startOverLab(t, "--lab", lab, file)
+			if problem := support.Strict(); mode == sandbox.Strict && problem != nil {
+				if text := run.ends(t, exitEnvironment); !strings.Contains(text, problem.Error()) {
+					t.Errorf("on a kernel without a sandbox: %s", text)
+				}
+				t.Skip("this kernel has no sandbox, and strict said so: ", problem)
+			}
+			run.ends(t, exitOK)
+			text, err := os.ReadFile(said)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if kept, err := filepath.Glob(filepath.Join(folder, "cache", "guests", "*.code")); len(kept) != 1 {
+				t.Errorf("in the cache: %q, %v", kept, err)
+			}
+			checkPayload(t, string(text), slices.DeleteFunc(slices.Clone(heldBack[mode]), func(name string) bool { return name == "program" }))
 		})
 	}
 }

@@ -41,6 +41,19 @@ func Probe() Support {
 	return Support{Landlock: landlockVersion(), Seccomp: seccomp.Supported()}
 }
 
+// Active says what a mode does to a process with this kernel.
+func (s Support) Active(mode Mode) string {
+	switch {
+	case mode == Strict && s.Strict() != nil:
+		return "refuses to run"
+	case mode == Strict:
+		return "restricts system calls, files, environment, other programs"
+	case mode == Default && s.Seccomp:
+		return "restricts system calls"
+	}
+	return "restricts nothing"
+}
+
 // String says it in a few words.
 func (s Support) String() string {
 	landlock, filters := "no landlock", "no seccomp filters"

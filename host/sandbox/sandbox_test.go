@@ -11,11 +11,12 @@ func TestStrictSaysWhatIsMissing(t *testing.T) {
 		support Support
 		words   string // "" is none
 		shown   string
+		active  [2]string // in default and strict
 	}{
-		"all":            {Support{Landlock: 3, Seccomp: true}, "", "landlock version 3, seccomp filters"},
-		"nothing":        {Support{}, "--sandbox default", "no landlock, no seccomp filters"},
-		"an old kernel":  {Support{Landlock: 2, Seccomp: true}, "landlock version 2", "landlock version 2, seccomp filters"},
-		"without filter": {Support{Landlock: 7}, "CONFIG_SECCOMP_FILTER", "landlock version 7, no seccomp filters"},
+		"all":            {Support{Landlock: 3, Seccomp: true}, "", "landlock version 3, seccomp filters", [2]string{"restricts system calls", "restricts system calls, files, environment, other programs"}},
+		"nothing":        {Support{}, "--sandbox default", "no landlock, no seccomp filters", [2]string{"restricts nothing", "refuses to run"}},
+		"an old kernel":  {Support{Landlock: 2, Seccomp: true}, "landlock version 2", "landlock version 2, seccomp filters", [2]string{"restricts system calls", "refuses to run"}},
+		"without filter": {Support{Landlock: 7}, "CONFIG_SECCOMP_FILTER", "landlock version 7, no seccomp filters", [2]string{"restricts nothing", "refuses to run"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := test.support.Strict()
@@ -24,6 +25,9 @@ func TestStrictSaysWhatIsMissing(t *testing.T) {
 			}
 			if test.support.String() != test.shown {
 				t.Errorf("shown as %q, want %q", test.support, test.shown)
+			}
+			if active := [2]string{test.support.Active(Default), test.support.Active(Strict)}; active != test.active || test.support.Active(Off) != "restricts nothing" {
+				t.Errorf("active: %q, want %q", active, test.active)
 			}
 		})
 	}
