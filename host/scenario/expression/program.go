@@ -28,6 +28,8 @@ import (
 	"github.com/expr-lang/expr/vm"
 
 	"rdmarun/host/scenario/diag"
+	"strings"
+	"unicode"
 )
 
 // Env holds the values of names while a scenario runs.
@@ -218,13 +220,14 @@ func TypeOf(value any) Type { return types.TypeOf(value) }
 // Names is what an expression may mention, each with its type.
 type Names map[string]Type
 
-var word = regexp.MustCompile(`[\pL_][\pL\pN_]*`)
-
 // Words lists the words in an expression; what it mentions is among them.
 func Words(source string) map[string]bool {
 	words := make(map[string]bool)
-	for _, w := range word.FindAllString(source, -1) {
-		words[w] = true
+	outside := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) && r != '_' }
+	for w := range strings.FieldsFuncSeq(source, outside) {
+		if w = strings.TrimLeftFunc(w, unicode.IsNumber); w != "" {
+			words[w] = true
+		}
 	}
 	return words
 }
