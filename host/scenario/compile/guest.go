@@ -117,13 +117,24 @@ func (x *expander) engine() (string, error) {
 	return guest.Engine()
 }
 
-// scriptIn is a script that stands in the scenario.  Empty lines before it make its lines those of the file.
+// scriptIn is a script that stands in the scenario.  Empty lines before it make its lines those of the file, and blanks its
+// columns, where they do not become a part of a text.
 func scriptIn(node *syntax.Node) *guest.Script {
 	before := node.Position.Line - 1
 	if node.Style == syntax.Literal || node.Style == syntax.Folded {
 		before++
 	}
-	return &guest.Script{File: node.Source.Name, Text: strings.Repeat("\n", before) + node.Value}
+	text := node.Value
+	first := len(text) - len(strings.TrimLeft(text, "\n"))
+	textOfLines := strings.Contains(text, "`") || strings.Contains(text, "\\\n")
+	if node.Style != syntax.Folded && first < len(text) && !textOfLines {
+		blanks := strings.Repeat(" ", node.Locate(first, first+1).Column-1)
+		if node.Style == syntax.Literal {
+			text = strings.ReplaceAll(text, "\n", "\n"+blanks)
+		}
+		text = blanks + text
+	}
+	return &guest.Script{File: node.Source.Name, Text: strings.Repeat("\n", before) + text}
 }
 
 // oneLine joins the lines of an error.
