@@ -48,7 +48,7 @@ type overtime struct {
 func (e *overtime) Error() string { return e.text }
 
 func caseTimeout(limit time.Duration) error {
-	return &overtime{text: "the case took longer than " + quantity.Time(limit)}
+	return &overtime{text: "the case took longer than " + quantity.Time(limit) + " (timeout)"}
 }
 
 // failed makes the error of a step.  The innermost one stays.
