@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -65,6 +66,14 @@ func payload() []struct {
 			return err
 		}},
 		{"file", func() error { _, err := os.ReadFile(os.Getenv("TMPDIR") + "/secret"); return err }},
+		{"truncate", func() error { return filtered(syscall.Truncate(os.Getenv("TMPDIR")+"/secret", 1)) }},
+		{"truncate by open", func() error {
+			file, err := syscall.Open(os.Getenv("TMPDIR")+"/secret", syscall.O_RDONLY|syscall.O_TRUNC, 0)
+			if err == nil {
+				err = syscall.Close(file)
+			}
+			return filtered(err)
+		}},
 		{"program", func() error {
 			_, err := syscall.ForkExec("/proc/self/exe", []string{"rdmarun", "version"}, &syscall.ProcAttr{})
 			return err
@@ -101,6 +110,14 @@ func payload() []struct {
 	}
 }
 
+// filtered is nil unless a filter of system calls has refused one: landlock says EACCES, and cannot refuse truncation before Linux 6.2.
+func filtered(err error) error {
+	if errors.Is(err, syscall.EPERM) {
+		return err
+	}
+	return nil
+}
+
 // openOtherSocket opens a socket of a family that rdmarun has no use for.
 func openOtherSocket() (err error) {
 	for _, family := range []int{unix.AF_ALG, unix.AF_VSOCK, unix.AF_PACKET} {
@@ -121,7 +138,7 @@ func openOtherSocket() (err error) {
 var heldBack = map[sandbox.Mode][]string{
 	sandbox.Off:     nil,
 	sandbox.Default: {"socket", "ptrace", "memory", "threads"},
-	sandbox.Strict:  {"folder", "environment", "file", "program", "other program", "socket", "ptrace", "memory", "threads"},
+	sandbox.Strict:  {"folder", "environment", "file", "truncate", "truncate by open", "program", "other program", "socket", "ptrace", "memory", "threads"},
 }
 
 // runHole runs a command of an engine with a hole, with a secret in its environment and one in a file of $TMPDIR.

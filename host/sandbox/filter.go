@@ -40,20 +40,33 @@ func Filter(mode Mode, starts bool) error {
 		return nil
 	}
 	// Before Linux 5.16 a filter turns speculation of stores off, which makes the process slower.
-	if err := denied(mode == Strict && !starts).load(mode == Default, mode == Default); err != nil {
+	if err := denied(mode == Strict, starts).load(mode == Default, mode == Default); err != nil {
 		return fmt.Errorf("%w; pass --sandbox off to run without", err)
 	}
 	return nil
 }
 
-// denied are what no process of rdmarun does, and, alone, what starts programs.
-func denied(alone bool) filter {
+// truncatingCalls need no file that is open to write, and openat2 has its flags where a filter does not see them.
+var truncatingCalls = []string{"truncate", "openat2"}
+
+// denied are what no process of rdmarun does, in strict also what empties files, and what starts programs unless it starts any.
+func denied(strict, starts bool) filter {
 	names := slices.Clone(deniedCalls)
 	if !sanitized {
 		names = append(names, "ptrace")
 	}
-	if alone {
+	var conditions []seccomp.NameWithConditions
+	if strict && !starts {
 		names = append(names, strictCalls...)
+	}
+	if strict {
+		names = append(names, truncatingCalls...)
+		for name, flags := range map[string]uint32{"open": 1, "openat": 2} {
+			conditions = append(conditions, seccomp.NameWithConditions{Name: name, Conditions: seccomp.ArgumentConditions{
+				{Argument: flags, Operation: seccomp.BitsSet, Value: unix.O_TRUNC},
+				{Argument: flags, Operation: seccomp.BitsNotSet, Value: unix.O_WRONLY | unix.O_RDWR},
+			}})
+		}
 	}
 	var other seccomp.ArgumentConditions
 	for _, family := range families {
@@ -62,9 +75,9 @@ func denied(alone bool) filter {
 	both := seccomp.ArgumentConditions{
 		{Argument: 2, Operation: seccomp.BitsSet, Value: unix.PROT_WRITE}, {Argument: 2, Operation: seccomp.BitsSet, Value: unix.PROT_EXEC},
 	}
-	return filter{names: names, conditions: []seccomp.NameWithConditions{
+	return filter{names: names, conditions: append(conditions, []seccomp.NameWithConditions{
 		{Name: "socket", Conditions: other}, {Name: "mmap", Conditions: both}, {Name: "mprotect", Conditions: both}, {Name: "pkey_mprotect", Conditions: both},
-	}}
+	}...)}
 }
 
 // filter is a list of system calls, some of them with conditions on their arguments, which are refused with EPERM, or are the

@@ -45,8 +45,9 @@ func (f Files) With(more Files) Files {
 	}
 }
 
-// landlockNeeded is the version that restricts truncation, too (Linux 6.2).
-const landlockNeeded = 3
+// landlockNeeded is the version of Linux 5.19, and landlockTruncates the one that restricts truncation, too (Linux 6.2); before,
+// the filter of system calls alone does.
+const landlockNeeded, landlockTruncates = 2, 3
 
 const (
 	accessRead    = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
@@ -74,7 +75,11 @@ func landlockVersion() int {
 // restrict restricts this thread to files and makes it this program anew; it returns when it cannot.
 func restrict(files Files, environment []string) error {
 	runtime.LockOSThread()
-	attributes := unix.LandlockRulesetAttr{Access_fs: accessAll}
+	handled := uint64(accessAll)
+	if landlockVersion() < landlockTruncates {
+		handled &^= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	}
+	attributes := unix.LandlockRulesetAttr{Access_fs: handled}
 	descriptor, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attributes)), unsafe.Sizeof(attributes.Access_fs), 0)
 	if errno != 0 {
 		return fmt.Errorf("landlock_create_ruleset: %w", errno)
@@ -85,7 +90,7 @@ func restrict(files Files, environment []string) error {
 		access uint64
 	}{{files.Read, accessRead}, {files.Write, accessWrite}, {files.Execute, accessExecute}} {
 		for _, path := range each.paths {
-			if err := allow(rules, path, each.access); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := allow(rules, path, each.access&handled); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}

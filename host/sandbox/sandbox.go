@@ -70,7 +70,7 @@ func (s Support) String() string {
 func (s Support) Strict() error {
 	switch {
 	case s.Landlock < landlockNeeded:
-		return fmt.Errorf("the kernel has landlock version %d, and %d is needed: boot Linux 6.2 or later with landlock in lsm=, or pass --sandbox default",
+		return fmt.Errorf("the kernel has landlock version %d, and %d is needed: boot Linux 5.19 or later with landlock in lsm=, or pass --sandbox default",
 			s.Landlock, landlockNeeded)
 	case !s.Seccomp:
 		return errors.New("the kernel has no seccomp filters: boot one with CONFIG_SECCOMP_FILTER, or pass --sandbox default")

@@ -15,7 +15,7 @@ func TestStrictSaysWhatIsMissing(t *testing.T) {
 	}{
 		"all":            {Support{Landlock: 3, Seccomp: true}, "", "landlock version 3, seccomp filters", [2]string{"restricts system calls", "restricts system calls, files, environment, other programs"}},
 		"nothing":        {Support{}, "--sandbox default", "no landlock, no seccomp filters", [2]string{"restricts nothing", "refuses to run"}},
-		"an old kernel":  {Support{Landlock: 2, Seccomp: true}, "landlock version 2", "landlock version 2, seccomp filters", [2]string{"restricts system calls", "refuses to run"}},
+		"an old kernel":  {Support{Landlock: 1, Seccomp: true}, "landlock version 1", "landlock version 1, seccomp filters", [2]string{"restricts system calls", "refuses to run"}},
 		"without filter": {Support{Landlock: 7}, "CONFIG_SECCOMP_FILTER", "landlock version 7, no seccomp filters", [2]string{"restricts nothing", "refuses to run"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestStrictSaysWhatIsMissing(t *testing.T) {
 func TestFilterOfModes(t *testing.T) {
 	lengths := make(map[bool]int)
 	for _, alone := range []bool{false, true} {
-		program, err := denied(alone).program()
+		program, err := denied(true, !alone).program()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -46,6 +46,21 @@ at_first=$(kernel_objects)
 # C tests of the core, which name what rxe does otherwise than InfiniBand.
 core_test() { limited env CTEST_PROVIDER=verbs CTEST_ADDRESS="$address" "$1"; }
 
+# strict COMMAND...: it passes with --sandbox strict, or, where this kernel lacks something for that, is refused with what.
+strict() {
+	local output status lacks
+	output=$(rdmarun "$@" 2>&1)
+	status=$?
+	echo "$output"
+	lacks=$(rdmarun doctor | grep -oP -- '--sandbox strict fails: \K.*')
+	if [ -n "$lacks" ]; then
+		echo "doctor: $lacks"
+		[ $status = 4 ] && grep -qF -- "$lacks" <<<"$output"
+	else
+		[ $status = 0 ]
+	fi
+}
+
 echo "kernel $(uname -r), $(rdma link show rxe0/1)"
 check "devices: rxe0 with its IPv4 address" devices_show "$address"
 check "devices: rxe0 with its IPv6 address" devices_show "$address6"
@@ -62,6 +77,8 @@ check "run scenarios/sweep.yaml: latency, bandwidth, connections" \
 	rdmarun run scenarios/sweep.yaml -p sizes=64,4KiB -p duration=100ms -p iterations=50
 check "run scenarios/mesh.yaml: each node with each other" rdmarun run scenarios/mesh.yaml -p nodes=3 -p duration=100ms -p iterations=20
 check "run scenarios/guest-pingpong.yaml" rdmarun run scenarios/guest-pingpong.yaml
+check "guest run --sandbox strict" strict guest run --sandbox strict guests/hello/hello.wasm
+check "run --sandbox strict scenarios/guest-pingpong.yaml" strict run --sandbox strict scenarios/guest-pingpong.yaml
 check "rping -s and our client" our_client_of_rping
 check "our server and rping -c" our_server_of_rping
 check "rdma_server and our client" our_client_of_rdma_server
