@@ -6,6 +6,7 @@ import "C"
 import (
 	"context"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -147,7 +148,8 @@ func (c *Clock) Await(ctx context.Context, signal, other <-chan struct{}) error 
 // virtualClock moves the provider's time on when everyone who acts waits for something that is not there.
 //
 // Who finds at once what it waits for goes on.  The others are looked after, in the order in which they began
-// to wait, once all who act wait: the first whose thing has come goes on, alone.  When none has come, the
+// to wait, once all who act wait: the first whose thing has come goes on, alone.  With a seed the order begins anywhere, as
+// the seed draws, so that another seed is another interleaving.  When none has come, the
 // clock moves to the next timer or deadline, and they are looked after again.  So time never passes while
 // someone could still act, a run takes as long as its steps, however long its timeouts are, and the same
 // run is the same again: at any time one acts, and which one no scheduler decides.
@@ -159,6 +161,8 @@ type virtualClock struct {
 	sleepers  []*sleeper    // who waits, in the order in which they began to
 	deadlines []*virtualEnd // in no order: a run has few at a time
 	calmer    sync.Cond     // signalled when one less is awake
+	draws     *rand.Rand    // of who goes on; nil without a seed
+	first     int           // in sleepers, of the next who goes on: drawn when the last one did
 
 	following following
 	onWall    int // who act, but take time that only the wall knows (Clock.OnWall)
@@ -271,13 +275,23 @@ func (c *virtualClock) settle() {
 
 // releaseFirst lets the first go on whose thing has come or whose context has ended.  mu is held.
 func (c *virtualClock) releaseFirst() bool {
-	for at, s := range c.sleepers {
+	for i := range c.sleepers {
+		at := (c.first + i) % len(c.sleepers)
+		s := c.sleepers[at]
 		if came := s.found(); came || s.ctx.Err() != nil {
 			c.release(at, came)
+			c.draw()
 			return true
 		}
 	}
 	return false
+}
+
+// draw says from whom on the next who goes on is looked for.
+func (c *virtualClock) draw() {
+	if c.draws != nil {
+		c.first = c.draws.IntN(1 << 16)
+	}
 }
 
 func (c *virtualClock) release(at int, came bool) {

@@ -3,6 +3,7 @@ package rdmacore
 import (
 	"context"
 	"errors"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -139,6 +140,40 @@ func TestVirtualClockOrder(t *testing.T) {
 				t.Fatalf("order %v", order)
 			}
 		}
+	}
+}
+
+// A seed is an interleaving: who wait for one thing go on in an order that it draws, the same each time.
+func TestVirtualClockInterleavings(t *testing.T) {
+	order := func(seed uint64) string {
+		clock := openVirtual(t, seed).Clock()
+		clock.Enter()
+		var went strings.Builder // by one at a time
+		begin := make(chan struct{})
+		var ended []<-chan struct{}
+		for _, name := range strings.Split("abcdef", "") {
+			ended = append(ended, clock.Launch(func() {
+				must(t, clock.Await(bounded(t), begin, nil))
+				went.WriteString(name)
+			}))
+		}
+		close(begin)
+		clock.Leave()
+		for _, each := range ended {
+			<-each
+		}
+		return went.String()
+	}
+	seen := map[string]bool{}
+	for seed := range uint64(20) {
+		once, again := order(seed), order(seed)
+		if once != again {
+			t.Errorf("seed %d: %s, and then %s", seed, once, again)
+		}
+		seen[once] = true
+	}
+	if len(seen) < 10 {
+		t.Errorf("20 seeds are %d interleavings", len(seen))
 	}
 }
 

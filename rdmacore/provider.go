@@ -6,6 +6,7 @@ import "C"
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -167,6 +168,10 @@ func Open(name string, options ...Option) (*Provider, error) {
 	}
 	p.objects.known = make(map[uintptr]any)
 	p.clock = newClock(p, bool(chosen.virtual_clock))
+	if bool(chosen.seeded) && p.clock.virtual != nil {
+		p.clock.virtual.draws = rand.New(rand.NewPCG(uint64(chosen.seed), 0))
+		p.clock.virtual.draw()
+	}
 	return p, nil
 }
 
