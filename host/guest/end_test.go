@@ -39,7 +39,7 @@ func TestExitCodes(t *testing.T) {
 
 func TestTraps(t *testing.T) {
 	r := newRuntime(t, guest.InterruptMetered)
-	for name, want := range map[string]string{"trap": "out of bounds memory access", "overflow": "stack overflow: its calls nest deeper than a stack of 8 MiB"} {
+	for name, want := range map[string]string{"trap": "out of bounds memory access", "overflow": "stack overflow: its calls nest deeper than a stack of 16 MiB"} {
 		result := run(t, r, name, guest.Config{})
 		var trap *guest.TrapError
 		if result.Outcome != guest.Trapped || result.ExitCode != 125 || !errors.As(result.Err, &trap) {
@@ -55,10 +55,10 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// A guest that calls itself without end takes a stack of its memory limit, or of 8 MiB, and no more.
+// A guest that calls itself without end takes a stack of its memory limit, or of 16 MiB, and no more.
 func TestStackIsBounded(t *testing.T) {
 	r := newRuntime(t, guest.InterruptMetered)
-	for limit, want := range map[int64]string{64 << 10: "0.0625 MiB", 1 << 20: "1 MiB", 1 << 30: "8 MiB"} {
+	for limit, want := range map[int64]string{64 << 10: "0.0625 MiB", 1 << 20: "1 MiB", 1 << 30: "16 MiB"} {
 		_ = peakMemory(t) // it begins anew
 		before := peakMemory(t)
 		result := run(t, r, "overflow", guest.Config{Limits: guest.Limits{Memory: limit}})

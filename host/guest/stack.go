@@ -13,9 +13,9 @@ import (
 
 // The stack of a guest's calls is wazero's: the guest cannot address it, and its memory does not count it.
 const (
-	// MaxStack is what the calls of a guest may take, in bytes, like the stack of a program (ulimit -s).  A guest whose memory
-	// limit is less has less.
-	MaxStack = 8 << 20
+	// MaxStack is what the calls of a guest may take, in bytes: a script that recurses meets the limit of its engine, half a
+	// megabyte of linear memory, at 10 MiB.  A guest whose memory limit is less has less.
+	MaxStack = 16 << 20
 	minStack = 64 << 10
 	// reservedStack is more than the 50,000,000 bytes from which on wazero does not double a stack that is full, but ends the
 	// guest (callStackCeiling).  Of these addresses the guest gets the upper end.
