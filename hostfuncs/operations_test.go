@@ -70,7 +70,7 @@ func withoutFunction() map[string]string {
 		goOnly: "AddrInfo.EP DeviceAttr.Can AsyncEvent.OfObject CQ.Destroyed CQ.Entries ID.Destroyed Device.Provider Event.Err Event.Held Event.OfGroup EventChannel.Provider ID.Channel ID.SRQ Live.Total MR.Length PD.Device " +
 			"QP.InitAttr Provider.Name func.Providers func.RejectReason func.StatusString",
 		host: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.OnWall Clock.Outside Clock.Sleep Clock.Virtual Clock.WithTimeout " +
-			"Device.GetAsyncEvent Device.PendingAsyncEvents EventChannel.Pending ID.Await Provider.NewWork Work.Free Provider.CanFault Provider.Clock Provider.Close Provider.CreateEP Provider.Live Provider.Link Provider.SendsPackets func.Links func.WithLink func.WithFabric func.WithSharedFabric func.CheckFabric func.NewNotices Notices.Close func.WithNotices func.Open " +
+			"Device.GetAsyncEvent Device.PendingAsyncEvents EventChannel.Pending ID.Await Provider.NewWork Work.Free Provider.CanFault Provider.Clock Provider.Close Provider.CreateEP Provider.Live Provider.Link Provider.SendsPackets func.Links func.LinkText func.WithLink func.WithFabric func.WithSharedFabric func.CheckFabric func.NewNotices Notices.Close func.WithNotices func.Open " +
 			"func.WithSeed func.WithVirtualClock func.NewMemory func.NewMemoryOn func.HugePages Memory.Base Memory.Bytes Memory.Release Memory.Retain Memory.Size",
 		given: "CompChannel.Device CQ.Fields Device.Index Device.IWARP ID.Device ID.Listening ID.PD ID.Pending ID.PortSpace ID.Synchronous",
 		wrapped: "ID.RegMsgs ID.RegRead ID.RegWrite ID.PostRecv ID.PostRecvv ID.PostSend ID.PostSendv ID.PostRead ID.PostReadv " +
