@@ -53,17 +53,15 @@ func newPerfCommand(a *app) *cobra.Command {
 	flags := newRunFlags()
 	var perf perfFlags
 	var tests strings.Builder
-	var names []string
 	for _, test := range perfTests {
 		fmt.Fprintf(&tests, "\n  %-12s%s", test.name, test.doc)
-		names = append(names, test.name)
 	}
 	command := &cobra.Command{
 		Use:       "perf TEST... [HOST]",
 		Short:     "Measure bandwidth, latency or connections without a scenario",
 		Long:      perfLong + tests.String(),
 		Example:   perfExample,
-		ValidArgs: names,
+		ValidArgs: perfTestNames(),
 		RunE: func(command *cobra.Command, args []string) error {
 			args, host := perf.splitHost(args)
 			chosen, err := perf.choose(command, args)
