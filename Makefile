@@ -70,7 +70,7 @@ GUEST_PACKAGES := ./guests/... ./sdk/rdma ./cmd/rdmarun/templates/...
 FOR_GUESTS     := GOOS=wasip1 GOARCH=wasm CGO_ENABLED=0
 
 .PHONY: check
-check: | setup setup-check ## gofmt, go vet, staticcheck; shellcheck
+check: | setup setup-check ## gofmt, go vet, staticcheck, deadcode; shellcheck
 	$(Q)files=$$(gofmt -l cmd guests host hostfuncs internal rdmacore sdk); \
 		test -z "$$files" || { echo "not gofmt'd:"; echo "$$files"; exit 1; }
 	$(Q)$(GO) vet ./...
@@ -78,6 +78,9 @@ check: | setup setup-check ## gofmt, go vet, staticcheck; shellcheck
 	@# The first run on a machine compiles staticcheck, which then looks at all that the module requires: two minutes.
 	$(Q)$(GO) tool staticcheck ./...
 	$(Q)$(FOR_GUESTS) "$$($(GO) tool -n staticcheck)" $(GUEST_PACKAGES)
+	@# What only tests use of the core is no API.  histogramOf is C's, which no test can call itself.
+	$(Q)found=$$($(GO) tool deadcode -filter '^rdmarun/rdmacore$$' ./cmd/... | grep -v ' histogramOf$$'); \
+		test -z "$$found" || { echo "used by tests only, or by nobody:"; echo "$$found"; exit 1; }
 	$(Q)shellcheck -x $$({ find .ci tools -name '*.sh'; grep -rlE '^#!/.*sh$$' .ci tools sdk; } | sort -u)
 
 .PHONY: setup-check
@@ -102,7 +105,7 @@ go-test: export RDMARUN_JAVASCRIPT = $(CURDIR)/bin/javascript.wasm
 go-test: guests languages javascript rdma-core bin/librdmarun-soft.so | setup setup-test ## Go tests, with the race detector
 	@# The race detector slows the compiler of guests down ten times: they are compiled once, without it.
 	$(Q)$(GO) test -run '$(COMPILING_TESTS)|TestGuestOfTheReadme|TestPairsOfLanguages|TestProgramsOfRdmaCore|TestScripts' ./host/guest ./host/guest/wasm
-	$(Q)$(GO) test -run 'TestScripts/(run|new)-guest' ./cmd/rdmarun
+	$(Q)$(GO) test -run 'TestScripts/(run-guest|new-guest|guest-gotest)' ./cmd/rdmarun
 	$(Q)$(GO) test -race -skip '$(COMPILING_TESTS)' -timeout 20m ./...
 
 .PHONY: core-test

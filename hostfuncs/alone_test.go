@@ -67,6 +67,20 @@ func aloneGID(t *testing.T, i *Instance, device uint64) (entry GIDEntry) {
 	return entry
 }
 
+// TestQueueKeysOfTheSystem: no guest has one, whoever runs it.
+func TestQueueKeysOfTheSystem(t *testing.T) {
+	i := newInstance(t, 1<<16, Config{})
+	device := must(t, i, "open_device", 0)
+	qp := newAlone(t, i, device, must(t, i, "create_comp_channel", device), rdmacore.QPTypeUD).qp
+	const mask = rdmacore.QPAttrState | rdmacore.QPAttrPkeyIndex | rdmacore.QPAttrPort | rdmacore.QPAttrQKey
+	attr := QPAttr{StructSize: uint32(unsafe.Sizeof(QPAttr{})), State: uint32(rdmacore.QPStateInit), PortNum: 1, QKey: 0x80010000}
+	put(i, qpAttrAt, attr)
+	expect(t, i, syscall.EPERM, "modify_qp", qp, qpAttrAt, uint64(mask))
+	attr.QKey = 0x7fffffff
+	put(i, qpAttrAt, attr)
+	must(t, i, "modify_qp", qp, qpAttrAt, uint64(mask))
+}
+
 // Queue pairs of a device that was opened, without an endpoint: their data comes, and the channel that their CQs share
 // tells of which of these an event is.
 func TestQPsWithoutEndpoints(t *testing.T) {

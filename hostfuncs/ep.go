@@ -40,8 +40,8 @@ func epFunctions() []Function {
 				{"qp_init_attr", In, "qp_init_attr", "what QP; 0 for an endpoint without a QP"},
 			},
 			Result: "the endpoint's handle",
-			Errors: "EADDRINUSE: the port is taken. EADDRNOTAVAIL, ENODEV: no RDMA device has the " +
-				"address. ETIMEDOUT, EHOSTUNREACH, ENETUNREACH: nobody has the destination. " +
+			Errors: "EADDRINUSE: the port is taken at this address. EADDRNOTAVAIL: it is taken and one of the two is the any address, " +
+				"as in Linux; or the host does not have the address. ENODEV: no RDMA device has it. ETIMEDOUT, EHOSTUNREACH, ENETUNREACH: nobody has the destination. " +
 				"ECANCELED: the guest was asked to stop.",
 			binding: bind4((*Instance).createEP),
 		},

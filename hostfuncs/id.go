@@ -33,9 +33,10 @@ func idFunctions() []Function {
 		},
 		{
 			Name: "bind_addr", Since: v1_1, Capability: CapabilityCM,
-			Doc:     "Gives an endpoint its own address (rdma_bind_addr(3)).",
-			Params:  []Param{ep, {"address", In, "address", "port 0 for any; family 0 for any address"}},
-			Errors:  "EADDRINUSE, EADDRNOTAVAIL: another has it, or the host does not. ENODEV: it is not of an RDMA device.",
+			Doc:    "Gives an endpoint its own address (rdma_bind_addr(3)).",
+			Params: []Param{ep, {"address", In, "address", "port 0 for any; family 0 for any address"}},
+			Errors: "EADDRINUSE: the port is taken at this address. EADDRNOTAVAIL: it is taken and one of the two is the any address, " +
+				"as in Linux; or the host does not have the address. ENODEV: it is not of an RDMA device.",
 			binding: bind2((*Instance).bindAddr),
 		},
 		{

@@ -11,27 +11,21 @@ import (
 // Wrap makes the function that guests call of the one that does the work; nil leaves it as it is.
 type Wrap func(function Function, call api.GoFunc) api.GoFunc
 
-// Instantiate adds the host module to a runtime, once for all its guests: which instance a call is for,
-// its context says (Instance.Context).
-func Instantiate(ctx context.Context, runtime wazero.Runtime, wrap Wrap) error {
-	_, err := instantiate(ctx, runtime, ModuleName, nil, wrap)
-	return err
-}
-
 // Stub is a function that this host does not have, and that a guest imports all the same, having asked for that.
 type Stub struct {
 	Name   string
 	Params []api.ValueType
 }
 
-// InstantiateWith adds the host module for one guest, under another name, with functions that answer -ENOSYS.
-func InstantiateWith(ctx context.Context, runtime wazero.Runtime, name string, stubs []Stub, wrap Wrap) (api.Module, error) {
-	return instantiate(ctx, runtime, name, stubs, wrap)
-}
-
-func instantiate(ctx context.Context, runtime wazero.Runtime, name string, stubs []Stub, wrap Wrap) (api.Module, error) {
-	builder := runtime.NewHostModuleBuilder(name)
+// Instantiate makes a host module for the guests of one module, without a name in the runtime: it has the functions of these names,
+// because the engine compiles an entry for each, and stubs, which answer -ENOSYS.  Which instance a call is for, its context says
+// (Instance.Context).
+func Instantiate(ctx context.Context, runtime wazero.Runtime, names map[string]bool, stubs []Stub, wrap Wrap) (api.Module, error) {
+	builder := runtime.NewHostModuleBuilder(ModuleName)
 	for _, f := range Functions() {
+		if !names[f.Name] {
+			continue
+		}
 		names := make([]string, len(f.Params))
 		for at, param := range f.Params {
 			names[at] = param.Name
@@ -54,7 +48,7 @@ func instantiate(ctx context.Context, runtime wazero.Runtime, name string, stubs
 	if err != nil {
 		return nil, err
 	}
-	return runtime.InstantiateModule(ctx, compiled, wazero.NewModuleConfig().WithName(name))
+	return runtime.InstantiateModule(ctx, compiled, wazero.NewModuleConfig().WithName(""))
 }
 
 func (s *Stub) implementation() api.GoFunc {

@@ -59,10 +59,10 @@ func pollFunctions() []Function {
 	}}
 }
 
-// asked is one thing that an entry asks for.
+// asked is one thing that an entry asks for, and the source that tells of it.
 type asked struct {
-	entry  int
-	revent uint32
+	entry, source int
+	revent        uint32
 }
 
 func (i *Instance) pollSet(at Pointer, count uint32, timeout Nanoseconds) int32 {
@@ -85,12 +85,12 @@ func (i *Instance) pollSet(at Pointer, count uint32, timeout Nanoseconds) int32 
 	}
 	found := make([]rdmacore.Readiness, len(sources))
 	answer := func() (ready int32) {
-		for n, each := range found {
-			switch each {
+		for _, each := range of {
+			switch found[each.source] {
 			case rdmacore.Ready:
-				entries[of[n].entry].Revents |= of[n].revent
+				entries[each.entry].Revents |= each.revent
 			case rdmacore.Broken:
-				entries[of[n].entry].Revents |= pollErr
+				entries[each.entry].Revents |= pollErr
 			}
 		}
 		for n := range entries {
@@ -135,8 +135,10 @@ func (i *Instance) openPoller() error {
 	return nil
 }
 
-// pollSources is what to look at for some entries, each of which has its revents afterwards as far as that is known.
+// pollSources is what to look at for some entries, each of which has its revents afterwards as far as that is known.  The
+// asynchronous events of a device are one source for all entries: to look for this guest's is to look at all that are kept.
 func (i *Instance) pollSources(entries []PollEntry) (sources []rdmacore.Source, of []asked, failed int32) {
+	async := make(map[*rdmacore.Device]int)
 	for n := range entries {
 		e := &entries[n]
 		e.Revents = 0
@@ -157,7 +159,15 @@ func (i *Instance) pollSources(entries []PollEntry) (sources []rdmacore.Source, 
 			case err != nil:
 				e.Revents |= pollErr
 			default:
-				sources, of = append(sources, one), append(of, asked{n, event})
+				device := one.Device()
+				at, known := async[device]
+				if !known {
+					at, sources = len(sources), append(sources, one)
+				}
+				if device != nil {
+					async[device] = at
+				}
+				of = append(of, asked{n, at, event})
 			}
 		}
 	}

@@ -164,10 +164,11 @@ func (r *Resolver) getAddrInfo(ctx context.Context, op, node, service string, hi
 		}
 	}
 	came := make(chan answer, 1)
-	p.lookups.Add(1) // Close waits for them: they use the provider's table
+	native := p.c
+	C.core_hold(native) // Close does not wait for name servers
 	go func() {
-		defer p.lookups.Done()
-		found, err := p.getAddrInfo(op, node, service, hints)
+		defer C.core_release(native)
+		found, err := getAddrInfo(native, op, node, service, hints)
 		for _, each := range resolvers {
 			each.free <- struct{}{}
 		}
@@ -181,13 +182,13 @@ func (r *Resolver) getAddrInfo(ctx context.Context, op, node, service string, hi
 	}
 }
 
-func (p *Provider) getAddrInfo(op, node, service string, hints *AddrInfo) ([]AddrInfo, error) {
+func getAddrInfo(native *C.struct_core_provider, op, node, service string, hints *AddrInfo) ([]AddrInfo, error) {
 	cnode, cservice := optionalString(node), optionalString(service)
 	defer C.free(unsafe.Pointer(cnode))
 	defer C.free(unsafe.Pointer(cservice))
 	results := make([]C.struct_core_addrinfo, mostAddrInfos)
 	var eai C.int
-	count := int(C.core_getaddrinfo(p.c, cnode, cservice, hints.toC(), &results[0], mostAddrInfos, &eai))
+	count := int(C.core_getaddrinfo(native, cnode, cservice, hints.toC(), &results[0], mostAddrInfos, &eai))
 	if eai != 0 {
 		return nil, fail(op, syscall.EINVAL, "%s: %s", node+":"+service, C.GoString(C.gai_strerror(eai)))
 	}

@@ -36,7 +36,9 @@ const mostPending = 1000
 func (p *Provider) newDevice(native *C.struct_ibv_context) *Device {
 	d := &Device{c: native, provider: p}
 	d.async.clock, d.async.read = p.clock, d.readAsyncEvent
-	d.async.full, d.async.drop = enoughAsync, func(AsyncEvent) {} // acknowledged already
+	d.async.key = func(e AsyncEvent) AsyncEvent { return e }
+	d.async.full = func(alike int, _ AsyncEvent) bool { return alike >= mostAlike }
+	d.async.drop = func(AsyncEvent) {} // acknowledged already
 	d.async.descriptor = func() (int, string) {
 		return int(C.core_async_fd(d.c)), "asynchronous events of " + d.Name()
 	}
@@ -47,16 +49,6 @@ func (p *Provider) newDevice(native *C.struct_ibv_context) *Device {
 // once; but a send queue drains, and a shared queue falls below its limit, as often as a program has it do so.  The kernel
 // drops an event that it has no memory for (ib_uverbs_async_handler); here the same event is there sixty-four times.
 const mostAlike = 64
-
-func enoughAsync(kept []AsyncEvent, event AsyncEvent) bool {
-	alike := 0
-	for _, other := range kept {
-		if other == event {
-			alike++
-		}
-	}
-	return alike >= mostAlike
-}
 
 // GetAsyncEvent waits for the next asynchronous event of the device, whatever it is of, and acknowledges it
 // (ibv_get_async_event(3), ibv_ack_async_event(3)).  A ctx that has ended already takes what is there.  The error

@@ -241,14 +241,14 @@ func TestMeasureBuilders(t *testing.T) {
 			if operation != OpRDMARead && onSoft("inline data by builders") {
 				spec.Inline = InlineAuto
 			}
-			result, err := Measure(bounded(t), spec, ends...)
+			result, err := runMeasurement(bounded(t), spec, ends...)
 			must(t, err)
 			checkMeasured(t, result)
 		}
 	}
 	client.send(t, SendWR{WRID: 2, Opcode: OpRDMAWrite, Flags: SendSignaled, RKey: server.mr.RKey(), RemoteAddress: server.mr.Address()}, 0, 64)
 	completion(t, client.id.SendCQ(), 2, WCSuccess)
-	_, err := Measure(bounded(t), MeasureSpec{Kind: MeasureLatency, Operation: OpAtomicFetchAndAdd, Size: 8, Iterations: 1}, ends...)
+	_, err := runMeasurement(bounded(t), MeasureSpec{Kind: MeasureLatency, Operation: OpAtomicFetchAndAdd, Size: 8, Iterations: 1}, ends...)
 	if refused(t, err, syscall.EOPNOTSUPP); err != nil && !strings.Contains(err.Error(), "send_ops_flags") {
 		t.Error(err)
 	}

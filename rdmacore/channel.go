@@ -21,7 +21,7 @@ type EventChannel struct {
 
 	// The mailbox's mu guards the rest, too.  It is also held while an id is made or destroyed: an event can so
 	// never meet an id that took a dead one's address.
-	mailbox[delivery]
+	mailbox[*ID, delivery]
 	ids     map[*C.struct_rdma_cm_id]*ID
 	holding bool // see HoldEvents
 }

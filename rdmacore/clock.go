@@ -42,6 +42,14 @@ func (c *Clock) Now() time.Duration {
 	return time.Since(c.began)
 }
 
+// CaptureTime is now, as packets of a Capture have it: in nanoseconds since 1970, where a virtual clock begins.
+func (c *Clock) CaptureTime() uint64 {
+	if c.virtual != nil {
+		return uint64(c.virtual.now() + origin)
+	}
+	return uint64(time.Now().UnixNano())
+}
+
 // since is when something was, of which C has the time in nanoseconds since 1970; a virtual clock begins there.
 func (c *Clock) since(ns uint64) time.Duration {
 	if c.virtual != nil {
@@ -250,18 +258,31 @@ func (c *virtualClock) wait(ctx context.Context, found func() bool) bool {
 	}
 	c.calmer.Broadcast()
 	s.wake = make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
+	defer context.AfterFunc(ctx, func() { c.endWait(s) })()
+	c.mu.Unlock()
+	<-s.wake
+	c.mu.Lock()
+	return s.came
+}
+
+// turnTime is how long one whose context has ended waits for its turn, by the wall clock: another one may compute without an end.
+const turnTime = 200 * time.Millisecond
+
+// endWait lets s, whose context has ended, go on in its turn.  Of two whose contexts end together, one goes on and the other after
+// it, as if what they wait for had come.
+func (c *virtualClock) endWait(s *sleeper) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.settle(); s.woken {
+		return
+	}
+	time.AfterFunc(turnTime, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if at := slices.Index(c.sleepers, s); at >= 0 {
 			c.release(at, false)
 		}
 	})
-	defer stop()
-	c.mu.Unlock()
-	<-s.wake
-	c.mu.Lock()
-	return s.came
 }
 
 // settle lets one who waits go on, if all who act wait.  mu is held.

@@ -6,7 +6,6 @@ import "C"
 import (
 	"context"
 	"errors"
-	"slices"
 	"syscall"
 )
 
@@ -18,7 +17,7 @@ type CompChannel struct {
 	device   *Device // of CreateCompChannel; nil for one that comes and goes with its CQ
 
 	// The mailbox's mu guards the rest, too.
-	mailbox[*CQ]
+	mailbox[*CQ, *CQ]
 	cqs map[*C.struct_ibv_cq]*CQ
 }
 
@@ -72,20 +71,21 @@ func (c *CompChannel) Destroy() error {
 // GetCQEvent waits for an event that RequestNotify of one of the CQs asked for, acknowledges it and tells which CQ it is
 // (ibv_get_cq_event(3)).  A ctx that has ended already takes what is there.  The error wraps ctx.Err() when ctx ends first.
 func (c *CompChannel) GetCQEvent(ctx context.Context) (*CQ, error) {
-	return c.get(ctx, func(*CQ) bool { return true })
+	return c.get(ctx, nil)
 }
 
-func (c *CompChannel) get(ctx context.Context, wants func(*CQ) bool) (*CQ, error) {
+// get is GetCQEvent for the events of one CQ, or with nil of any.
+func (c *CompChannel) get(ctx context.Context, of *CQ) (*CQ, error) {
 	const op = "ibv_get_cq_event"
 	if !c.open() {
 		return nil, closed(op, "completion channel")
 	}
 	if ctx.Err() != nil { // what is there is taken all the same
-		if there, err := c.holds(wants); !there || err != nil {
+		if there, err := c.holds(of); !there || err != nil {
 			return nil, errors.Join(err, cancelled(ctx, op, "a completion event"))
 		}
 	}
-	cq, came, err := c.next(ctx, wants)
+	cq, came, err := c.next(ctx, func(cq *CQ) bool { return of == nil || cq == of })
 	switch {
 	case came || err != nil:
 		return cq, err
@@ -96,34 +96,30 @@ func (c *CompChannel) get(ctx context.Context, wants func(*CQ) bool) (*CQ, error
 }
 
 // Source is that there is an event of one of the CQs, for GetCQEvent to take.
-func (c *CompChannel) Source() (Source, error) { return c.source(func(*CQ) bool { return true }) }
+func (c *CompChannel) Source() (Source, error) { return c.source(nil) }
 
-func (c *CompChannel) source(wants func(*CQ) bool) (Source, error) {
+func (c *CompChannel) source(of *CQ) (Source, error) {
 	if !c.open() {
 		return Source{}, closed("ibv_get_cq_event", "completion channel")
 	}
-	return Source{ready: func() (bool, error) { return c.holds(wants) }, fd: c.fd(), listen: c.listen}, nil
+	return Source{ready: func() (bool, error) { return c.holds(of) }, fd: c.fd(), listen: c.listen}, nil
 }
 
-// holds tells whether there is an event of a CQ that wants accepts.
-func (c *CompChannel) holds(wants func(*CQ) bool) (bool, error) {
+// holds tells whether there is an event of one CQ, or with nil of any.
+func (c *CompChannel) holds(of *CQ) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.ready(wants)
+	if of == nil {
+		return c.ready(c.any)
+	}
+	return c.ready(c.has(of))
 }
 
 func (p *Provider) newCompChannel(native *C.struct_ibv_comp_channel) *CompChannel {
 	c := &CompChannel{c: native, provider: p, cqs: make(map[*C.struct_ibv_cq]*CQ)}
 	c.clock, c.read, c.drop = p.clock, c.readEvent, func(*CQ) {}
-	c.full = func(kept []*CQ, cq *CQ) bool {
-		alike := 0
-		for _, other := range kept {
-			if other == cq {
-				alike++
-			}
-		}
-		return alike >= mostEvents
-	}
+	c.key = func(cq *CQ) *CQ { return cq }
+	c.full = func(alike int, _ *CQ) bool { return alike >= mostEvents }
 	c.descriptor = func() (int, string) { return c.fd(), "completion events" }
 	return c
 }
@@ -170,7 +166,8 @@ func (c *CompChannel) leave(cq *CQ) (restore func()) {
 	defer c.mu.Unlock()
 	delete(c.cqs, native)
 	channel := c.c
-	c.c, c.queue = nil, nil
+	c.c = nil
+	c.discard(func(*CQ) bool { return true })
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -185,6 +182,6 @@ func (c *CompChannel) leaveShared(cq *CQ) (restore func()) {
 	if c.cqs[native] == cq { // and not another one, made since where this one was
 		delete(c.cqs, native)
 	}
-	c.queue = slices.DeleteFunc(c.queue, func(each *CQ) bool { return each == cq })
+	c.discard(func(each *CQ) bool { return each == cq })
 	return func() { c.carry(cq) }
 }

@@ -236,11 +236,9 @@ func (c *CQ) WaitEvent(ctx context.Context) error {
 	if !c.open() {
 		return closed(op, "CQ")
 	}
-	_, err := c.channel.get(ctx, c.itself)
+	_, err := c.channel.get(ctx, c)
 	return err
 }
-
-func (c *CQ) itself(other *CQ) bool { return other == c }
 
 // WCFields are fields of a completion that a queue of CreateCQEx has (enum ibv_create_cq_wc_flags).
 type WCFields uint32

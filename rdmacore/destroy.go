@@ -5,7 +5,6 @@ import "C"
 
 import (
 	"errors"
-	"slices"
 	"syscall"
 )
 
@@ -36,7 +35,7 @@ func (id *ID) Destroy() error {
 
 // readyToGo waits until nothing keeps the id, with patience.
 func (id *ID) readyToGo(op string) error {
-	id.channel.releaseUnread(id.awaits)
+	id.channel.releaseUnread(id, id.awaits)
 	return id.waitAcknowledged(op)
 }
 
@@ -63,9 +62,12 @@ func (id *ID) DestroyEP() error {
 }
 
 // releaseUnread acknowledges what was read in an id's name and never handed out: to its user it is unread.
-func (c *EventChannel) releaseUnread(of func(delivery) bool) {
+func (c *EventChannel) releaseUnread(id *ID, of func(delivery) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.counts[id] == 0 {
+		return
+	}
 	for _, d := range c.queue {
 		if of(d) && d.event != nil && d.event.held != nil {
 			d.event.Ack()
@@ -90,8 +92,11 @@ func (c *EventChannel) destroy(id *ID) error {
 	if c.private {
 		c.retire()
 	}
+	if c.counts[id] == 0 {
+		return nil
+	}
 	var children []*ID
-	c.queue = slices.DeleteFunc(c.queue, func(d delivery) bool {
+	c.discard(func(d delivery) bool {
 		if d.key == id && d.event != nil && d.event.Listener == id {
 			children = append(children, d.event.ID)
 		}

@@ -15,7 +15,7 @@ import (
 type Device struct {
 	c        *C.struct_ibv_context
 	provider *Provider
-	async    mailbox[AsyncEvent]
+	async    mailbox[AsyncEvent, AsyncEvent]
 }
 
 // Devices lists the devices (rdma_get_devices(3)); none is not an error.

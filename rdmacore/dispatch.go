@@ -22,6 +22,7 @@ func (id *ID) awaits(d delivery) bool { return d.key == id }
 func (p *Provider) newEventChannel(native *C.struct_rdma_event_channel) *EventChannel {
 	c := &EventChannel{provider: p, c: native, ids: make(map[*C.struct_rdma_cm_id]*ID)}
 	c.clock, c.read, c.full, c.drop = p.clock, c.readEvent, enoughEvents, c.dropEvent
+	c.key = func(d delivery) *ID { return d.key }
 	c.descriptor = func() (int, string) { return int(c.c.fd), "connection manager events" }
 	return c
 }
@@ -29,15 +30,9 @@ func (p *Provider) newEventChannel(native *C.struct_rdma_event_channel) *EventCh
 // enoughEvents bounds the requests that are kept for a listener by its backlog, for which its maker has the memory.  What is
 // read leaves the kernel's own count of them, so without that a peer could have any number kept by who waits for
 // something else on the channel.  All other events follow a call of the user's, or a connection that he has accepted.
-func enoughEvents(kept []delivery, d delivery) bool {
+func enoughEvents(unread int, d delivery) bool {
 	if d.event != nil && d.event.Type != EventConnectRequest {
 		return false
-	}
-	unread := 0
-	for _, other := range kept {
-		if other.key == d.key {
-			unread++
-		}
 	}
 	return unread >= d.key.backlog
 }

@@ -48,7 +48,7 @@ func TestNames(t *testing.T) {
 	roundTrip(t, eventTypeNames, ParseEventType, EventType.String)
 	roundTrip(t, qpTypeNames, ParseQPType, QPType.String)
 	roundTrip(t, qpStateNames, ParseQPState, QPState.String)
-	roundTrip(t, migStateNames, ParseMigState, MigState.String)
+	roundTrip(t, migStateNames, migStateNames.parse, MigState.String)
 	roundTrip(t, qpAttrMaskNames, ParseQPAttrMask, QPAttrMask.String)
 	roundTrip(t, accessNames, ParseAccess, Access.String)
 	roundTrip(t, opcodeNames, ParseOpcode, Opcode.String)

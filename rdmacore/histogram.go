@@ -4,10 +4,6 @@ package rdmacore
 import "C"
 
 import (
-	"encoding/csv"
-	"fmt"
-	"io"
-	"strconv"
 	"time"
 	"unsafe"
 
@@ -19,14 +15,6 @@ import (
 type Histogram struct {
 	hdr              *hdrhistogram.Histogram
 	minimum, maximum time.Duration
-	clamped          int64
-}
-
-// PercentilePoint is one point of the distribution's curve.
-type PercentilePoint struct {
-	Percentile float64       // 0 to 100
-	Value      time.Duration // that many percent of the values are this or less
-	Count      int64         // the number of these
 }
 
 // fromCHistogram copies the counts.
@@ -42,7 +30,6 @@ func fromCHistogram(c *C.struct_core_histogram) *Histogram {
 			SignificantFigures:    int64(c.digits),
 			Counts:                counts,
 		}),
-		clamped: int64(c.clamped),
 	}
 	if c.recorded != 0 {
 		h.minimum, h.maximum = time.Duration(c.minimum), time.Duration(c.maximum)
@@ -56,14 +43,6 @@ func (h *Histogram) Count() int64 {
 		return 0
 	}
 	return h.hdr.TotalCount()
-}
-
-// Clamped is how many values were above the highest that the histogram tells apart, as which they count.
-func (h *Histogram) Clamped() int64 {
-	if h == nil {
-		return 0
-	}
-	return h.clamped
 }
 
 // Min is the least value, 0 when there is none.
@@ -116,27 +95,13 @@ func (h *Histogram) within(percentile float64, value int64) time.Duration {
 	return max(h.minimum, min(time.Duration(value), h.maximum))
 }
 
-// Percentiles is the curve of the distribution, denser towards 100 %, as HdrHistogram's plots have it.
-func (h *Histogram) Percentiles() []PercentilePoint {
-	if h.Count() == 0 {
-		return nil
-	}
-	brackets := h.hdr.CumulativeDistributionWithTicks(5)
-	points := make([]PercentilePoint, len(brackets))
-	for i, bracket := range brackets {
-		points[i] = PercentilePoint{Percentile: bracket.Quantile,
-			Value: h.within(bracket.Quantile, bracket.ValueAt), Count: bracket.Count}
-	}
-	return points
-}
-
 // Merge adds the values of other, whose geometry may differ.
 func (h *Histogram) Merge(other *Histogram) {
 	if other.Count() == 0 {
 		return
 	}
 	h.minimum, h.maximum = h.merged(other)
-	h.clamped += other.clamped + h.hdr.Merge(other.hdr)
+	h.hdr.Merge(other.hdr)
 }
 
 func (h *Histogram) merged(other *Histogram) (minimum, maximum time.Duration) {
@@ -152,24 +117,6 @@ func (h *Histogram) Snapshot() *hdrhistogram.Snapshot {
 		return nil
 	}
 	return h.hdr.Export()
-}
-
-// WriteCSV writes the curve with a header line: nanoseconds, percentile, count.
-func (h *Histogram) WriteCSV(w io.Writer) error {
-	out := csv.NewWriter(w)
-	out.Write([]string{"value_ns", "percentile", "count"})
-	for _, point := range h.Percentiles() {
-		out.Write([]string{
-			strconv.FormatInt(int64(point.Value), 10),
-			strconv.FormatFloat(point.Percentile, 'f', -1, 64),
-			strconv.FormatInt(point.Count, 10),
-		})
-	}
-	out.Flush()
-	if err := out.Error(); err != nil {
-		return fmt.Errorf("write histogram: %w", err)
-	}
-	return nil
 }
 
 // histogramOf has the native core count values, as measurements do.

@@ -6,7 +6,6 @@ import "C"
 import (
 	"math"
 	"net/netip"
-	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -370,9 +369,9 @@ func (id *ID) migrate(op string, to *EventChannel) error {
 	}
 	delete(from.ids, id.c)
 	to.ids[id.c] = id
-	from.queue = slices.DeleteFunc(from.queue, func(d delivery) bool {
+	from.discard(func(d delivery) bool {
 		if d.key == id && !to.hand(d) {
-			to.queue = append(to.queue, d)
+			to.keep(d)
 		}
 		return d.key == id
 	})

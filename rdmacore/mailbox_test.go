@@ -1,6 +1,7 @@
 package rdmacore
 
 import (
+	"maps"
 	"net/netip"
 	"testing"
 	"time"
@@ -105,13 +106,15 @@ func TestKeptAsyncEventsAreBounded(t *testing.T) {
 // Who reads much for others looks at each thing once.
 func TestReadingForOthersIsLinear(t *testing.T) {
 	const most = 10_000
-	for name, look := range map[string]func(m *mailbox[int], wants func(int) bool){
-		"poll":    func(m *mailbox[int], wants func(int) bool) { m.poll(wants) },
-		"ready":   func(m *mailbox[int], wants func(int) bool) { m.ready(wants) },
-		"pending": func(m *mailbox[int], wants func(int) bool) { m.pending(wants, func() bool { return false }) },
+	type box = mailbox[int, int]
+	for name, look := range map[string]func(m *box, wants func(int) bool){
+		"poll":    func(m *box, wants func(int) bool) { m.poll(wants) },
+		"ready":   func(m *box, wants func(int) bool) { m.ready(m.matching(wants)) },
+		"pending": func(m *box, wants func(int) bool) { m.pending(wants, func() bool { return false }) },
 	} {
 		read, asked := 0, 0
-		m := &mailbox[int]{
+		m := &box{
+			key: func(item int) int { return item },
 			read: func() (int, bool, error) {
 				if read == most {
 					return 0, false, errNothing
@@ -119,11 +122,56 @@ func TestReadingForOthersIsLinear(t *testing.T) {
 				read++
 				return read, true, nil
 			},
-			full: func([]int, int) bool { return false },
+			full: func(int, int) bool { return false },
 		}
 		look(m, func(int) bool { asked++; return false })
 		if len(m.queue) != most || asked > 2*most {
 			t.Errorf("%s: %d are kept, of %d, and looked at %d times", name, len(m.queue), most, asked)
 		}
 	}
+}
+
+// The counts by key are those of the queue, whatever took items out of it.
+func TestCountsOfAMailbox(t *testing.T) {
+	items := []int{1, 2, 3, 11, 12, 21, 4}
+	m := &mailbox[int, int]{
+		key:  func(item int) int { return item % 10 },
+		full: func(alike, _ int) bool { return alike == 2 },
+		drop: func(int) {},
+	}
+	m.read = func() (item int, ok bool, err error) {
+		if len(items) == 0 {
+			return 0, false, errNothing
+		}
+		item, items = items[0], items[1:]
+		return item, true, nil
+	}
+	step := func(what string, wants map[int]int) {
+		t.Helper()
+		if !maps.Equal(m.counts, wants) {
+			t.Fatalf("%s: %v are kept, counted as %v", what, m.queue, m.counts)
+		}
+		for key, count := range wants {
+			if there, err := m.ready(m.has(key)); !there || err != nil {
+				t.Errorf("%s: %d of key %d are not ready: %v", what, count, key, err)
+			}
+		}
+		if there, err := m.ready(m.has(9)); there || err != nil {
+			t.Errorf("%s: key 9 is ready, %v", what, err)
+		}
+	}
+	if there, err := m.ready(m.has(4)); !there || err != nil {
+		t.Fatal(there, err)
+	}
+	step("of three that end in 1 one is dropped", map[int]int{1: 2, 2: 2, 3: 1, 4: 1})
+	if item, came, err := m.poll(func(item int) bool { return item == 11 }); item != 11 || !came || err != nil {
+		t.Fatal(item, came, err)
+	}
+	step("polled", map[int]int{1: 1, 2: 2, 3: 1, 4: 1})
+	if taken, err := m.pending(func(item int) bool { return item < 3 }, func() bool { return true }); len(taken) != 2 || err != nil {
+		t.Fatal(taken, err)
+	}
+	step("taken", map[int]int{2: 1, 3: 1, 4: 1})
+	m.discard(func(item int) bool { return item == 12 })
+	step("discarded", map[int]int{3: 1, 4: 1})
 }

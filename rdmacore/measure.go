@@ -126,27 +126,6 @@ type MeasureEnd struct {
 	CPUs []int
 }
 
-// Measure runs a measurement of one or two ends on native threads and returns what came of it.  READ
-// and atomics and unverified, unidirectional WRITE bandwidth need the active end only.
-//
-// After success nothing is left in the queues.  After an error, which the result then goes with when
-// there is one, requests may be: the queue pairs are of no further use.  The error wraps ctx.Err() when
-// ctx ended it.  The objects of the ends must not be destroyed meanwhile.
-//
-// Time is always the wall's.  On a virtual clock, the clock runs with the wall for as long as the
-// measurement does.
-func Measure(ctx context.Context, spec MeasureSpec, ends ...MeasureEnd) (*MeasureResult, error) {
-	if ctx.Err() != nil {
-		return nil, cancelled(ctx, measureOp, "the end of the measurement")
-	}
-	m, err := NewMeasurement(spec, ends...)
-	if err != nil {
-		return nil, err
-	}
-	defer m.Close()
-	return m.Run(ctx)
-}
-
 // wallStep is how often a virtual clock that follows the wall is moved.
 const wallStep = time.Millisecond
 
@@ -260,8 +239,8 @@ type Measurement struct {
 	ran    bool
 }
 
-// NewMeasurement checks a measurement and prepares its ends, as Measure does, without starting.  The caller
-// closes it.
+// NewMeasurement checks a measurement of one or two ends and prepares them, without starting.  READ and atomics and
+// unverified, unidirectional WRITE bandwidth need the active end only.  The caller closes it.
 func NewMeasurement(spec MeasureSpec, ends ...MeasureEnd) (*Measurement, error) {
 	cspec, err := spec.native()
 	if err != nil {
@@ -330,7 +309,14 @@ func (m *Measurement) Listens() netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// Run runs the measurement, once; see Measure.
+// Run runs the measurement on native threads, once, and returns what came of it.
+//
+// After success nothing is left in the queues.  After an error, which the result then goes with when
+// there is one, requests may be: the queue pairs are of no further use.  The error wraps ctx.Err() when
+// ctx ended it.  The objects of the ends must not be destroyed meanwhile.
+//
+// Time is always the wall's.  On a virtual clock, the clock runs with the wall for as long as the
+// measurement does.
 func (m *Measurement) Run(ctx context.Context) (*MeasureResult, error) {
 	if m == nil || m.c == nil {
 		return nil, closed(measureOp, "measurement")

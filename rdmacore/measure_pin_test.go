@@ -49,7 +49,7 @@ func TestMeasurePinned(t *testing.T) {
 	defer cancel()
 	done := make(chan error)
 	go func() {
-		_, err := Measure(ctx, MeasureSpec{Kind: MeasureConnect, Duration: time.Hour}, ends...)
+		_, err := runMeasurement(ctx, MeasureSpec{Kind: MeasureConnect, Duration: time.Hour}, ends...)
 		done <- err
 	}()
 	for threadsOn(t, first) != before[0]+1 || threadsOn(t, last) != before[1]+1 {
@@ -63,6 +63,6 @@ func TestMeasurePinned(t *testing.T) {
 	refused(t, <-done, context.Canceled)
 
 	ends[0].CPUs = []int{1024}
-	_, err := Measure(bounded(t), MeasureSpec{Kind: MeasureConnect, Iterations: 1}, ends...)
+	_, err := runMeasurement(bounded(t), MeasureSpec{Kind: MeasureConnect, Iterations: 1}, ends...)
 	refused(t, err, syscall.EINVAL)
 }

@@ -34,9 +34,6 @@ var measureStepNames = names[MeasureStep]{"measure step", []named[MeasureStep]{
 
 func (s MeasureStep) String() string { return measureStepNames.name(s) }
 
-// ParseMeasureStep is the reverse of String.
-func ParseMeasureStep(name string) (MeasureStep, error) { return measureStepNames.parse(name) }
-
 // Interval is what one end did in one interval of the timed part; a receiver of a one-way measurement
 // counts what it received.
 type Interval struct {
@@ -44,9 +41,6 @@ type Interval struct {
 	Messages   uint64
 	Bytes      uint64
 }
-
-// BitsPerSecond is the mean rate of the interval.
-func (i Interval) BitsPerSecond() float64 { return perSecond(float64(i.Bytes)*8, i.End-i.Begin) }
 
 // MeasureEndResult is what one end did.
 type MeasureEndResult struct {
@@ -80,74 +74,6 @@ type MeasureResult struct {
 	Histograms map[MeasureStep]*Histogram
 	// StepTook is, in lockstep, how long each step of all connections of the timed part took.
 	StepTook map[MeasureStep]time.Duration
-}
-
-func perSecond(amount float64, elapsed time.Duration) float64 {
-	if elapsed <= 0 {
-		return 0
-	}
-	return amount / elapsed.Seconds()
-}
-
-// Messages is the sum of the messages of both directions, or the round trips, or the connections.
-func (r *MeasureResult) Messages() uint64 {
-	var sum uint64
-	for _, end := range r.counted() {
-		sum += end.Messages
-	}
-	return sum
-}
-
-// Elapsed is the timed part, the longer of two.
-func (r *MeasureResult) Elapsed() time.Duration {
-	var longest time.Duration
-	for _, end := range r.counted() {
-		longest = max(longest, end.Elapsed)
-	}
-	return longest
-}
-
-// BandwidthBitsPerSecond is the rate of payload, of both directions together when there are two.  It is 0 for
-// connections.
-func (r *MeasureResult) BandwidthBitsPerSecond() float64 {
-	var sum float64
-	for _, end := range r.counted() {
-		sum += perSecond(float64(end.Bytes)*8, end.Elapsed)
-	}
-	return sum
-}
-
-// MessagesPerSecond is the rate of messages of both directions together, of round trips or of connections.
-func (r *MeasureResult) MessagesPerSecond() float64 {
-	var sum float64
-	for _, end := range r.counted() {
-		sum += perSecond(float64(end.Messages), end.Elapsed)
-	}
-	return sum
-}
-
-// Histogram is that of the whole: the latency, or the whole of a connection; nil for bandwidth.
-func (r *MeasureResult) Histogram() *Histogram { return r.Histograms[StepTotal] }
-
-// Intervals are those of the active end, or of the passive one when it alone is here.
-func (r *MeasureResult) Intervals() []Interval {
-	for _, end := range r.Ends {
-		if end.Role == MeasureActive || len(r.Ends) == 1 {
-			return end.Intervals
-		}
-	}
-	return nil
-}
-
-// counted are the ends that transmit; the active one first.
-func (r *MeasureResult) counted() []MeasureEndResult {
-	var ends []MeasureEndResult
-	for _, end := range r.Ends {
-		if end.Role == MeasureActive || r.Spec.Bidirectional {
-			ends = append(ends, end)
-		}
-	}
-	return ends
 }
 
 // outcome copies the results; the threads are joined.
@@ -247,9 +173,6 @@ var measureRoleNames = names[MeasureRole]{"measure role", []named[MeasureRole]{
 }}
 
 func (r MeasureRole) String() string { return measureRoleNames.name(r) }
-
-// ParseMeasureRole is the reverse of String.
-func ParseMeasureRole(name string) (MeasureRole, error) { return measureRoleNames.parse(name) }
 
 var measureKindNames = names[MeasureKind]{"measure kind", []named[MeasureKind]{
 	{MeasureLatency, "latency"}, {MeasureBandwidth, "bandwidth"}, {MeasureConnect, "connect"},

@@ -49,7 +49,7 @@ func TestMeasureData(t *testing.T) {
 			}
 			for name, spec := range rows {
 				t.Run(fmt.Sprintf("%s %s %s", kind, operation, name), func(t *testing.T) {
-					result, err := Measure(bounded(t), spec, ends...)
+					result, err := runMeasurement(bounded(t), spec, ends...)
 					must(t, err)
 					checkMeasured(t, result)
 				})
@@ -106,7 +106,7 @@ func TestMeasureAlone(t *testing.T) {
 		{Kind: MeasureBandwidth, Operation: OpRDMARead, Size: 100, Iterations: 100, Outstanding: 2},
 		{Kind: MeasureLatency, Operation: OpRDMARead, Size: 100, Iterations: 100},
 	} {
-		result, err := Measure(bounded(t), spec, active)
+		result, err := runMeasurement(bounded(t), spec, active)
 		must(t, err)
 		checkMeasured(t, result)
 	}
@@ -148,7 +148,7 @@ func TestMeasureConnect(t *testing.T) {
 	ends := []MeasureEnd{{Role: MeasurePassive, Provider: p, Address: here(t, 0)},
 		{Role: MeasureActive, Provider: p, Address: here(t, 0)}}
 	spec := MeasureSpec{Kind: MeasureConnect, Iterations: 20, WarmupIterations: 2, InFlight: 4}
-	result, err := Measure(bounded(t), spec, ends...)
+	result, err := runMeasurement(bounded(t), spec, ends...)
 	must(t, err)
 	if result.Messages() != 20 || result.MessagesPerSecond() <= 0 || result.BandwidthBitsPerSecond() != 0 ||
 		result.Ends[0].ReceivedMessages != 22 {
@@ -166,7 +166,7 @@ func TestMeasureConnect(t *testing.T) {
 		t.Errorf("not in lockstep, and still %v", result.StepTook)
 	}
 	spec.Lockstep = true
-	result, err = Measure(bounded(t), spec, ends...)
+	result, err = runMeasurement(bounded(t), spec, ends...)
 	must(t, err)
 	if len(result.StepTook) != len(measureStepNames.rows) || result.Histogram().Count() != 20 {
 		t.Errorf("in lockstep: %v, %d connections", result.StepTook, result.Histogram().Count())
@@ -179,14 +179,14 @@ func TestMeasureConnect(t *testing.T) {
 	spec = MeasureSpec{Kind: MeasureConnect, Duration: time.Hour}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	_, err = Measure(ctx, spec, ends...)
+	_, err = runMeasurement(ctx, spec, ends...)
 	refused(t, err, context.DeadlineExceeded)
 
 	m, err := NewMeasurement(MeasureSpec{Kind: MeasureConnect, Iterations: 1}, ends...)
 	must(t, err)
 	nobody := m.Listens()
 	m.Close()
-	_, err = Measure(bounded(t), MeasureSpec{Kind: MeasureConnect, Iterations: 3, Elsewhere: true},
+	_, err = runMeasurement(bounded(t), MeasureSpec{Kind: MeasureConnect, Iterations: 3, Elsewhere: true},
 		MeasureEnd{Role: MeasureActive, Provider: p, Address: nobody})
 	var failure *MeasureError
 	if !errors.As(err, &failure) || failure.Event != EventRejected || failure.Step != StepConnect ||
@@ -221,7 +221,7 @@ func TestMeasureCancel(t *testing.T) {
 			if result == nil || result.Messages() == 0 {
 				t.Error("no result of what was done")
 			}
-			_, err = Measure(ctx, spec, measureEnds(client, server)...)
+			_, err = runMeasurement(ctx, spec, measureEnds(client, server)...)
 			refused(t, err, context.Canceled)
 		}
 	}
@@ -255,7 +255,7 @@ func TestMeasureErrors(t *testing.T) {
 			ends := measureEnds(client, server)
 			row.spec.Elsewhere = name == "no receives"
 			ends = row.disturb(t, ends, server)
-			result, err := Measure(bounded(t), row.spec, ends...)
+			result, err := runMeasurement(bounded(t), row.spec, ends...)
 			var failure *MeasureError
 			if !errors.As(err, &failure) || failure.Status != row.want || failure.Role != MeasureActive ||
 				failure.Why == "" || !strings.Contains(err.Error(), row.want.String()) {
@@ -297,7 +297,7 @@ func TestMeasureRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			spec := good
 			given := row.change(&spec, append([]MeasureEnd(nil), ends...))
-			_, err := Measure(bounded(t), spec, given...)
+			_, err := runMeasurement(bounded(t), spec, given...)
 			refused(t, err, row.want)
 			var knob *MeasureKnobError
 			if errors.As(err, &knob) != (row.knob != "") || knob != nil && knob.Knob != row.knob {
@@ -319,7 +319,7 @@ func TestMeasureVirtualClock(t *testing.T) {
 	defer p.Clock().Leave()
 	ends := measureEnds(client, server)
 	spec := MeasureSpec{Kind: MeasureLatency, Operation: OpSend, Size: 8, Iterations: 10}
-	result, err := Measure(bounded(t), spec, ends...)
+	result, err := runMeasurement(bounded(t), spec, ends...)
 	must(t, err)
 	checkMeasured(t, result)
 
@@ -335,21 +335,21 @@ func TestMeasureVirtualClock(t *testing.T) {
 	}()
 	time.Sleep(20 * time.Millisecond)
 	began := p.Clock().Now()
-	_, err = Measure(bounded(t), spec, ends[1])
+	_, err = runMeasurement(bounded(t), spec, ends[1])
 	must(t, err)
 	must(t, <-done)
 	if p.Clock().Now() == began {
 		t.Error("no time has passed")
 	}
 
-	_, err = Measure(bounded(t), MeasureSpec{Kind: MeasureConnect, Iterations: 5},
+	_, err = runMeasurement(bounded(t), MeasureSpec{Kind: MeasureConnect, Iterations: 5},
 		MeasureEnd{Role: MeasureActive, Provider: p, Address: here(t, 0)},
 		MeasureEnd{Role: MeasurePassive, Provider: p, Address: here(t, 0)})
 	must(t, err)
 
 	ctx, cancel := p.Clock().WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	_, err = Measure(ctx, MeasureSpec{Kind: MeasureBandwidth, Operation: OpRDMAWrite, Size: 8,
+	_, err = runMeasurement(ctx, MeasureSpec{Kind: MeasureBandwidth, Operation: OpRDMAWrite, Size: 8,
 		Duration: time.Hour}, ends[0])
 	refused(t, err, context.DeadlineExceeded)
 }
@@ -407,13 +407,13 @@ func TestMeasureAtomics(t *testing.T) {
 				refused(t, wrong.Check(), syscall.EINVAL)
 			}
 			if !attr.Atomic {
-				_, err := Measure(bounded(t), spec, active)
+				_, err := runMeasurement(bounded(t), spec, active)
 				refused(t, err, syscall.EOPNOTSUPP)
 				continue
 			}
 			before := make([]byte, bufferSize)
 			copy(before, server.memory.Bytes())
-			result, err := Measure(bounded(t), spec, active)
+			result, err := runMeasurement(bounded(t), spec, active)
 			must(t, err)
 			checkMeasured(t, result)
 			if operation == OpAtomicFetchAndAdd && bytes.Equal(before, server.memory.Bytes()[:bufferSize]) {

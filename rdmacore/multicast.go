@@ -54,7 +54,7 @@ func (id *ID) LeaveMulticast(group netip.Addr) error {
 		tag, member := id.groups[group]
 		return member && d.key == id && d.event != nil && d.event.OfGroup() && d.event.Arg == tag
 	}
-	id.channel.releaseUnread(unread)
+	id.channel.releaseUnread(id, unread)
 	if err := id.waitAcknowledged(op); err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (id *ID) LeaveMulticast(group netip.Addr) error {
 	}
 	if err == nil {
 		// As the kernel drops what it has of the group (ucma_cleanup_mc_events).
-		id.channel.queue = slices.DeleteFunc(id.channel.queue, unread)
+		id.channel.discard(unread)
 		delete(id.groups, group)
 	}
 	return err

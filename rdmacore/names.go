@@ -164,9 +164,6 @@ var migStateNames = names[MigState]{"path migration state", []named[MigState]{
 
 func (s MigState) String() string { return migStateNames.name(s) }
 
-// ParseMigState is the reverse of String.
-func ParseMigState(name string) (MigState, error) { return migStateNames.parse(name) }
-
 // Queue pair attributes (enum ibv_qp_attr_mask).
 const (
 	QPAttrState            QPAttrMask = C.IBV_QP_STATE

@@ -184,3 +184,17 @@ func TestLookupsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// A provider is closed at once, whatever name servers are asked meanwhile.
+func TestCloseDuringALookup(t *testing.T) {
+	over, cancel := context.WithCancel(bounded(t))
+	cancel()
+	for range 20 {
+		p, err := Open("soft")
+		must(t, err)
+		if _, err := p.GetAddrInfo(over, "no-such-host.invalid", "1", nil); err == nil {
+			t.Fatal("it was found")
+		}
+		must(t, p.Close())
+	}
+}

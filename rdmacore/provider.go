@@ -33,10 +33,9 @@ type Provider struct {
 	}
 
 	held      heldEvents
-	cqUsers   sync.Mutex     // guards, for all CQs, how many QPs use them
-	migrating sync.Mutex     // one id at a time changes its channel
-	resolver  *Resolver      // all questions are of it
-	lookups   sync.WaitGroup // name lookups that nobody waits for any more among them
+	cqUsers   sync.Mutex // guards, for all CQs, how many QPs use them
+	migrating sync.Mutex // one id at a time changes its channel
+	resolver  *Resolver  // all questions are of it
 
 	// devices is filled by the first Devices that finds any, and lasts until Close: librdmacm keeps
 	// the devices of its ids open as long as the list is.  What is removed (FaultRemoveDevice) is known no
@@ -197,8 +196,8 @@ func (p *Provider) Live() Live {
 	return live
 }
 
-// Close closes the provider.  EBUSY, with the counts in the error, while objects live.  It waits for what
-// GetAddrInfo has given up waiting for, which takes as long as the resolver's timeouts at most.
+// Close closes the provider.  EBUSY, with the counts in the error, while objects live.  What GetAddrInfo has given up waiting
+// for ends by itself later, at the latest after the resolver's timeouts.
 func (p *Provider) Close() error {
 	const op = "close provider"
 	if p == nil || p.c == nil {
@@ -207,7 +206,6 @@ func (p *Provider) Close() error {
 	if live := p.Live(); live.Total() != 0 {
 		return fail(op, syscall.EBUSY, "still alive: %s", live)
 	}
-	p.lookups.Wait()
 	p.freeDevices()
 	if err := check(op, int(C.core_close(p.c))); err != nil {
 		return err
@@ -248,7 +246,7 @@ func (p *Provider) discard(object any) {
 	defer p.devices.Unlock()
 	for _, device := range p.devices.byHandle {
 		device.async.mu.Lock()
-		device.async.queue = slices.DeleteFunc(device.async.queue, func(e AsyncEvent) bool { return e.of(object) })
+		device.async.discard(func(e AsyncEvent) bool { return e.of(object) })
 		device.async.mu.Unlock()
 	}
 }

@@ -22,7 +22,12 @@ type Source struct {
 	listen func(who *Poller, kick func()) (stop func())
 	// slow tells that fd may become readable long after the thing has come.
 	slow bool
+	// device is that whose asynchronous events it is; nil for others.
+	device *Device
 }
+
+// Device is the device whose asynchronous events the source is of; nil for other sources.
+func (s *Source) Device() *Device { return s.device }
 
 // NewSource is a Source that whoever makes it true kicks: listen is told whom to call, until stop.
 func NewSource(ready func() bool, listen func(kick func()) (stop func())) Source {
@@ -47,21 +52,22 @@ func (c *EventChannel) Source(id *ID) (Source, error) {
 
 // holds tells whether Poll would take an event.
 func (c *EventChannel) holds(id *ID) (bool, error) {
-	wants := func(d delivery) bool { return id == nil || id.awaits(d) }
 	if id != nil && !id.open() || !c.open() {
 		return false, closed("rdma_get_cm_event", "id")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.private {
-		return c.ready(wants)
+	found := c.any
+	if id != nil {
+		found = c.has(id)
+	}
+	switch {
+	case !c.private:
+		return c.ready(found)
+	case found():
+		return true, nil
 	}
 	// librdmacm reads the channel of a synchronous id, in the calls that take what is there.
-	for _, d := range c.queue {
-		if wants(d) {
-			return true, nil
-		}
-	}
 	return pollIn(int(c.c.fd))
 }
 
@@ -86,9 +92,9 @@ func (d *Device) AsyncSource(wants func(AsyncEvent) bool) (Source, error) {
 		ready: func() (bool, error) {
 			d.async.mu.Lock()
 			defer d.async.mu.Unlock()
-			return d.async.ready(wants)
+			return d.async.ready(d.async.matching(wants))
 		},
-		fd: int(C.core_async_fd(d.c)), listen: d.async.listen,
+		fd: int(C.core_async_fd(d.c)), listen: d.async.listen, device: d,
 	}, nil
 }
 
@@ -97,7 +103,7 @@ func (c *CQ) EventSource() (Source, error) {
 	if !c.open() {
 		return Source{}, closed("ibv_get_cq_event", "CQ")
 	}
-	return c.channel.source(c.itself)
+	return c.channel.source(c)
 }
 
 // Source is that there is a completion to poll.
@@ -109,7 +115,7 @@ func (c *CQ) Source() (Source, error) {
 	return Source{
 		ready: func() (bool, error) {
 			// An event that the Poller has asked for is read with the others.
-			if _, err := channel.holds(c.itself); err != nil {
+			if _, err := channel.holds(c); err != nil {
 				return false, err
 			}
 			return c.see()

@@ -6,7 +6,7 @@ RDMA_CORE_VERBS    := rc_pingpong uc_pingpong ud_pingpong srq_pingpong
 RDMA_CORE_PROGRAMS := rdma_server rdma_client $(RDMA_CORE_CM) $(RDMA_CORE_VERBS)
 RDMA_CORE_MODULES  := $(RDMA_CORE_PROGRAMS:%=build/rdma-core/%.wasm)
 # Ours, which use of the library what those do not.
-RDMA_CORE_OWN      := build/rdma-core/threads.wasm build/rdma-core/verbs.wasm
+RDMA_CORE_OWN      := $(patsubst %,build/rdma-core/%.wasm,threads verbs posix)
 # Of one name each, with few exceptions.
 ucmatose_SOURCE    := cmatose
 

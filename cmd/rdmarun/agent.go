@@ -35,9 +35,9 @@ so let the server ask for a password, a key or a certificate.
 --allow is what the owner of the host allows: the providers soft and verbs, guests, and
 measure (steps which send as much as they can); otherwise all of it.
 
---sandbox restricts the process that plays roles.  "strict" leaves it the cache of guests,
-the system's libraries and devices, and of programs rdmarun alone, which compiles guests;
-it needs no other file, because scenarios and guests come into memory.  With --join the process
+--sandbox restricts the process that plays roles.  "strict" leaves it a cache of guests,
+the system's libraries and devices, and rdmarun, which it starts to compile guests; it
+needs no other file, because scenarios and guests come into memory.  With --join the process
 that waits has no guests: it keeps its credentials, and starts restricted ones.`
 
 const agentExample = `  ssh HOST rdmarun agent --stdio    # what "rdmarun run --lab" does
@@ -72,7 +72,7 @@ func newAgentCommand(a *app) *cobra.Command {
 			closing := func() error { return errors.Join(os.Stdin.Close(), os.Stdout.Close()) }
 			err := agent.Serve(command.Context(), a.stdin, a.stdout, closing, agent.Config{
 				Version: buildVersion().Version, Open: a.openProvider, Trace: traceGuests, Allow: allow,
-				GuestCache: a.env[guest.CacheVariable], GuestCompiler: guest.OwnCompiler(), Confine: confined.confine(a),
+				GuestCache: confined.cache(a), GuestCompiler: guest.OwnCompiler(), Confine: confined.confine(a),
 				Warn: a.warn, Examine: examineHost, Die: func() { os.Exit(int(exitEnvironment)) },
 			})
 			if err != nil {
@@ -94,7 +94,9 @@ func examineHost(ctx context.Context, what lab.Look) lab.Examined {
 	found := lab.Examined{Version: buildVersion().Version, Findings: doctor.Examine(ctx, thisMachine(""))}
 	var options []rdmacore.Option
 	if what.Provider == softProvider {
-		found.Findings = slices.DeleteFunc(found.Findings, func(f doctor.Finding) bool { return f.ID != "roce-port" && f.ID != "soft" })
+		found.Findings = slices.DeleteFunc(found.Findings, func(f doctor.Finding) bool {
+			return !slices.Contains([]string{"roce-port", "port-sharing", "soft"}, f.ID)
+		})
 		options = append(options, rdmacore.WithLink(rdmacore.LinkUDP))
 	}
 	provider, err := rdmacore.Open(what.Provider, options...)

@@ -31,6 +31,7 @@ cases:
     steps: [{name: bw, measure: {kind: bandwidth, op: SEND, sizes: [64KiB, 64, 4KiB], iterations: 100}, tags: {test: bw}}]
     thresholds: [{metric: "bandwidth{test=bw}", pass: [count > 0]}]
   - {name: none, steps: [{name: zero, measure: {kind: bandwidth, op: SEND, sizes: [4KiB], iterations: 1, min_messages: 0}}]}
+  - {name: staged, steps: [{name: load, measure: {kind: bandwidth, op: SEND, sizes: [64], stages: [{for: 30ms, depth: 2}, {for: 30ms, depth: 8, name: deep}]}}]}
   - {name: skipped, requires: [transport.iwarp], steps: [{log: x}]}
   - {name: known, xfail: {reason: bug 1}, steps: [{assert: 1 == 2}]}
   - {name: a known step, steps: [{assert: 1 == 2, xfail: {reason: bug 2}}]}
@@ -47,14 +48,14 @@ cases:
 type told struct {
 	ends    map[string]string
 	counts  map[string]int
-	figures []string // "CASE NAME SIZE: MESSAGES, BANDWIDTH", sorted; "-" for what the output does not have
+	figures []string // "CASE NAME STAGE SIZE: MESSAGES, BANDWIDTH", sorted; "-" for what the output does not have
 }
 
 // TestOutputsAgree: every output has each case with the same end, the same counts, and the same figures.
 func TestOutputsAgree(t *testing.T) {
 	records := agreeRecords(t)
 	want := toldByRecords(records)
-	if len(want.ends) != 8 || len(want.figures) != 4 || want.figures[3] != "none zero 4 KiB: 0, 0.00 bit/s" {
+	if len(want.ends) != 9 || len(want.figures) != 6 || want.figures[3] != "none zero  4 KiB: 0, 0.00 bit/s" {
 		t.Fatalf("the run has %+v", want)
 	}
 	texts := make(map[string]string)
@@ -171,8 +172,8 @@ func agreeRecords(t *testing.T) (records []*record.Record) {
 // caseOf is the name of a case in its id.
 func caseOf(id string) string { return strings.TrimPrefix(id, "agree.yaml::") }
 
-func figureOf(id, name string, size int64, messages string, bits float64) string {
-	return fmt.Sprintf("%s %s %s: %s, %s", caseOf(id), name, terminal.Units{}.Bytes(size), messages, terminal.BitRate(bits))
+func figureOf(id, name, stage string, size int64, messages string, bits float64) string {
+	return fmt.Sprintf("%s %s %s %s: %s, %s", caseOf(id), name, stage, terminal.Units{}.Bytes(size), messages, terminal.BitRate(bits))
 }
 
 func toldByRecords(records []*record.Record) told {
@@ -184,7 +185,7 @@ func toldByRecords(records []*record.Record) told {
 			found.counts[string(each.Result.Status)]++
 		case record.Measured:
 			m := each.Measure
-			found.figures = append(found.figures, figureOf(each.Case, m.Name, m.Size, fmt.Sprint(m.Messages), m.BitsPerSecond))
+			found.figures = append(found.figures, figureOf(each.Case, m.Name, m.Tags[record.StageTag], m.Size, fmt.Sprint(m.Messages), m.BitsPerSecond))
 		}
 	}
 	slices.Sort(found.figures)
@@ -195,7 +196,7 @@ func toldByTerminal(t *testing.T, text string) told {
 	found := told{ends: make(map[string]string), counts: make(map[string]int)}
 	words := map[string]string{"PASS": "passed", "FAIL": "failed", "SKIP": "skipped", "XFAIL": "xfailed", "ERR ": "error"}
 	end := regexp.MustCompile(`^(PASS|FAIL|SKIP|XFAIL|ERR )  (.*?)(?:  +[0-9.]+ \w+)?$`)
-	row := regexp.MustCompile(`^      (bw|zero) +([0-9]+ (?:K?i?B)) +([0-9]+) +([0-9.]+ [GMk]?bit/s)`)
+	row := regexp.MustCompile(`^      (bw|zero|load)(?:, depth \d+, stage=(\w+))? +([0-9]+ (?:K?i?B)) +([0-9]+) +([0-9.]+ [GMk]?bit/s)`)
 	last := ""
 	for line := range strings.SplitSeq(text, "\n") {
 		if match := end.FindStringSubmatch(line); match != nil && !strings.Contains(match[2], "::") {
@@ -203,7 +204,7 @@ func toldByTerminal(t *testing.T, text string) told {
 			found.ends[last] = words[match[1]]
 		}
 		if match := row.FindStringSubmatch(line); match != nil {
-			found.figures = append(found.figures, fmt.Sprintf("%s %s %s: %s, %s", last, match[1], match[2], match[3], match[4]))
+			found.figures = append(found.figures, fmt.Sprintf("%s %s %s %s: %s, %s", last, match[1], match[2], match[3], match[4], match[5]))
 		}
 	}
 	lines := strings.Split(strings.TrimSpace(text), "\n")
@@ -279,7 +280,7 @@ func toldByTAP(t *testing.T, text string) told {
 
 func toldByHTML(t *testing.T, text string) told {
 	found := told{ends: make(map[string]string), counts: make(map[string]int)}
-	rows := regexp.MustCompile(`<tr><td>(bw|zero)<small>[^<]*</small></td><td>client</td><td class="n">([^<]*)</td><td class="n">([^<]*)</td><td class="n">([^<]*)</td>`)
+	rows := regexp.MustCompile(`<tr><td>(bw|zero|load)<small>(?:[^<]*?stage=(\w+)|[^<]*)</small></td><td>client</td><td class="n">([^<]*)</td><td class="n">([^<]*)</td><td class="n">([^<]*)</td>`)
 	text = strings.ReplaceAll(text, "\u202f", " ")
 	for _, part := range strings.Split(text, `<details class="case"`)[1:] {
 		match := regexp.MustCompile(`data-group="(\w+)" data-text="(\S+?::[^"]*)"`).FindStringSubmatch(part)
@@ -290,7 +291,7 @@ func toldByHTML(t *testing.T, text string) told {
 		name := html.UnescapeString(id)
 		found.ends[name] = match[1]
 		for _, row := range rows.FindAllStringSubmatch(part, -1) {
-			found.figures = append(found.figures, fmt.Sprintf("%s %s %s: %s, %s", name, row[1], row[2], row[3], row[4]))
+			found.figures = append(found.figures, fmt.Sprintf("%s %s %s %s: %s, %s", name, row[1], row[2], row[3], row[4], row[5]))
 		}
 	}
 	for _, match := range regexp.MustCompile(`<b>(\d+)</b> (passed|failed|xfailed|skipped|error)`).FindAllStringSubmatch(text, -1) {
@@ -319,7 +320,7 @@ func toldByProm(t *testing.T, text string) told {
 			found.counts[label(line, "status")] = int(value)
 		case "rdmarun_bandwidth_bits_per_second":
 			size, _ := strconv.ParseInt(label(line, "size"), 10, 64)
-			found.figures = append(found.figures, figureOf(id, label(line, "test"), size, "-", value))
+			found.figures = append(found.figures, figureOf(id, label(line, "test"), label(line, "tag_stage"), size, "-", value))
 		}
 	}
 	return found
@@ -343,7 +344,8 @@ func toldByCSV(t *testing.T, text string) told {
 			if err != nil {
 				t.Errorf("%v: %v", row, err)
 			}
-			found.figures = append(found.figures, figureOf(cell("case"), cell("name"), size, cell("iterations"), gbps*1e9))
+			_, stage, _ := strings.Cut(cell("tags"), "stage=")
+			found.figures = append(found.figures, figureOf(cell("case"), cell("name"), stage, size, cell("iterations"), gbps*1e9))
 		}
 	}
 	return found

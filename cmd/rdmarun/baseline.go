@@ -37,7 +37,7 @@ type baselineFlags struct {
 
 func (f *baselineFlags) register(command *cobra.Command) {
 	set := command.Flags()
-	set.StringVar(&f.against, "baseline", "", "hold the run against an earlier one: a baseline's NAME, or a FILE of records (exit code 6)")
+	set.StringVar(&f.against, "baseline", "", "compare the run with an earlier one: a baseline's NAME, or a FILE of records (exit code 6)")
 	set.StringVar(&f.save, "save-baseline", "", "keep what the run finds as the baseline of that NAME, in "+baselineFolder)
 	completeFlag(command, "baseline", completeBaselines)
 	completeFlag(command, "save-baseline", completeBaselines)
@@ -82,7 +82,7 @@ func (a *app) readRun(name string) (*compare.Run, error) {
 	}
 	defer closing()
 	run, err := compare.Read(in, path)
-	return run, withExit(exitInvalid, err)
+	return run, recordsError(err)
 }
 
 // baselines are those of a run: the one it is compared with, and the one it becomes.
@@ -157,7 +157,7 @@ func (b *baselines) finish(a *app, human io.Writer, totals record.Totals, quiet 
 	if quiet && held {
 		return true, nil
 	}
-	verdict := map[bool]string{true: "holds", false: "does not hold"}[held]
+	verdict := map[bool]string{true: "passed", false: "failed"}[held]
 	if _, err := fmt.Fprintf(human, "\nbaseline %s %s\n", b.flags.against, verdict); err != nil {
 		return held, fmt.Errorf("write the comparison: %w", err)
 	}

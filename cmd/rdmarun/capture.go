@@ -15,15 +15,16 @@ import (
 
 	"rdmarun/host/lab"
 	"rdmarun/host/lab/capture"
+	"rdmarun/host/ownfile"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
 	"rdmarun/rdmacore"
 )
 
-// captureFlags are --capture and --capture-snaplen.
+// captureFlags are --capture, --capture-on-failure and --capture-snaplen.
 type captureFlags struct {
-	path       string
-	snapLength int
+	path, onFailure string
+	snapLength      int
 }
 
 func (f *captureFlags) register(command *cobra.Command) {
@@ -32,11 +33,19 @@ func (f *captureFlags) register(command *cobra.Command) {
 	set.IntVar(&f.snapLength, "capture-snaplen", 0, "keep so many bytes of each packet of the capture; 0 is all")
 }
 
+// registerOnFailure registers what runs of cases have.
+func (f *captureFlags) registerOnFailure(command *cobra.Command) {
+	command.Flags().StringVar(&f.onFailure, "capture-on-failure", "", "write what soft sends around each failure to a pcapng file in this folder")
+	_ = command.MarkFlagDirname("capture-on-failure")
+}
+
 func (f *captureFlags) check() error {
 	switch {
+	case f.path != "" && f.onFailure != "":
+		return withHint(usageError("--capture and --capture-on-failure exclude each other"), "the file of --capture has the packets of failures, too")
 	case f.snapLength < 0 || f.snapLength > math.MaxInt32:
 		return usageError("--capture-snaplen %d: a number of bytes from 0", f.snapLength)
-	case f.snapLength > 0 && f.path == "":
+	case f.snapLength > 0 && f.path == "" && f.onFailure == "":
 		return usageError("--capture-snaplen: there is no --capture to keep less of")
 	}
 	return nil
@@ -71,15 +80,15 @@ func (f *runFlags) checkCaptured(a *app, hosts []lab.Host) error {
 	case len(silent) == 0:
 		return nil
 	case len(silent) == len(hosts):
-		return errNotCaptured()
+		return errNotCaptured("--capture")
 	}
 	a.warn(fmt.Sprintf("--capture: only provider soft shows its packets, so there are none of %s", strings.Join(silent, ", ")))
 	return nil
 }
 
 // errNotCaptured is why there is nothing to capture.
-func errNotCaptured() error {
-	return withHint(usageError("--capture: only provider soft shows its packets"), "on a network, tcpdump on the device's interface shows them")
+func errNotCaptured(flag string) error {
+	return withHint(usageError("%s: only provider soft shows its packets", flag), "on a network, tcpdump on the device's interface shows them")
 }
 
 // captureEndTime bounds how long agents may take for the last of what they take down.
@@ -114,6 +123,9 @@ func (f *captureFlags) collect(ctx context.Context, a *app, h *hosted, clocks ma
 
 // open creates the file, and has the provider of each case write to it; closing ends it and says what is missing.
 func (f *captureFlags) open(a *app, config *scenario.RunConfig) (closing func() error, err error) {
+	if f.onFailure != "" {
+		return f.keep(a, config)
+	}
 	if f.path == "" {
 		return func() error { return nil }, nil
 	}
@@ -135,5 +147,24 @@ func (f *captureFlags) open(a *app, config *scenario.RunConfig) (closing func() 
 				f.path, totals.Missing, totals.Missing+totals.Packets))
 		}
 		return errors.Join(err)
+	}, nil
+}
+
+// keep has the packets around failures written to files; closing says of how many there are none.
+func (f *captureFlags) keep(a *app, config *scenario.RunConfig) (closing func() error, err error) {
+	suffix := ""
+	if config.Party != nil { // another process may have the same folder
+		suffix = "-" + ownfile.Harmless(strings.Join(config.Party.Roles, "-"))
+	}
+	failures, err := capture.OnFailure(f.onFailure, "rdmarun "+buildVersion().Version, suffix, uint32(f.snapLength))
+	if err != nil {
+		return nil, withExit(exitEnvironment, fmt.Errorf("--capture-on-failure: %w", err))
+	}
+	config.OnFailure = failures
+	return func() error {
+		if beyond := failures.Beyond(); beyond > 0 {
+			a.warn(fmt.Sprintf("--capture-on-failure %s: a run writes at most %d files; %s without one", f.onFailure, capture.MostFiles, count(beyond, "more failure")))
+		}
+		return nil
 	}, nil
 }

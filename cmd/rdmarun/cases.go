@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rdmarun/host/bounded"
+	"rdmarun/host/guest"
 	"rdmarun/host/output/terminal"
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/compile"
@@ -95,10 +96,21 @@ func (a *app) reportChecked(checked *scenario.Checked, style terminal.Style) err
 
 // selectCases applies a selection.  An empty one is a mistake that looks like a success, so it is an error
 // unless it was asked for.
-func (a *app) selectCases(checked *scenario.Checked, selection scenario.Selection, allowEmpty bool) ([]scenario.Selected, error) {
-	cases, err := scenario.Select(checked.Scenarios, selection)
+//
+// Where --last-failed has no failure to run again, it selects all cases, as pytest does, and says so.
+func (a *app) selectCases(checked *scenario.Checked, selection *scenario.Selection, allowEmpty bool) ([]scenario.Selected, error) {
+	cases, err := scenario.Select(checked.Scenarios, *selection)
 	if err != nil {
 		return nil, err
+	}
+	if len(cases) == 0 && selection.Only != nil {
+		selection.Only = nil
+		if cases, err = scenario.Select(checked.Scenarios, *selection); err != nil {
+			return nil, err
+		}
+		if len(cases) > 0 {
+			fmt.Fprintf(a.stderr, "rdmarun: --last-failed: no failure of these cases is recorded in this folder, so all are selected\n")
+		}
 	}
 	if len(cases) > 0 {
 		return cases, nil
@@ -110,9 +122,6 @@ func (a *app) selectCases(checked *scenario.Checked, selection scenario.Selectio
 	message := fmt.Sprintf("nothing is selected: of %s in %s none is meant", count(total, "case"), count(checked.Files, "file"))
 	if total == 0 {
 		message = fmt.Sprintf("nothing is selected: %s, and no case in it", count(checked.Files, "file"))
-	}
-	if selection.Only != nil {
-		message += " (with --last-failed: what failed or did not run last time)"
 	}
 	if allowEmpty {
 		_, err := fmt.Fprintln(a.stderr, message)
@@ -143,7 +152,7 @@ func (f *selectionFlags) register(a *app, command *cobra.Command) {
 	set.StringVarP(&f.tags, "tags", "t", "", "only cases with these tags: 'smoke && !slow'")
 	set.StringVarP(&f.words, "keyword", "k", "", "only cases with these words in their id, in upper or lower case: 'rping && !tcp', 'rping and not tcp'")
 	set.StringArrayVar(&f.ids, "id", nil, "only cases with this id, * and ? allowed (repeatable)")
-	set.BoolVar(&f.failed, "last-failed", false, "only what failed or did not run last time, in this folder")
+	set.BoolVar(&f.failed, "last-failed", false, "only what failed or did not run last time, in this folder; all, where nothing did")
 	set.StringVar(&f.shard, "shard", "", "only part I of N, to share work among machines: 2/5")
 	set.Var(&f.shuffle, "shuffle", "in an order that is drawn from this seed, or from a new one, which is then shown")
 	set.Lookup("shuffle").NoOptDefVal = shuffleDrawn
@@ -201,7 +210,8 @@ func (f *selectionFlags) selection(a *app) (scenario.Selection, error) {
 type paramFlags struct {
 	given []string
 	file  string
-	hosts func(role string) int // of a lab; nil: there is none
+	hosts func(role string) int     // of a lab; nil: there is none
+	parse func(*guest.Script) error // scripts; nil: only what runs them looks at them
 }
 
 func (f *paramFlags) register(a *app, command *cobra.Command) {
@@ -216,7 +226,7 @@ const parameterPrefix = "RDMARUN_PARAM_"
 
 // read gathers -p NAME=VALUE, then the file of --params, then RDMARUN_PARAM_NAME of the environment.
 func (f *paramFlags) read(a *app) (scenario.Params, error) {
-	params := scenario.Params{Given: make(map[string]string), Environment: make(map[string]string), Hosts: f.hosts}
+	params := scenario.Params{Given: make(map[string]string), Environment: make(map[string]string), Hosts: f.hosts, ParseScript: f.parse}
 	for name, value := range a.env {
 		if param, ok := strings.CutPrefix(name, parameterPrefix); ok && value != "" {
 			params.Environment[param] = value

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -12,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rdmarun/host/compare"
-	"rdmarun/host/scenario/quantity"
+	"rdmarun/host/output/terminal"
 )
 
 const compareLong = `Compare two runs: baselines that "rdmarun run --save-baseline NAME" has kept, or files of
@@ -163,10 +162,9 @@ func orNone(text string) string {
 func amount(value float64, unit string) string {
 	switch unit {
 	case "s":
-		d := time.Duration(value * float64(time.Second))
-		return quantity.Time(d.Round(max(1, time.Duration(math.Pow10(len(fmt.Sprint(int64(d)))-3)))))
+		return terminal.Duration(time.Duration(value * float64(time.Second)))
 	case "bit/s":
-		return fmt.Sprintf("%.3g Gbit/s", value/1e9)
+		return terminal.BitRate(value)
 	}
 	return fmt.Sprintf("%.4g%s", value, unit)
 }

@@ -12,7 +12,7 @@ import (
 	"rdmarun/host/scenario/diag"
 )
 
-const conformanceLong = `Hold the traces of two runs of the same cases against each other, call by call.
+const conformanceLong = `Compare the traces of two runs of the same cases, call by call.
 
 What a call returned must be equal: events and their order, statuses, errno, private
 data, negotiated values, attributes of queue pairs, completions.  Numbers and addresses
@@ -31,7 +31,7 @@ func newConformanceCommand(a *app) *cobra.Command {
 	var known string
 	command := &cobra.Command{
 		Use:   "conformance BASE DEVICE...",
-		Short: "Hold two runs of the same cases against each other, call by call",
+		Short: "Compare two runs of the same cases, call by call",
 		Long:  conformanceLong,
 		Example: "  rdmarun run scenarios/conformance --out jsonl=soft.jsonl\n" +
 			"  rdmarun run scenarios/conformance -P verbs --out jsonl=verbs.jsonl\n" +
@@ -92,7 +92,8 @@ func (a *app) readTraces(name string) (*conformance.Run, error) {
 		return nil, err
 	}
 	defer closing()
-	return conformance.Read(in, name)
+	run, err := conformance.Read(in, name)
+	return run, recordsError(err)
 }
 
 func (a *app) knownDifferences(path string) ([]conformance.Known, error) {

@@ -27,6 +27,11 @@ func newDevicesCommand(a *app) *cobra.Command {
 		Long:  devicesLong,
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
+			if provider != "" {
+				if err := checkProvider(provider); err != nil {
+					return err
+				}
+			}
 			list, err := collectDevices(provider)
 			if err != nil {
 				return err

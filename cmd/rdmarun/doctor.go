@@ -26,9 +26,10 @@ import (
 
 const doctorLong = `Look why RDMA will not work on this machine, and say what to type: kernel modules,
 device files, ports, addresses, MTU, the limit of locked memory, what a container
-lacks, a connection of this machine to itself over rdma_cm, what the kernel has for
---sandbox, and a self-test of the embedded provider.  Each check ends ok, warn, fail or
-skip (it does not apply).
+lacks, a connection of this machine to itself over rdma_cm, who gets packets when
+processes share the port for other hosts, what the kernel has for --sandbox, and a
+self-test of the embedded provider.  Each check ends ok, warn, fail or skip (it does not
+apply).
 Use it first when "rdmarun devices" misses a device or registrations fail.
 
 With --peer HOST it also asks rdma_cm for the way to another host: which device,
@@ -158,11 +159,33 @@ func thisMachine(peer string) doctor.Machine {
 			}
 			return detail, support.Strict()
 		},
+		Choose:   chooseSocket,
 		SelfTest: softSelfTest,
 		Loopback: loopbackTest,
 		Peer:     peer,
 		Resolve:  resolvePeer,
 	}
+}
+
+// chooseSocket gives a group of one socket, of a port of its own, the shortest program that chooses.
+func chooseSocket() error {
+	descriptor, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("socket: %w", err)
+	}
+	defer unix.Close(descriptor)
+	if err := unix.SetsockoptInt(descriptor, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
+		return fmt.Errorf("setsockopt SO_REUSEPORT: %w", err)
+	}
+	if err := unix.Bind(descriptor, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return fmt.Errorf("bind: %w", err)
+	}
+	first := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: 0}}
+	program := unix.SockFprog{Len: uint16(len(first)), Filter: &first[0]}
+	if err := unix.SetsockoptSockFprog(descriptor, unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_CBPF, &program); err != nil {
+		return fmt.Errorf("setsockopt SO_ATTACH_REUSEPORT_CBPF: %w", err)
+	}
+	return nil
 }
 
 // softSelfTest runs a thousand pings, and an RNR timer on the virtual clock.

@@ -17,13 +17,13 @@ import (
 type exitCode int
 
 const (
-	exitOK          exitCode = 0   // everything selected passed
-	exitFailed      exitCode = 1   // an expectation failed, a guest failed, something leaked
+	exitOK          exitCode = 0   // no selected case failed
+	exitFailed      exitCode = 1   // a case failed
 	exitNotCompiled exitCode = 2   // a guest module that cannot be compiled (the Go runtime exits 2, too, on a panic that nobody recovered)
 	exitInvalid     exitCode = 3   // a scenario or a guest module is invalid; nothing ran
 	exitEnvironment exitCode = 4   // no such provider or device, or it failed
 	exitNothing     exitCode = 5   // nothing was selected
-	exitThreshold   exitCode = 6   // all expectations held, but a threshold or baseline did not
+	exitThreshold   exitCode = 6   // only thresholds failed, or a baseline was better
 	exitUsage       exitCode = 64  // bad flag or argument (EX_USAGE of sysexits.h)
 	exitBug         exitCode = 70  // a bug in rdmarun (EX_SOFTWARE)
 	exitTimeout     exitCode = 124 // the whole run took too long (as timeout(1))
@@ -40,21 +40,21 @@ var exitCodes = []struct {
 	code    exitCode
 	meaning string
 }{
-	{exitOK, "everything selected passed"},
-	{exitFailed, "an expectation failed, a guest failed, or something leaked"},
-	{exitNotCompiled, "guest run, guest compile: the compiler cannot compile the guest, or not within its bounds of memory and processor time"},
-	{exitInvalid, "a scenario or a guest module is invalid; nothing ran"},
-	{exitEnvironment, "the environment: no such provider or device, or it failed, or too little memory, threads or file descriptors"},
-	{exitNothing, "nothing was selected"},
-	{exitThreshold, "all expectations held, but a threshold or a baseline did not"},
-	{exitUsage, "usage: a bad flag or argument"},
-	{exitBug, "a bug in rdmarun or a crash of native code, such as a device's library; a report was written to a file"},
-	{exitTimeout, "the whole run took too long"},
+	{exitOK, "all selected cases passed, were skipped, or failed as their xfail says"},
+	{exitFailed, "a case failed: an expectation did not match, a guest failed, or something was left behind; conformance: the runs differ"},
+	{exitNotCompiled, "guest run, guest compile: the guest could not be compiled within the limits of memory and processor time"},
+	{exitInvalid, "a scenario, a guest module or a file of records is invalid; nothing ran"},
+	{exitEnvironment, "the environment failed: no such provider, device, host or file, or too little memory, threads or file descriptors"},
+	{exitNothing, "no case was selected (as pytest)"},
+	{exitThreshold, "no case failed otherwise, but a threshold failed, or a case or metric is worse than in the baseline (run, perf, compare)"},
+	{exitUsage, "the command line is wrong: a flag, an argument, a parameter, or a file that a flag names, such as --lab"},
+	{exitBug, "rdmarun has a bug, or native code crashed, such as a device's library; a file has the report"},
+	{exitTimeout, "the run exceeded --timeout (as timeout(1)); guest run: the guest exceeded --time"},
 	{exitTrapped, "guest run: the guest trapped"},
-	{exitNotAGuest, "guest run, guest inspect: not a WebAssembly guest, or it imports what this host lacks; exec: a program that cannot be run so"},
-	{exitNoProgram, "exec: no such program"},
-	{exitInterrupted, "interrupted (SIGINT)"},
-	{exitTerminated, "terminated (SIGTERM)"},
+	{exitNotAGuest, "guest run, guest inspect: not a WebAssembly guest, or it imports what this host lacks; exec: the program cannot be run on soft"},
+	{exitNoProgram, "exec: no such program (as env(1))"},
+	{exitInterrupted, "interrupted by SIGINT"},
+	{exitTerminated, "terminated by SIGTERM"},
 }
 
 // exitError gives an error its exit code, and may say that its text was already shown.

@@ -221,7 +221,7 @@ func (u *usage) mapping(node *syntax.Node, table string) {
 // value reads what stands behind a key.
 func (u *usage) value(table, key string, value *syntax.Node) {
 	switch key {
-	case "params", "roles", "buffers", "fragments":
+	case "params", "roles", "buffers", "fragments", "fixtures":
 		for _, pair := range value.Pairs {
 			u.mapping(pair.Value, key)
 		}
@@ -239,7 +239,7 @@ func (u *usage) value(table, key string, value *syntax.Node) {
 		}
 	case "guest":
 		u.mapping(value, key) // of a role; that of a step is a word
-	case "setup", "steps", "finally", "do", "parallel":
+	case "setup", "teardown", "steps", "finally", "do", "parallel":
 		for _, item := range value.Items {
 			u.step(item)
 		}

@@ -33,9 +33,9 @@ it ends, is freed, and its peers get DISCONNECTED.
 little.  "default" drops system calls that rdmarun never makes (ptrace, mount, bpf and
 others, other families of sockets), new memory that is writable and executable, and
 privileges of set-user-ID programs, where the kernel can.  "strict" also drops all
-files but the guest, its cache, its trace and the system's libraries and devices, the
-environment, and starting programs; it fails where the kernel has no landlock or
-seccomp ("rdmarun doctor" says).
+files but the guest, its trace, a cache for this mode and the system's libraries and
+devices, the environment, and starting programs; it fails where the kernel has no
+landlock or seccomp ("rdmarun doctor" says).
 
 The first SIGINT or SIGTERM asks the guest to end: its wait fails with ECANCELED.
 
@@ -127,7 +127,7 @@ func newGuestRunCommand(a *app) *cobra.Command {
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			if flags.sandbox.mode() == sandbox.Strict {
-				files, err := a.guestFiles(args[:1], &flags.trace)
+				files, err := flags.sandbox.guestFiles(a, args[:1], &flags.trace)
 				if err != nil {
 					return err
 				}
@@ -139,7 +139,7 @@ func newGuestRunCommand(a *app) *cobra.Command {
 		},
 		ValidArgsFunction: completeGuests,
 	}
-	command.Flags().StringVarP(&flags.provider, "provider", "P", "soft", "provider to run on (soft, verbs)")
+	registerProvider(command, &flags.provider, softProvider, providerUsage, autoProvider)
 	command.Flags().DurationVar(&flags.limits.Time, "time", guest.DefaultTime, "how long it may be compiled and run; 0 without limit")
 	command.Flags().Var(&flags.memory, "memory", "how much memory it may have in all: linear memory, tables, RDMA objects with their rings and events")
 	command.Flags().Var(&flags.registered, "registered", "how many bytes its memory regions may have together")
@@ -155,10 +155,6 @@ func newGuestRunCommand(a *app) *cobra.Command {
 	completeFlag(command, "fabric", cobra.NoFileCompletions)
 	flags.trace.register(command)
 	flags.sandbox.register(command)
-	complete := cobra.FixedCompletions(rdmacore.Providers(), cobra.ShellCompDirectiveNoFileComp)
-	if err := command.RegisterFlagCompletionFunc("provider", complete); err != nil {
-		panic(err) // the flag was defined some lines above
-	}
 	return command
 }
 
@@ -170,13 +166,16 @@ func runGuest(ctx context.Context, a *app, flags guestFlags, path string, args [
 	if extension := filepath.Ext(path); extension == ".yaml" || extension == ".yml" {
 		return withHint(usageError("%s is a scenario, not a guest", path), "rdmarun run "+exec.ShellWord(path))
 	}
+	if flags.provider, err = a.resolveProvider(flags.provider); err != nil {
+		return err
+	}
 	options, seed, err := flags.options()
 	if err != nil {
 		return err
 	}
 	// A signal asks the guest to end, below; it does not take the ground from under it.
 	life := context.WithoutCancel(ctx)
-	config := guest.RuntimeConfig{CacheDir: a.env[guest.CacheVariable], Compiler: guest.OwnCompiler(), Warn: a.warn}
+	config := guest.RuntimeConfig{CacheDir: flags.sandbox.cache(a), Compiler: guest.OwnCompiler(), Warn: a.warn}
 	closeTrace, err := flags.trace.open(a, &config.Trace)
 	if err != nil {
 		return err

@@ -19,6 +19,8 @@ test, or into an image.  What is in the cache already is left as it is.
 The cache is $RDMARUN_CACHE, else rdmarun in the user's cache folder, or --cache DIR.  It
 holds machine code of this version of rdmarun for this kind of processor.  Only the
 user who made it can use it: in an image, run this as the user who runs the guests.
+Runs with --sandbox strict use the folder "strict" in it: to fill that, name it by
+--cache.
 
 Exits 126 when a file is no guest, 2 when it cannot be compiled within 2 GiB of memory
 and 10 minutes of processor time, 4 when the cache cannot keep it.`

@@ -30,7 +30,7 @@ constant expressions.  What is not valid is refused with its place in the file; 
 func guestLimits() string {
 	var text strings.Builder
 	for _, limit := range wasm.Limits() {
-		fmt.Fprintf(&text, "  %7d  %s\n", limit.Most, limit.What)
+		fmt.Fprintf(&text, "  %9d  %s\n", limit.Most, limit.What)
 	}
 	return strings.TrimRight(text.String(), "\n")
 }

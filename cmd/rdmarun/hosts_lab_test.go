@@ -157,7 +157,7 @@ func TestLabOfNamespaces(t *testing.T) {
 			t.Errorf("nothing in %s is %s", filepath.Base(file), want)
 		}
 	}
-	startOverLab(t, "--lab", lab, "../../scenarios/sweep.yaml", "-p", "duration=50ms", "--no-thresholds").ends(t, exitOK)
+	startOverLab(t, "--lab", lab, "../../scenarios/sweep.yaml", "-p", "duration=200ms", "--no-thresholds").ends(t, exitOK)
 }
 
 // longCase says that it waits, and goes on for long.

@@ -53,36 +53,50 @@ func traceStop(t *testing.T, pid int) func() {
 }
 
 // TestStoppedProcessesGetNothing: of three servers that share the port two are stopped, whichever, and the third serves new
-// clients and those that it has; who goes on serves again.
+// clients and one that it has; who goes on serves again.
 func TestStoppedProcessesGetNothing(t *testing.T) {
 	const first, servers = 7600, 3
+	const line = "ping data: rdma-ping-"
 	var fabrics fabrics
 	h := startHosts(t)
 	fabric := fabrics.name()
 	var near []*program
+	t.Cleanup(func() {
+		for index, server := range near {
+			if t.Failed() {
+				t.Logf("server %d:\n%s", index, server.output.String())
+			}
+		}
+	})
 	for index := range servers {
-		near = append(near, startProgramBy(t, on(h.near), fabric, "rping", "-s", "-P", "-a", nearHost, "-p", strconv.Itoa(first+index)))
+		near = append(near, startProgramBy(t, on(h.near), fabric, "rping", "-s", "-P", "-a", nearHost, "-p", strconv.Itoa(first+index), "-S", "1000"))
 	}
 	for index := range servers {
 		awaitHostPort(t, h.near, first+index)
 	}
-	client := func(index, times int) *program {
-		words := fmt.Sprintf("rping -c -a %s -p %d -C %d -S 1000 -V", nearHost, first+index, times)
+	client := func(index int, form string) *program {
+		words := fmt.Sprintf(form, fmt.Sprintf("rping -c -a %s -p %d -S 1000 -V", nearHost, first+index))
 		return startProgramBy(t, on(h.far), fabric, strings.Fields(words)...)
 	}
+	const short, forEver = "%s -C 5", "stdbuf -oL %s -v"
 	for live := range servers {
-		client(live, 5).succeed(t)
-		long := client(live, 3000)
+		client(live, short).succeed(t)
+		long := client(live, forEver)
+		long.print(t, line, 1)
 		goOn := []func(){signalStop(t, near[(live+1)%servers].Process.Pid), traceStop(t, near[(live+2)%servers].Process.Pid)}
 		for range 4 {
-			client(live, 5).succeed(t)
+			client(live, short).succeed(t)
 		}
-		long.succeed(t)
+		long.print(t, line, strings.Count(long.output.String(), line)+1000)
 		for _, each := range goOn {
 			each()
 		}
+		if err := long.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		long.Wait()
 	}
 	for index := range servers {
-		client(index, 5).succeed(t)
+		client(index, short).succeed(t)
 	}
 }

@@ -108,6 +108,8 @@ func (f *labFlags) check(run *runFlags) error {
 		return withHint(usageError("--place: there is no lab"), "--lab FILE says which hosts there are, --nats URL where agents wait")
 	case !f.active():
 		return nil
+	case run.capture.onFailure != "":
+		return withHint(usageError("--capture-on-failure: the packets of a lab are on its hosts, and come whole"), "--capture FILE writes those of all hosts to one file")
 	case len(run.shared.roles) > 0:
 		return usageError("--lab and --role: with a lab, its agents play all roles")
 	case run.jobs > 1:
@@ -201,7 +203,7 @@ func (f *labFlags) plan(ctx context.Context, a *app, config *scenario.RunConfig,
 			if err != nil {
 				hint := fmt.Sprintf("place: {%s: HOST} in the lab file, or --place %s=HOST", role.Written(), role.Written())
 				if misspelled := diag.Suggest(role.Written(), read.Strangers(scenario.RoleNames(cases))); misspelled != "" {
-					hint = fmt.Sprintf("the lab file places a role %q: did you mean %q?", misspelled, role.Written())
+					hint = fmt.Sprintf("%s places a role %q: did you mean %q?", read.Place[misspelled].Where(), misspelled, role.Written())
 				}
 				return nil, withHint(usageError("%s: %w", f.named(), err), hint)
 			}

@@ -44,7 +44,7 @@ func lastRunPath(a *app) (string, error) {
 	return filepath.Join(state, "rdmarun", "last-run", hex.EncodeToString(sum[:8])+".json"), nil
 }
 
-// readLastRun reads what is known; that nothing is known is an error.
+// readLastRun reads what is known: nothing, where no run was noted yet.
 func readLastRun(a *app) (*lastRun, error) {
 	last := &lastRun{Cases: make(map[string]record.Status)}
 	path, err := lastRunPath(a)
@@ -54,7 +54,7 @@ func readLastRun(a *app) (*lastRun, error) {
 	last.path = path
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, withHint(usageError("--last-failed: nothing was run in this folder yet"), "run once without --last-failed")
+		return last, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--last-failed: %w", err)
@@ -69,7 +69,7 @@ func readLastRun(a *app) (*lastRun, error) {
 // written costs --last-failed and nothing else.
 func beginLastRun(a *app, cases []scenario.Selected) *lastRun {
 	last, err := readLastRun(a)
-	if err != nil {
+	if err != nil { // of a file that is no such note: it is written anew
 		last = &lastRun{Cases: make(map[string]record.Status)}
 		if last.path, err = lastRunPath(a); err != nil {
 			return nil

@@ -57,7 +57,7 @@ func newListCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cases, err := a.selectCases(checked, chosen, allowEmpty)
+			cases, err := a.selectCases(checked, &chosen, allowEmpty)
 			if err != nil {
 				return err
 			}
@@ -105,8 +105,9 @@ type caseSummary struct {
 	Tags     []string          `json:"tags"`
 	Params   map[string]string `json:"params,omitempty"`
 	Requires []string          `json:"requires"`
-	Skip     string            `json:"skip,omitempty"`  // why a run would leave it out
-	XFail    bool              `json:"xfail,omitempty"` // it is known to fail, at least somewhere
+	Fixtures []string          `json:"fixtures,omitempty"` // in the order of their setup
+	Skip     string            `json:"skip,omitempty"`     // why a run would leave it out
+	XFail    bool              `json:"xfail,omitempty"`    // it is known to fail, at least somewhere
 	Roles    []string          `json:"roles"`
 	Steps    int               `json:"steps"`
 	Timeout  string            `json:"timeout"`
@@ -146,6 +147,9 @@ func describeCases(cases []scenario.Selected, skips []string) []caseSummary {
 			}
 			summary.Params[p.Name] = p.Text
 		}
+		for _, fixture := range each.Case.Fixtures {
+			summary.Fixtures = append(summary.Fixtures, fixture.Name)
+		}
 		summary.Requires = append(summary.Requires, each.Requirements()...)
 		summary.Roles = append(summary.Roles, roleNames(each.Case.Roles)...)
 		summaries[i] = summary
@@ -173,6 +177,9 @@ func (c caseSummary) line() string {
 	parts := []string{count(c.Steps, "step"), "timeout " + c.Timeout}
 	if len(c.Roles) > 0 {
 		parts = append(parts, "roles "+strings.Join(c.Roles, ", "))
+	}
+	if len(c.Fixtures) > 0 {
+		parts = append(parts, "fixtures "+strings.Join(c.Fixtures, ", "))
 	}
 	if len(c.Tags) > 0 {
 		parts = append(parts, "tags "+strings.Join(c.Tags, ", "))

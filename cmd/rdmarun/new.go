@@ -19,15 +19,15 @@ import (
 const newLong = `Write a scenario to begin with.  It is valid and runs as it is: run it, see it pass,
 then change it.
 
-  rping      two roles connect, exchange a message and hang up
-  negotiate  what connect and accept agree on, and a refusal with a reason
-  sweep      bandwidth, latency and connections measured, with limits
-  fault      a mistake on purpose, and the completion that tells of it
+  rping      two roles connect, exchange a message and disconnect
+  negotiate  what connect and accept agree on, and a rejection with a reason
+  sweep      measures bandwidth, latency and connections, with thresholds
+  fault      an intended mistake, and the completion that reports it
   guest      a WebAssembly program plays a role (needs "make guests" or a module)
 
-The others are a guest of one's own: a folder with the guest's source, the SDK
-beside it, a Makefile, and a scenario that runs it.  It builds where it lies; what it
-needs is told when it is not there.
+The other templates write a project for a guest that you write: a folder with its source,
+the SDK, a Makefile, and a scenario that runs it.  "make" builds it there, and says which
+compiler is missing.
 
   guest-go   in Go; builds with the Go toolchain
   guest-c    in C, without a C library; builds with clang and lld
@@ -49,7 +49,7 @@ func newNewCommand(a *app) *cobra.Command {
 	template := newFormatFlag(templates...)
 	module := ""
 	command := &cobra.Command{
-		Use:     "new NAME [--template " + strings.Join(templates, "|") + "]",
+		Use:     "new NAME",
 		Short:   "Write a scenario or a guest to begin with",
 		Long:    newLong,
 		Example: "  rdmarun new my-first\n  rdmarun new scenarios/refused.yaml --template negotiate\n  rdmarun new my-guest --template guest-go",
@@ -66,7 +66,7 @@ func newNewCommand(a *app) *cobra.Command {
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	command.Flags().Var(template, "template", "what to begin with")
+	command.Flags().Var(template, "template", "begin with this `template`")
 	command.Flags().StringVar(&module, "module", "guests/pingpong.wasm", "the guest of --template guest")
 	completeFlag(command, "template", cobra.FixedCompletions(templates, cobra.ShellCompDirectiveNoFileComp))
 	return command

@@ -20,7 +20,8 @@ and "server", with the tests that perftest has.  Several tests run one after ano
 On one machine, one process plays both roles.  On two, type the same command on both:
 with --server on the server, and with the server's name behind the tests on the client.
 They meet at TCP port 18516 (--meet); with --server, whoever reaches that port may be the
-client.  Both print the results.  --lab and --nats instead start both roles from here.
+client.  Both print the results, and each with -i of its own also figures while it runs.
+--lab and --nats instead start both roles from here.
 
 What runs is a scenario with one measure step a test.  --print prints it instead, to be kept,
 changed and run by "rdmarun run"; "rdmarun explain measure" has all that such a step takes.

@@ -91,6 +91,10 @@ func (p *program) succeed(t *testing.T) {
 	if err := p.Wait(); err != nil && !p.lostOwnRace() {
 		t.Fatalf("%s: %v\n%s", strings.Join(p.words, " "), err, p.output.String())
 	}
+	// A client of rping that is disconnected early exits with 0, too (rping_run_client).
+	if strings.Contains(p.output.String(), "wait for RDMA_WRITE_ADV state") {
+		t.Fatalf("%s: lost its connection before its last ping\n%s", strings.Join(p.words, " "), p.output.String())
+	}
 }
 
 // lostOwnRace tells whether it is an rping that was done, and then tripped over itself: its main thread destroys the event

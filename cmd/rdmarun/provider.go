@@ -21,6 +21,8 @@ const (
 	softProvider = "soft"
 	// autoProvider stands for verbs on a machine that has an active device, and for soft on any other.
 	autoProvider = "auto"
+
+	providerUsage = "provider to run on (soft, verbs, auto: verbs where a device is active, else soft)"
 )
 
 // registerProvider registers --provider; more are words beside the names of providers.
@@ -45,10 +47,20 @@ func (a *app) resolveProvider(name string) (string, error) {
 		fmt.Fprintf(a.stderr, "rdmarun: --provider auto: %s, %s\n", chosen, why)
 		return chosen, nil
 	}
-	if !slices.Contains(rdmacore.Providers(), name) {
-		return "", withHint(usageError("--provider: no provider is called %q", name), diag.OneOf(name, append(rdmacore.Providers(), autoProvider)))
+	return name, checkProvider(name, autoProvider)
+}
+
+// checkProvider refuses names that are neither a provider's nor one of more.
+func checkProvider(name string, more ...string) error {
+	known := append(rdmacore.Providers(), more...)
+	if slices.Contains(known, name) {
+		return nil
 	}
-	return name, nil
+	choices := diag.ThereAre(known)
+	if near := diag.DidYouMean(name, known); near != "" {
+		choices = near + " " + choices
+	}
+	return withHint(usageError("--provider: no provider is called %q", name), choices)
 }
 
 // openVerbs names the device that verbs would use.

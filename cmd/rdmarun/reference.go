@@ -18,6 +18,7 @@ import (
 	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/example"
+	"rdmarun/host/scenario/exec"
 	"rdmarun/host/scenario/explain"
 	"rdmarun/host/scenario/verb"
 )
@@ -37,13 +38,18 @@ func newManCommand(a *app) *cobra.Command {
 		Annotations: configOptional,
 		Args:        cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			if err := os.Mkdir(args[0], 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-				return err
+			err := os.Mkdir(args[0], 0o755)
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				folder := filepath.Dir(args[0])
+				return withHint(withExit(exitEnvironment, fmt.Errorf("write the pages to %s: there is no folder %s", args[0], folder)), "mkdir -p "+exec.ShellWord(folder))
+			case err != nil && !errors.Is(err, fs.ErrExist):
+				return withExit(exitEnvironment, fmt.Errorf("write the pages: %w", err))
 			}
 			if format.value == "man" {
-				return writeManPages(command.Root(), args[0])
+				return withExit(exitEnvironment, writeManPages(command.Root(), args[0]))
 			}
-			return writeReference(command.Root(), args[0])
+			return withExit(exitEnvironment, writeReference(command.Root(), args[0]))
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
@@ -260,8 +266,15 @@ func timeTable() string {
 func languageParts() []languagePart {
 	return []languagePart{
 		{"A file", "A file begins with `rdmarun: " + ast.Version + "`.  It has `steps`, which are one case, or `cases`; for each case the steps of " +
-			"`setup` run before it and those of `finally` after it, also after a failure.  A file that has only `fragments` is a library, for `imports`.",
+			"`setup` run before it and those of `finally` after it, also after a failure.  A file that has only `fragments` and `fixtures` is a library, for `imports`.",
 			[]string{"file", "provider", "soft", "defaults", "fragments"}, []string{"file", "imports"}},
+		{"Fixtures", "A fixture is what cases need: `needs: [NAME]` of a case, or of the file for all its cases.  Its steps of `setup` run before `setup` of the file, " +
+			"behind those of the fixtures that it needs itself, and see what these have made; its steps of `teardown` run after `finally`, those of the last fixture first, also where its setup has failed in the middle. " +
+			"A case whose fixture fails is an error (exit code 4), and no xfail excuses it; the metric `duration` leaves fixtures out.  " +
+			"With `scope: file` cases of the file share what the fixture has made, one after another: the buffers of roles hold in each what they held when it was set up, and what a case " +
+			"makes itself ends with it.  The last case tears it down, and so does one that fails, or that leaves it other than it was: an endpoint of it is gone or in another state, a buffer is registered anew, a guest has ended. " +
+			"The next case sets it up anew; if it cannot be set up, that is tried once, and each case that needs it says why.  A case alone, of several processes (--role, --lab) or with a capture has its own.",
+			[]string{"fixtures"}, []string{"fixtures"}},
 		{"Standard fragments", "What most scenarios begin and end with needs no file: `imports: {cm: std/cm}`.  Roles are called server and client, endpoints ep and listener, " +
 			"unless `with` says otherwise.  `rdmarun explain std/cm` shows the steps.",
 			[]string{"std"}, []string{"std/cm", "cm.listen", "cm.request"}},
@@ -300,7 +313,8 @@ func languageParts() []languagePart {
 			"Between braces stands what chooses among several: tags of the step, its name, the size.  A threshold of the file concerns each case that has a step measured so - a metric with these " +
 			"tags, of whatever size, also in a fragment - and no other; one of a case, that case.  Both may name values of the case's matrix.  Where such a step stands and there is no sample, " +
 			"the threshold fails; that no case at all has such a step is an error of the file.  `loop` and `duration` are on the provider's clock, " +
-			"latency, bandwidth and connections are measured in real time.",
+			"latency, bandwidth and connections are measured in real time.  `fairness` and `spread` compare all that the threshold chooses, of each size and stage: their `avg`, " +
+			"and of loops their `count`.  Fairness is Jain's index, 1 where all have the same and 1/n where one of n has everything; spread is the greatest divided by the least.",
 			[]string{"thresholds", "abort_on_fail", "metric"}, []string{"measure", "thresholds", "loop"}},
 	}
 }

@@ -80,7 +80,7 @@ func (a *app) report(name string, to []string) error {
 	})
 	if err != nil {
 		outputs.Discard()
-		return err
+		return recordsError(err)
 	}
 	if torn {
 		fmt.Fprintf(a.stderr, "rdmarun: %s ends within a record, which is left out: the run was killed\n", name)
@@ -98,6 +98,15 @@ func (a *app) openRecords(name string) (in io.Reader, closing func(), err error)
 		return nil, nil, withExit(exitEnvironment, fmt.Errorf("read the records: %w", err))
 	}
 	return file, func() { _ = file.Close() }, nil
+}
+
+// recordsError gives an error of reading records its exit code, and says how to get a file of records.
+func recordsError(err error) error {
+	var format *jsonl.FormatError
+	if errors.As(err, &format) {
+		return withHint(withExit(exitInvalid, err), "make the records with: rdmarun run --out jsonl=FILE")
+	}
+	return withExit(exitEnvironment, err)
 }
 
 // differs refuses to write a report over the records that it is made from.

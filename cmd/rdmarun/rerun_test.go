@@ -35,8 +35,21 @@ var rerunFiles = map[string]string{
 	"loop.yaml":      "roles: {a: {}}\nsteps: [{repeat: 5, as: i, name: round, do: [{assert: i < 3}]}]",
 	"both.yaml":      "roles: {a: {}, b: {}}\nsteps: [{parallel: [{role: a, log: x}, {assert: 1 == 2}]}]",
 	"skipped.yaml":   "roles: {a: {}}\nrequires: [transport.iwarp]\nsteps: [{role: a, log: x}]",
+	"shared.yaml":    sharedCases,
 	"device.yaml":    "roles: {a: {}}\nsteps: [{role: a, log: x}]",
 }
+
+// sharedCases are cases that share a fixture, of which the last fails.
+const sharedCases = `roles:
+  server: {buffers: {rx: {size: 64}}}
+  client: {buffers: {tx: {size: 64}}}
+imports: {cm: std/cm}
+fixtures: {pair: {scope: file, setup: [{use: cm.pair}], teardown: [{use: cm.disconnect}]}}
+needs: [pair]
+cases:
+  - {name: first, steps: [{role: client, log: x}]}
+  - {name: second, steps: [{role: client, log: x}]}
+  - {name: third, steps: [{assert: 1 == 2}]}`
 
 // TestRerun: the command that a failure prints fails in the same way, whatever of the command line it was due to.
 func TestRerun(t *testing.T) {
@@ -81,6 +94,8 @@ func TestRerun(t *testing.T) {
 		"a round of a loop":         {command: "rdmarun run loop.yaml"},
 		"parallel steps":            {command: "rdmarun run both.yaml"},
 		"a repetition":              {command: "rdmarun run drawn.yaml --repeat 3 --fail-fast"},
+		"cases that share":          {command: "rdmarun run shared.yaml"},
+		"in an order":               {command: "rdmarun run matrix.yaml shared.yaml --shuffle=4"},
 		"several jobs":              {command: "rdmarun run drawn.yaml cases.yaml -j 2 --id 'cases*not*'"},
 		"a skip that is none":       {command: "rdmarun run skipped.yaml --strict"},
 		"a device that is not here": {command: "rdmarun run device.yaml -d a=mlx5_7"},

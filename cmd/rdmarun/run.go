@@ -86,7 +86,7 @@ func runScenarios(command *cobra.Command, a *app, flags *runFlags, args []string
 
 // runChecked runs scenarios in which nothing is wrong.
 func runChecked(ctx context.Context, a *app, flags *runFlags, config scenario.RunConfig, checked *scenario.Checked) (err error) {
-	cases, err := a.selectCases(checked, config.Selection, flags.allowEmpty)
+	cases, err := a.selectCases(checked, &config.Selection, flags.allowEmpty)
 	if err != nil || len(cases) == 0 {
 		return err
 	}
@@ -265,7 +265,7 @@ var runGroups = []flagGroup{
 	{"Target", []string{"param", "params", "provider", "device", "gid", "seed", "link"}},
 	{"Several processes", []string{"role", "peer", "meet", "wait", "fabric", "shared"}},
 	{"Several hosts", []string{"lab", "place", "nats", "nats-user", "creds", "nkey", "tlsca", "tlscert", "tlskey"}},
-	{"Output", []string{"out", "out-dir", "capture", "capture-snaplen", "trace", "trace-file", "interval", "baseline", "save-baseline", "verbose", "quiet", "units", "color", "log-file", "log-format"}},
+	{"Output", []string{"out", "out-dir", "capture", "capture-on-failure", "capture-snaplen", "trace", "trace-file", "interval", "baseline", "save-baseline", "verbose", "quiet", "units", "color", "log-file", "log-format"}},
 	{"Limits", []string{"timeout", "stall-timeout", "time-scale", "jobs", "repeat", "retries", "fail-fast", "strict", "no-thresholds", "sandbox"}},
 }
 
@@ -273,6 +273,7 @@ func (f *runFlags) register(a *app, command *cobra.Command) {
 	set := command.Flags()
 	f.registerTarget(a, command, "")
 	f.registerOutput(command, "q")
+	f.capture.registerOnFailure(command)
 	f.registerTimeout(command)
 	f.params.register(a, command)
 	f.selection.register(a, command)
@@ -295,7 +296,7 @@ func (f *runFlags) register(a *app, command *cobra.Command) {
 
 // registerTarget registers what a run is on.  gid is the letter of --gid, "" for none.
 func (f *runFlags) registerTarget(a *app, command *cobra.Command, gid string) {
-	registerProvider(command, &f.provider, softProvider, "provider to run on (soft, verbs, auto: verbs where a device is active, else soft)", autoProvider)
+	registerProvider(command, &f.provider, softProvider, providerUsage, autoProvider)
 	f.places.register(a, command, gid)
 	command.Flags().Var(&f.seed, "seed", "draw soft's random numbers from this, so that a run repeats")
 	f.link = registerLink(command, rdmacore.LinkLocal)
@@ -364,7 +365,7 @@ func (f *runFlags) config(a *app) (scenario.RunConfig, error) {
 	}
 	config := scenario.RunConfig{
 		ProviderName: f.provider, FilesChoose: !f.chosen, Link: f.link.value, Fabric: f.fabric, SharedFabric: f.sharedFabric, Jobs: f.jobs, Retries: f.retries, FailFast: f.failFast, Strict: f.strict,
-		Seed: f.seed.value, Rerun: f.rerun(), GuestCache: a.env[guest.CacheVariable], GuestCompiler: guest.OwnCompiler(), Warn: a.warn,
+		Seed: f.seed.value, Rerun: f.rerun(), GuestCache: f.sandbox.cache(a), GuestCompiler: guest.OwnCompiler(), Warn: a.warn,
 		TimeScale: f.timeScale, Stall: f.stall, Interval: time.Duration(f.interval), NoThresholds: f.noThresholds,
 	}
 	if f.seed.value == nil {
@@ -439,7 +440,9 @@ func (f *runFlags) checkSoft(config *scenario.RunConfig, cases []scenario.Select
 	case f.link.value != rdmacore.Links()[0]:
 		return usageError("--link: only provider soft has links to choose from")
 	case f.capture.path != "":
-		return errNotCaptured()
+		return errNotCaptured("--capture")
+	case f.capture.onFailure != "":
+		return errNotCaptured("--capture-on-failure")
 	}
 	return nil
 }

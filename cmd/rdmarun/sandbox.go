@@ -57,7 +57,7 @@ func (f *sandboxFlag) enterAgent(a *app, command *cobra.Command) error {
 	if f.mode() != sandbox.Strict {
 		return nil
 	}
-	files, err := a.guestFiles(nil, &traceFlags{})
+	files, err := f.guestFiles(a, nil, &traceFlags{})
 	if err != nil {
 		return err
 	}
@@ -104,9 +104,27 @@ func keptVariables(command *cobra.Command) func(string) bool {
 	}
 }
 
+// cache is the folder of the cache of compiled guests; "" is the user's own.
+//
+// A guest that escapes can read the cache's key and write to the cache, and what is there is run.  So strict has a cache of its own:
+// what such a guest leaves there is run under strict only.
+func (f *sandboxFlag) cache(a *app) string {
+	folder := a.env[guest.CacheVariable]
+	if f.mode() != sandbox.Strict {
+		return folder
+	}
+	if folder == "" {
+		var err error
+		if folder, err = guest.DefaultCacheDir(); err != nil {
+			return "" // nothing is kept
+		}
+	}
+	return filepath.Join(folder, string(sandbox.Strict))
+}
+
 // guestFiles are what a run of these guests may use.  It makes what a rule must name, because landlock knows no names of files
 // that do not exist: the cache, and the file of the trace.
-func (a *app) guestFiles(paths []string, trace *traceFlags) (sandbox.Files, error) {
+func (f *sandboxFlag) guestFiles(a *app, paths []string, trace *traceFlags) (sandbox.Files, error) {
 	files := sandbox.Files{Read: paths}
 	if slices.ContainsFunc(paths, guest.IsScript) {
 		engine, err := guest.Engine()
@@ -115,7 +133,7 @@ func (a *app) guestFiles(paths []string, trace *traceFlags) (sandbox.Files, erro
 		}
 		files.Read = append(files.Read, engine)
 	}
-	if cache, err := guest.DefaultCacheDir(); err == nil { // without one nothing is kept
+	if cache := f.cache(a); cache != "" {
 		files.Write = append(files.Write, madeFolder(filepath.Join(cache, "guests"))...)
 	}
 	if trace.path != "" {
@@ -162,7 +180,7 @@ func (f *runFlags) enter(a *app, command *cobra.Command, paths []string, checked
 		}
 		needed = append(append(needed, each.Path), each.Needs()...)
 	}
-	files, err := a.guestFiles(needed, &f.trace)
+	files, err := f.sandbox.guestFiles(a, needed, &f.trace)
 	if err != nil {
 		return err
 	}
@@ -200,6 +218,9 @@ func (f *runFlags) written(a *app) ([]string, error) {
 	}
 	if f.out.directory != "" {
 		folders = append(folders, madeFolder(f.out.directory)...)
+	}
+	if f.capture.onFailure != "" {
+		folders = append(folders, madeFolder(f.capture.onFailure)...)
 	}
 	if f.baselines.save != "" {
 		folders = append(folders, madeFolder(baselineFolder)...)

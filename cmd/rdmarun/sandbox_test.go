@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rdmarun/host/bus/bustest"
 	"rdmarun/host/doctor"
 	"rdmarun/host/guest"
 	"rdmarun/host/sandbox"
@@ -66,11 +67,54 @@ func payload() []struct {
 			return err
 		}},
 		{"file", func() error { _, err := os.ReadFile(os.Getenv("TMPDIR") + "/secret"); return err }},
+		{"cache of other modes", func() error {
+			folder := filepath.Join(os.Getenv("TMPDIR"), "cache", "guests")
+			if err := os.MkdirAll(folder, 0o700); err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(folder, "made"), nil, 0o600)
+		}},
 		{"truncate", func() error { return filtered(syscall.Truncate(os.Getenv("TMPDIR")+"/secret", 1)) }},
 		{"truncate by open", func() error {
 			file, err := syscall.Open(os.Getenv("TMPDIR")+"/secret", syscall.O_RDONLY|syscall.O_TRUNC, 0)
 			if err == nil {
 				err = syscall.Close(file)
+			}
+			return filtered(err)
+		}},
+		{"mode", func() error { return filtered(unix.Chmod(os.Getenv("TMPDIR")+"/secret", 0o700)) }},
+		{"owner", func() error { return filtered(unix.Chown(os.Getenv("TMPDIR")+"/secret", os.Getuid(), os.Getgid())) }},
+		{"attribute", func() error {
+			return filtered(unix.Setxattr(os.Getenv("TMPDIR")+"/secret", "user.made", []byte("1"), 0))
+		}},
+		{"times", func() error {
+			return filtered(unix.UtimesNanoAt(unix.AT_FDCWD, os.Getenv("TMPDIR")+"/secret", make([]unix.Timespec, 2), 0))
+		}},
+		{"environment of the parent", func() error {
+			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", os.Getppid()))
+			if err == nil && len(text) == 0 {
+				err = fmt.Errorf("nothing")
+			}
+			return err
+		}},
+		{"signal", func() error { return syscall.Kill(os.Getppid(), 0) }},
+		{"limits", func() error { return unix.Prlimit(os.Getppid(), unix.RLIMIT_NOFILE, nil, &unix.Rlimit{}) }},
+		{"terminal", func() error {
+			// The kernel looks at 32 bits of the request.
+			_, _, errno := unix.Syscall(unix.SYS_IOCTL, 0, unix.TIOCSTI|1<<32, 0)
+			return filtered(errno)
+		}},
+		{"service", func() error {
+			socket, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+			if err == nil {
+				err = unix.Close(socket)
+			}
+			return err
+		}},
+		{"service by a pair", func() error {
+			pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+			if err == nil {
+				err = errors.Join(unix.Close(pair[0]), unix.Close(pair[1]))
 			}
 			return filtered(err)
 		}},
@@ -82,6 +126,46 @@ func payload() []struct {
 			_, err := syscall.ForkExec("/bin/true", []string{"true"}, &syscall.ProcAttr{})
 			return err
 		}},
+		{"program in memory", func() error {
+			file, err := unix.MemfdCreate("program", unix.MFD_CLOEXEC)
+			if err != nil {
+				return err
+			}
+			defer unix.Close(file)
+			if _, err := unix.Write(file, []byte("no program")); err != nil {
+				return err
+			}
+			_, err = syscall.ForkExec(fmt.Sprintf("/proc/self/fd/%d", file), []string{"program"}, &syscall.ProcAttr{})
+			if errors.Is(err, syscall.ENOEXEC) { // the kernel has looked at it
+				return nil
+			}
+			return err
+		}},
+		{"process", func() error {
+			child, _, errno := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+			if errno != 0 {
+				return errno
+			}
+			if child == 0 {
+				_, _, _ = unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+			}
+			_, err := unix.Wait4(int(child), nil, 0, nil)
+			return err
+		}},
+		{"namespace", func() error {
+			_, err := syscall.ForkExec("/proc/self/exe", []string{"rdmarun", "version"},
+				&syscall.ProcAttr{Sys: &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER}})
+			return err
+		}},
+		{"namespace by clone3", func() error {
+			_, _, errno := unix.Syscall(unix.SYS_CLONE3, 0, 0, 0)
+			if errno == unix.ENOSYS {
+				return errno
+			}
+			return nil // the kernel refuses the size
+		}},
+		{"priority", func() error { return filtered(unix.Setpriority(unix.PRIO_PROCESS, os.Getppid(), 0)) }},
+		{"raw socket", openRawSocket},
 		{"socket", openOtherSocket},
 		{"ptrace", func() error {
 			_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, ^uintptr(0), 0, 0, 0, 0, 0)
@@ -96,6 +180,19 @@ func payload() []struct {
 				err = unix.Munmap(memory)
 			}
 			return err
+		}},
+		{"segment", func() error {
+			const executable = 0o100000 // SHM_EXEC
+			_, _, errno := unix.Syscall(unix.SYS_SHMAT, ^uintptr(0), 0, executable)
+			return filtered(errno)
+		}},
+		{"personality", func() error {
+			const readImpliesExec = 0x0400000
+			old, _, errno := unix.Syscall(unix.SYS_PERSONALITY, readImpliesExec, 0, 0)
+			if errno == 0 {
+				_, _, errno = unix.Syscall(unix.SYS_PERSONALITY, old, 0, 0)
+			}
+			return filtered(errno)
 		}},
 		{"threads", func() error {
 			tasks, err := filepath.Glob("/proc/self/task/*/status")
@@ -118,6 +215,13 @@ func filtered(err error) error {
 	return nil
 }
 
+// makesNamespaces tells whether this process may start others in user namespaces.
+func makesNamespaces() bool {
+	command := exec.Command("true")
+	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER}
+	return command.Run() == nil
+}
+
 // openOtherSocket opens a socket of a family that rdmarun has no use for.
 func openOtherSocket() (err error) {
 	for _, family := range []int{unix.AF_ALG, unix.AF_VSOCK, unix.AF_PACKET} {
@@ -134,11 +238,47 @@ func openOtherSocket() (err error) {
 	return err
 }
 
+// openRawSocket opens a socket of all packets of a protocol, or of an interface.
+func openRawSocket() (err error) {
+	for _, each := range []struct{ family, kind, protocol int }{
+		{unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_UDP}, {unix.AF_INET6, unix.SOCK_RAW, unix.IPPROTO_UDP}, {unix.AF_INET, unix.SOCK_PACKET, unix.ETH_P_ALL},
+	} {
+		var socket int
+		if socket, err = unix.Socket(each.family, each.kind|unix.SOCK_CLOEXEC, each.protocol); err == nil {
+			return unix.Close(socket)
+		}
+	}
+	return err
+}
+
 // heldBack are the parts of the payload that fail in a mode.
 var heldBack = map[sandbox.Mode][]string{
 	sandbox.Off:     nil,
-	sandbox.Default: {"socket", "ptrace", "memory", "threads"},
-	sandbox.Strict:  {"folder", "environment", "file", "truncate", "truncate by open", "program", "other program", "socket", "ptrace", "memory", "threads"},
+	sandbox.Default: {"terminal", "raw socket", "socket", "ptrace", "memory", "segment", "personality", "threads"},
+	sandbox.Strict: {
+		"folder", "environment", "file", "cache of other modes", "truncate", "truncate by open", "mode", "owner", "attribute", "times", "environment of the parent",
+		"signal", "limits", "terminal", "service", "service by a pair", "program", "other program", "program in memory", "process", "namespace", "namespace by clone3",
+		"priority", "raw socket", "socket", "ptrace", "memory", "segment", "personality", "threads",
+	},
+}
+
+// checkCache wants the machine code of one guest in the cache of a mode.
+func checkCache(t *testing.T, folder string, mode sandbox.Mode) {
+	t.Helper()
+	cache := filepath.Join(folder, "cache")
+	if mode == sandbox.Strict {
+		cache = filepath.Join(cache, "strict")
+	}
+	if kept, err := filepath.Glob(filepath.Join(cache, "guests", "*.code")); len(kept) != 1 {
+		t.Errorf("in the cache: %q, %v", kept, err)
+	}
+}
+
+// heldBackOfRun are those in a process that may start itself, and so what it has in memory.
+func heldBackOfRun(mode sandbox.Mode) []string {
+	return slices.DeleteFunc(slices.Clone(heldBack[mode]), func(name string) bool {
+		return slices.Contains([]string{"program", "program in memory", "process"}, name)
+	})
 }
 
 // runHole runs a command of an engine with a hole, with a secret in its environment and one in a file of $TMPDIR.
@@ -168,6 +308,18 @@ func checkPayload(t *testing.T, said string, held []string) {
 			t.Log("this kernel has no socket of another family for this user")
 			continue
 		}
+		if each.name == "raw socket" && !refused && openRawSocket() != nil {
+			t.Log("this user may open no raw sockets")
+			continue
+		}
+		if each.name == "namespace" && !refused && !makesNamespaces() {
+			t.Log("this user may make no namespaces")
+			continue
+		}
+		if each.name == "signal" && refused && sandbox.Probe().Landlock < 6 {
+			t.Log("this kernel does not restrict signals (Linux 6.12)")
+			continue
+		}
 		if done := strings.HasSuffix(result, ": <nil>"); done == refused {
 			t.Errorf("%q, want refused: %v", result, refused)
 		}
@@ -194,9 +346,7 @@ func TestEscapeIsContained(t *testing.T) {
 			if text, err := os.ReadFile(trace); err != nil || len(text) == 0 {
 				t.Errorf("the trace: %q, %v", text, err)
 			}
-			if kept, err := filepath.Glob(filepath.Join(folder, "cache", "guests", "*.code")); len(kept) != 1 {
-				t.Errorf("in the cache: %q, %v", kept, err)
-			}
+			checkCache(t, folder, mode)
 			if mode == sandbox.Default && !support.Seccomp {
 				t.Skip("this kernel has no seccomp")
 			}
@@ -266,9 +416,29 @@ func TestRunIsConfined(t *testing.T) {
 					t.Errorf("%s: %q, %v", pattern, found, err)
 				}
 			}
-			checkPayload(t, said, slices.DeleteFunc(slices.Clone(heldBack[mode]), func(name string) bool { return name == "program" }))
+			checkPayload(t, said, heldBackOfRun(mode))
 		})
 	}
+}
+
+// holeFolder has a scenario with a guest, and the secret that the payload looks for.
+func holeFolder(t *testing.T) (folder, scenario string) {
+	t.Helper()
+	module, err := filepath.Abs("../../guests/hello/hello.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder = t.TempDir()
+	scenario = filepath.Join(folder, "hole.yaml")
+	for path, text := range map[string]string{
+		scenario:                        "rdmarun: v1\nroles:\n  one: {guest: {module: " + module + "}}\nsteps:\n  - {role: one, guest: run}\n",
+		filepath.Join(folder, "secret"): "secret",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder, scenario
 }
 
 // TestAgentIsConfined looks at the process of an agent when a guest of it has run.  It may start itself in each mode.
@@ -277,20 +447,10 @@ func TestAgentIsConfined(t *testing.T) {
 	if !support.Seccomp {
 		t.Skip("this kernel has no seccomp")
 	}
-	module, err := filepath.Abs("../../guests/hello/hello.wasm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	scenario := "rdmarun: v1\nroles:\n  one: {guest: {module: " + module + "}}\nsteps:\n  - {role: one, guest: run}\n"
 	for mode := range heldBack {
 		t.Run(string(mode), func(t *testing.T) {
-			folder := t.TempDir()
-			file, said := filepath.Join(folder, "hole.yaml"), filepath.Join(folder, "said")
-			for path, text := range map[string]string{file: scenario, filepath.Join(folder, "secret"): "secret"} {
-				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
+			folder, file := holeFolder(t)
+			said := filepath.Join(folder, "said")
 			// What the agent says goes to a file that is open before.
 			lab := writeLab(t, fmt.Sprintf("hosts:\n  here: {command: [env, -u, %s, SECRET=1, TMPDIR=%s, RDMARUN_CACHE=%s, RDMARUN_SANDBOX=%s, bash, -c, %q, agent]}\nplace: {one: here}\n",
 				runAsRdmarun, folder, filepath.Join(folder, "cache"), mode, "exec -a "+holeCommand+" \"$@\" 2>"+said))
@@ -306,10 +466,36 @@ func TestAgentIsConfined(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if kept, err := filepath.Glob(filepath.Join(folder, "cache", "guests", "*.code")); len(kept) != 1 {
-				t.Errorf("in the cache: %q, %v", kept, err)
+			checkCache(t, folder, mode)
+			checkPayload(t, string(text), heldBackOfRun(mode))
+		})
+	}
+}
+
+// TestJoinedAgentIsConfined looks at the process that an agent which waits on a NATS server starts for a run, when a guest of the
+// run has run.  What it says of its payload its controller prints.
+func TestJoinedAgentIsConfined(t *testing.T) {
+	support := sandbox.Probe()
+	if !support.Seccomp {
+		t.Skip("this kernel has no seccomp")
+	}
+	for mode := range heldBack {
+		t.Run(string(mode), func(t *testing.T) {
+			folder, file := holeFolder(t)
+			server := bustest.Start(t, bustest.Config{User: "lab", Password: "geheim"})
+			agent := startRdmarunBy(t, []string{"env", "-u", runAsRdmarun, "SECRET=1", "TMPDIR=" + folder, "RDMARUN_CACHE=" + filepath.Join(folder, "cache"),
+				"bash", "-c", "exec -a " + holeCommand + ` "$@"`, "agent"}, "agent", "--join", server.URL("lab:geheim"), "--name", "a", "--sandbox", string(mode))
+			agent.await(t, "waits on")
+			run := startOverLab(t, "--nats", server.URL("lab:geheim"), "--place", "one=a", file)
+			if problem := support.Strict(); mode == sandbox.Strict && problem != nil {
+				if text := run.ends(t, exitEnvironment); !strings.Contains(text, problem.Error()) {
+					t.Errorf("on a kernel without a sandbox: %s", text)
+				}
+				t.Skip("this kernel has no sandbox, and strict said so: ", problem)
 			}
-			checkPayload(t, string(text), slices.DeleteFunc(slices.Clone(heldBack[mode]), func(name string) bool { return name == "program" }))
+			said := run.ends(t, exitOK)
+			checkCache(t, folder, mode)
+			checkPayload(t, said, heldBackOfRun(mode))
 		})
 	}
 }

@@ -93,7 +93,7 @@ func exitCodesTopic() string {
 	for _, row := range exitCodes {
 		fmt.Fprintf(&long, "\n  %3d  %s", row.code, row.meaning)
 	}
-	long.WriteString("\n\nOf several, the first of 70, 130, 143, 124, 4, 1, 6, 5, 0 counts.")
+	long.WriteString("\n\nWhen several apply, the exit code is the first of 70, 130, 143, 124, 4, 1, 6, 5, 0.\n\nguest run and exec otherwise exit with the code of the guest or the program.")
 	return long.String()
 }
 

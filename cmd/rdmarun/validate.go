@@ -2,19 +2,22 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"rdmarun/host/guest"
 	"rdmarun/host/printable"
 	"rdmarun/host/scenario"
 )
 
 const validateLong = `Check scenarios without running them: files, and all scenarios below directories
 (default: ./scenarios).  All errors of all files are shown, each with its place, the
-line, and what to do about it.  No device is touched and no socket opened.
+line, and what to do about it.  No device is touched and no socket opened; of
+scripts the syntax is checked, and nothing runs.
 
 With --plan it also shows what would run: every case with its parameters, tags,
 time limit, number of steps and what it needs.
@@ -45,7 +48,10 @@ func newValidateCommand(a *app) *cobra.Command {
 	return command
 }
 
-func (a *app) validate(ctx context.Context, args []string, params *paramFlags, color *choiceFlag, format string, withPlan bool) error {
+func (a *app) validate(ctx context.Context, args []string, params *paramFlags, color *choiceFlag, format string, withPlan bool) (err error) {
+	parser := guest.NewScriptParser(guest.RuntimeConfig{CacheDir: a.env[guest.CacheVariable], Compiler: guest.OwnCompiler(), Warn: a.warn})
+	defer func() { err = errors.Join(err, parser.Close()) }()
+	params.parse = func(script *guest.Script) error { return parser.Parse(ctx, script) }
 	if format != "text" {
 		return a.validateForMachines(ctx, args, params, format, withPlan)
 	}

@@ -3,6 +3,7 @@
  * have and nothing else: no sockets, no timers, no files but those it is given.  RDMARUN_TIME_NS and RDMARUN_MEMORY in its
  * environment are what the script may take; what ends a script says where it was.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -253,6 +254,8 @@ int main(int count, char **args)
 	JSRuntime *rt = JS_NewRuntime();
 	JSContext *ctx = rt ? JS_NewContext(rt) : NULL, *of;
 	uint64_t time = number_of("RDMARUN_TIME_NS");
+	/* Only whether it is a script is asked then. */
+	bool parses = getenv("RDMARUN_PARSE") != NULL;
 	JSValue result;
 	int job;
 
@@ -268,7 +271,7 @@ int main(int count, char **args)
 	JS_SetInterruptHandler(rt, interrupted, NULL);
 	JS_SetHostPromiseRejectionTracker(rt, track, NULL);
 	make_globals(ctx, count - 3, args + 3);
-	result = JS_Eval(ctx, args[2], strlen(args[2]), args[1], JS_EVAL_TYPE_GLOBAL | JS_EVAL_FLAG_STRICT);
+	result = JS_Eval(ctx, args[2], strlen(args[2]), args[1], JS_EVAL_TYPE_GLOBAL | JS_EVAL_FLAG_STRICT | (parses ? JS_EVAL_FLAG_COMPILE_ONLY : 0));
 	for (job = 1; !JS_IsException(result) && job > 0;)
 		job = JS_ExecutePendingJob(rt, &of);
 	fflush(stdout);

@@ -205,7 +205,7 @@ func TestFlood(t *testing.T) {
 	}
 	taken, most, all := int64(0), int64(0), make(chan struct{})
 	listen(t, owner, func(m *Message) {
-		for end := time.Now().Add(time.Minute); taken == 0 && !server.crowded() && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(time.Minute); taken == 0 && !server.Crowded() && time.Now().Before(end); time.Sleep(time.Millisecond) {
 			_ = end // the queue fills
 		}
 		most = max(most, from.read.Load()-taken*size)

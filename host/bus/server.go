@@ -169,8 +169,8 @@ func (s *Server) listens(queue chan *nats.Msg) (stop func()) {
 	}
 }
 
-// crowded tells whether this process has to take what waits for it first.
-func (s *Server) crowded() bool {
+// Crowded tells whether this process has to take what waits for it first: then members are not read, and cannot be heard.
+func (s *Server) Crowded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.queues, func(queue chan *nats.Msg) bool { return len(queue) > mostWaiting })
@@ -185,7 +185,7 @@ type paced struct {
 }
 
 func (p *paced) Read(to []byte) (int, error) {
-	for p.server.crowded() && p.ctx.Err() == nil {
+	for p.server.Crowded() && p.ctx.Err() == nil {
 		select {
 		case <-p.ctx.Done():
 		case <-time.After(crowdedTime):

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"errors"
 	"io"
 	"maps"
 	"slices"
@@ -63,15 +64,19 @@ type metric struct {
 // duration is the metric every case has; its unit is seconds.
 var duration = metric{name: "duration", unit: "s"}
 
-// Read reads the records of a run.
+// Read reads the records of a run.  A file without a run is an error: nothing in it is worse than before.
 func Read(in io.Reader, name string) (*Run, error) {
-	run := NewRun(name)
+	run, begun := NewRun(name), false
 	_, err := jsonl.Read(in, name, func(r *record.Record) error {
+		begun = begun || r.Kind == record.RunStart
 		if !run.Wants(r.Kind) {
 			return nil
 		}
 		return run.Record(r)
 	})
+	if err == nil && !begun {
+		err = &jsonl.FormatError{Name: name, Line: 1, Err: errors.New("the file has no record of the start of a run")}
+	}
 	run.Finish()
 	return run, err
 }

@@ -45,6 +45,8 @@ type Machine struct {
 	Resolve func(ctx context.Context, host string) (Route, error)
 	// Sandbox says what the kernel has to restrict processes that run guests; the error says what --sandbox strict lacks.
 	Sandbox func() (string, error)
+	// Choose has the kernel choose by a program which of the sockets of one UDP port gets a packet; the error says why it cannot.
+	Choose func() error
 	// SelfTest runs traffic on the embedded provider and says in a few words what it did.
 	SelfTest func(ctx context.Context) (string, error)
 }
@@ -69,6 +71,7 @@ func checks() []check {
 		{"loopback", "rdma_cm loopback", loopback},
 		{"peer", "peer", peer},
 		{"roce-port", "RoCE v2 port", roceSockets},
+		{"port-sharing", "RoCE v2 port, shared", sharing},
 		{"sandbox", "sandbox", restricts},
 		{"soft", "soft provider", selfTest},
 	}

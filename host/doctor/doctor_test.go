@@ -42,6 +42,7 @@ func machine(change map[string]string) Machine {
 		Files: tree, LockedMemory: math.MaxUint64,
 		Open:     func(string) error { return nil },
 		SelfTest: func(context.Context) (string, error) { return "fine", nil },
+		Choose:   func() error { return nil },
 		Sandbox:  func() (string, error) { return "landlock", nil },
 		Loopback: func(context.Context) (string, error) { return "connected", nil },
 	}
@@ -108,6 +109,7 @@ func TestWithoutDevices(t *testing.T) {
 	m := Machine{
 		Files: fstest.MapFS{}, LockedMemory: 8 << 20,
 		SelfTest: func(context.Context) (string, error) { return "", errors.New("no luck") },
+		Choose:   func() error { return errors.New("protocol not available") },
 		Sandbox:  func() (string, error) { return "no landlock", errors.New("an old kernel: boot a new one") },
 		Loopback: func(context.Context) (string, error) { return "", ErrNoDevice },
 	}
@@ -124,6 +126,9 @@ func TestWithoutDevices(t *testing.T) {
 	expect(t, m, "sandbox", Warn, "no landlock; --sandbox strict fails: an old kernel")
 	expect(t, m, "sandbox", Warn, "boot a new one")
 	expect(t, machine(nil), "sandbox", OK, "landlock")
+	expect(t, m, "port-sharing", Warn, "(protocol not available): on soft's link udp, a process that is stopped keeps its part")
+	expect(t, m, "port-sharing", Warn, "kill -CONT PID")
+	expect(t, machine(nil), "port-sharing", OK, "none to one that is stopped")
 }
 
 func TestDeviceFilesThatDoNotOpen(t *testing.T) {

@@ -115,6 +115,16 @@ func roceSockets(_ context.Context, m Machine) (Status, string, string) {
 		fmt.Sprintf("unless that is rdmarun, whose processes of one user share it: ss -ulpn 'sport = :%d' names the program", rocePort)
 }
 
+// sharing finds whether a process that is stopped hurts others of its user (rdmacore/soft/link/udp_watch.c).
+func sharing(_ context.Context, m Machine) (Status, string, string) {
+	if err := m.Choose(); err != nil {
+		return Warn, fmt.Sprintf("the kernel takes no program that chooses among sockets of a port (%v): on soft's link udp, a process that is stopped keeps its part "+
+				"of the packets for all processes of its user, connections of the others fail, and a flood of requests takes the room of data", err),
+			"continue or end stopped processes (kill -CONT PID); the program needs Linux 4.5, and a container that allows setsockopt SO_ATTACH_REUSEPORT_CBPF"
+	}
+	return OK, "the kernel gives packets of soft's link udp to processes that take them, and none to one that is stopped", ""
+}
+
 // kernelAddress reads an address as /proc/net/udp and udp6 write it: 32-bit words in hexadecimal, each in the byte
 // order of the machine.
 func kernelAddress(text string) string {

@@ -5,6 +5,8 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"debug/elf"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -25,9 +27,15 @@ import (
 const CacheVariable = "RDMARUN_CACHE"
 
 // DefaultCacheDir is $RDMARUN_CACHE, else rdmarun in the user's cache folder (os.UserCacheDir).
+//
+// wazero distinguishes its versions by the program's build information, and this does the same.  If that is missing (go
+// test), there is no folder unless the environment names one.
 func DefaultCacheDir() (string, error) {
 	if dir := os.Getenv(CacheVariable); dir != "" {
 		return dir, nil
+	}
+	if wazeroVersion() == "" {
+		return "", fmt.Errorf("find a cache folder: the program has no build information; set %s", CacheVariable)
 	}
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -36,28 +44,32 @@ func DefaultCacheDir() (string, error) {
 	return filepath.Join(dir, "rdmarun"), nil
 }
 
-// guestCache keeps compiled guests between runs.  It is a hint: if something is wrong with it, that is reported once, and
-// the guest is compiled again.
+// guestCache keeps compiled guests between runs: of each the module as it was rewritten, so that its functions are not decoded
+// again, and the machine code of that.  It is a hint: if something is wrong with it, that is reported once, and the guest is
+// decoded and compiled again.
 //
-// What it keeps is machine code, and what it returns is run.  So the folder is opened once, and must belong to this user
+// What it returns is run.  So the folder is opened once, and must belong to this user
 // alone; whoever renames the folders above it afterwards changes nothing.  Each file is authenticated together with its
 // name by a key of this user, and is checked in memory: what was checked is what is run.
 type guestCache struct {
 	folder *os.Root // nil keeps nothing
 	name   string   // its path, for messages
 	key    []byte
+	build  string       // of this program; "" keeps no rewritten modules
 	warn   func(string) // nil once something was said
 }
 
 const (
 	keyFile = "key"
 	keySize = 32
-	// codeSuffix ends the names of kept code, and partPrefix begins those of files that are being written.
-	codeSuffix = ".code"
-	partPrefix = ".part-"
+	// codeSuffix ends the names of kept code, moduleSuffix those of rewritten modules, and partPrefix begins those of files
+	// that are being written.
+	codeSuffix   = ".code"
+	moduleSuffix = ".module"
+	partPrefix   = ".part-"
 	// maxCode is the machine code of one module, in bytes.  A Go program takes 4 times the size of its module.
 	maxCode = 256 << 20
-	// maxCache is what a cache keeps, in bytes; the code that was used least recently goes first.
+	// maxCache is what a cache keeps, in bytes; the files that were used least recently go first.
 	maxCache = 2 << 30
 	// useStep is how old the time of last use may be before it is written again.
 	useStep = time.Hour
@@ -65,23 +77,14 @@ const (
 	partAge = time.Hour
 )
 
-// openGuestCache opens the cache in a folder, in the environment's when that is "", else in the user's.
-//
-// wazero distinguishes its versions by the program's build information, and this does the same.  If that is missing (go
-// test), nothing is kept, unless the caller or the environment names a folder.
+// openGuestCache opens the cache in a folder; "" is DefaultCacheDir().
 func openGuestCache(dir string, warn func(string)) *guestCache {
 	c := &guestCache{warn: warn}
 	if dir == "" {
-		dir = os.Getenv(CacheVariable)
-	}
-	if dir == "" && wazeroVersion() != "" {
 		var err error
 		if dir, err = DefaultCacheDir(); err != nil {
 			return c // without a home there is nothing to say about its cache
 		}
-	}
-	if dir == "" {
-		return c
 	}
 	if err := c.open(filepath.Join(dir, "guests")); err != nil {
 		c.close()
@@ -111,6 +114,7 @@ func (c *guestCache) open(dir string) (err error) {
 	if err := ownOnly(dir, info, 0o022); err != nil {
 		return fmt.Errorf("%w; %s can name a folder of your own", err, CacheVariable)
 	}
+	c.build = programBuild()
 	c.key, err = c.readKey()
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = c.makeKey(); err == nil {
@@ -220,26 +224,74 @@ func (c *guestCache) report(err error) {
 	c.warn = nil
 }
 
-// get returns the code of that name; nil when there is none.
-func (c *guestCache) get(name string) *machineCode {
+// entry names a guest in the cache: a hash of what is kept, or of what that depends on.
+type entry [sha256.Size]byte
+
+func (e entry) code() string   { return hex.EncodeToString(e[:]) + codeSuffix }
+func (e entry) module() string { return hex.EncodeToString(e[:]) + moduleSuffix }
+
+// code returns the machine code of an entry; nil when there is none.
+func (c *guestCache) code(e entry) *machineCode {
+	if content := c.get(e.code()); content != nil {
+		return codeOf(content)
+	}
+	return nil
+}
+
+// putCode keeps machine code.
+func (c *guestCache) putCode(e entry, code *machineCode) {
+	if code != nil {
+		c.put(e.code(), code.name[:], code.bytes)
+	}
+}
+
+// rewrittenModule is what the engine gets of a guest's module.
+type rewrittenModule struct {
+	bytes []byte
+	code  entry  // of its machine code
+	spare uint64 // pages of its memory's maximum that no instance gets
+}
+
+// rewrittenHeader is what a rewritten module has before it in the cache: the other fields.
+const rewrittenHeader = len(entry{}) + 8
+
+// module returns the rewritten module of an entry; nil when there is none.
+func (c *guestCache) module(e entry) *rewrittenModule {
+	content := c.get(e.module())
+	if len(content) < rewrittenHeader {
+		return nil
+	}
+	m := &rewrittenModule{bytes: content[rewrittenHeader:], spare: binary.LittleEndian.Uint64(content[len(entry{}):])}
+	copy(m.code[:], content)
+	return m
+}
+
+// putModule keeps a rewritten module.
+func (c *guestCache) putModule(e entry, m *rewrittenModule) {
+	if c.build != "" {
+		c.put(e.module(), m.code[:], binary.LittleEndian.AppendUint64(nil, m.spare), m.bytes)
+	}
+}
+
+// get returns the content of a file that was made with this key, by this name; nil when there is none.
+func (c *guestCache) get(name string) []byte {
 	if c.folder == nil {
 		return nil
 	}
-	name += codeSuffix
-	code, err := c.read(name)
+	content, err := c.read(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		c.report(errors.Join(err, c.folder.RemoveAll(name)))
 	}
-	return code
+	return content
 }
 
-func (c *guestCache) read(name string) (*machineCode, error) {
+func (c *guestCache) read(name string) ([]byte, error) {
 	file, info, err := c.openFile(name)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	if info.Size() < sealSize+int64(len(codeName{})) || info.Size() > sealSize+maxCode {
+	if info.Size() < sealSize+int64(len(codeName{})) || info.Size() > sealSize+max(maxCode, maxRewritten) {
 		return nil, errDamaged
 	}
 	content := make([]byte, info.Size())
@@ -250,21 +302,21 @@ func (c *guestCache) read(name string) (*machineCode, error) {
 	if !hmac.Equal(sum, seal(c.key, name, content)) {
 		return nil, errDamaged
 	}
-	if now := time.Now(); now.Sub(info.ModTime()) > useStep {
-		_ = c.folder.Chtimes(name, now, now) // a folder that cannot be written to does not become too large
+	if time.Since(info.ModTime()) > useStep {
+		// Both times of the open file become the present (utimensat(2)); sandbox.Filter refuses the same by a name.
+		_, _, _ = unix.Syscall6(unix.SYS_UTIMENSAT, file.Fd(), 0, 0, 0, 0, 0) // a folder that cannot be written to does not become too large
 	}
-	return codeOf(content), nil
+	return content, nil
 }
 
 var errDamaged = errors.New("a file in it is damaged, or was made with another key")
 
-// put keeps code by a name.
-func (c *guestCache) put(name string, code *machineCode) {
-	if c.folder == nil || code == nil {
+// put keeps chunks in a file, one after another.
+func (c *guestCache) put(name string, chunks ...[]byte) {
+	if c.folder == nil {
 		return
 	}
-	name += codeSuffix
-	part, err := c.writePart(seal(c.key, name, code.name[:], code.bytes), code.name[:], code.bytes)
+	part, err := c.writePart(append([][]byte{seal(c.key, name, chunks...)}, chunks...)...)
 	if err == nil {
 		err = c.folder.Rename(part, name)
 	}
@@ -277,9 +329,9 @@ func (c *guestCache) put(name string, code *machineCode) {
 }
 
 // remove drops what turned out to be of no use.
-func (c *guestCache) remove(name string) { _ = c.folder.Remove(name + codeSuffix) }
+func (c *guestCache) remove(name string) { _ = c.folder.Remove(name) }
 
-// trim removes the code that was used least recently until the rest is no larger than most, and parts of killed processes.
+// trim removes the files that were used least recently until the rest is no larger than most, and parts of killed processes.
 // Other files are the user's, who may have named a folder that had them before.
 func (c *guestCache) trim(most int64) error {
 	folder, err := c.folder.Open(".")
@@ -296,11 +348,12 @@ func (c *guestCache) trim(most int64) error {
 	})
 	var kept int64
 	for _, info := range infos {
-		code, part := strings.HasSuffix(info.Name(), codeSuffix), strings.HasPrefix(info.Name(), partPrefix)
-		if code {
+		ours := strings.HasSuffix(info.Name(), codeSuffix) || strings.HasSuffix(info.Name(), moduleSuffix)
+		part := strings.HasPrefix(info.Name(), partPrefix)
+		if ours {
 			kept += info.Size()
 		}
-		if code && kept > most || part && time.Since(info.ModTime()) > partAge {
+		if ours && kept > most || part && time.Since(info.ModTime()) > partAge {
 			err = errors.Join(err, c.folder.RemoveAll(info.Name()))
 		}
 	}
@@ -320,12 +373,37 @@ func seal(key []byte, name string, chunks ...[]byte) []byte {
 	return sum.Sum(nil)
 }
 
-// cacheName is what a module's code depends on, besides the processor, which wazero minds.
-func cacheName(module []byte, looks bool) string {
+// codeEntry is what the code of a rewritten module depends on, besides the processor, which wazero minds.
+func codeEntry(module []byte, looks bool) (e entry) {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s %v\n", wazeroVersion(), looks)
 	sum.Write(module)
-	return hex.EncodeToString(sum.Sum(nil))
+	sum.Sum(e[:0])
+	return e
+}
+
+// moduleEntry is what a rewritten module depends on: the program that rewrites it, how guests end, and the hash of the file.
+func (c *guestCache) moduleEntry(mode InterruptMode, file [sha256.Size]byte) entry {
+	return sha256.Sum256(fmt.Appendf(nil, "%s %d %x\n", c.build, mode, file))
+}
+
+// programBuild is the build ID that Go's linker has put into the program, which is another for other sources; "" where it was
+// left out, or the program cannot be read.
+func programBuild() string {
+	program, err := elf.Open(ownProgram)
+	if err != nil {
+		return ""
+	}
+	defer program.Close()
+	note := program.Section(".note.go.buildid")
+	if note == nil || note.Size > 4<<10 {
+		return ""
+	}
+	build, err := note.Data()
+	if err != nil {
+		return ""
+	}
+	return hex.EncodeToString(build)
 }
 
 // wazeroVersion is "" where the program does not know it.

@@ -1,6 +1,7 @@
 package guest_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,9 +18,15 @@ import (
 // TestCacheIsAHint damages what is kept of a guest in every way: it runs all the same, after one warning, and is
 // kept anew where that can be.
 func TestCacheIsAHint(t *testing.T) {
+	t.Run("code", func(t *testing.T) { testCacheIsAHint(t, keptIn) })
+	t.Run("module", func(t *testing.T) { testCacheIsAHint(t, modulesIn) })
+}
+
+// testCacheIsAHint damages the files that kept lists.
+func testCacheIsAHint(t *testing.T, kept func(*testing.T, string) []string) {
 	each := func(change func(path string, data []byte) error) func(*testing.T, string) {
 		return func(t *testing.T, folder string) {
-			for _, path := range keptIn(t, folder) {
+			for _, path := range kept(t, folder) {
 				data, err := os.ReadFile(path)
 				if err == nil {
 					err = change(path, data)
@@ -61,16 +68,30 @@ func TestCacheIsAHint(t *testing.T) {
 			return os.Rename(path, filepath.Join(filepath.Dir(path), "0"+filepath.Base(path)[1:]))
 		}), "", false},
 		"another module's": {func(t *testing.T, folder string) {
-			other := filepath.Join(t.TempDir(), "other")
-			runCached(t, other, "testdata/exit.wasm")
-			if err := os.Rename(keptIn(t, other)[0], keptIn(t, folder)[0]); err != nil {
-				t.Fatal(err)
+			own := kept(t, folder)[0]
+			runCached(t, folder, "testdata/exit.wasm") // with the same key
+			for _, path := range kept(t, folder) {
+				if path != own {
+					if err := os.Rename(path, own); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}, "made with another key", false},
+		"of the other kind": {func(t *testing.T, folder string) {
+			for _, path := range append(keptIn(t, folder), modulesIn(t, folder)...) {
+				if own := kept(t, folder)[0]; path != own {
+					data, err := os.ReadFile(path)
+					if err := joinErrors(err, os.WriteFile(own, data, 0o600)); err != nil {
+						t.Fatal(err)
+					}
+				}
 			}
 		}, "made with another key", false},
 		"another key's": {func(t *testing.T, folder string) {
 			other := filepath.Join(t.TempDir(), "other")
 			runCached(t, other)
-			if err := os.Rename(keptIn(t, other)[0], keptIn(t, folder)[0]); err != nil {
+			if err := os.Rename(kept(t, other)[0], kept(t, folder)[0]); err != nil {
 				t.Fatal(err)
 			}
 		}, "made with another key", false},
@@ -117,8 +138,8 @@ func TestCacheIsAHint(t *testing.T) {
 			if warnings := runCached(t, folder); len(warnings) > 0 {
 				t.Fatalf("an empty cache: %q", warnings)
 			}
-			if kept := keptIn(t, folder); len(kept) != 1 {
-				t.Fatalf("kept: %q", kept)
+			if found := kept(t, folder); len(found) != 1 {
+				t.Fatalf("kept: %q", found)
 			}
 			test.damage(t, folder)
 			warnings := runCached(t, folder)
@@ -132,7 +153,7 @@ func TestCacheIsAHint(t *testing.T) {
 				t.Errorf("the next run: %q", warnings)
 			}
 			if !test.again {
-				if entries, err := os.ReadDir(filepath.Join(folder, "guests")); err != nil || len(entries) != len(keptIn(t, folder))+1 { // the key
+				if entries, err := os.ReadDir(filepath.Join(folder, "guests")); err != nil || len(entries) != len(keptIn(t, folder))+len(modulesIn(t, folder))+1 { // the key
 					t.Errorf("something is left: %v, %v", entries, err)
 				}
 			}
@@ -192,9 +213,13 @@ func joinErrors(errs ...error) error {
 	return nil
 }
 
-func keptIn(t *testing.T, folder string) []string {
+// keptIn lists the machine code in a cache, and modulesIn the rewritten modules.
+func keptIn(t *testing.T, folder string) []string    { return filesIn(t, folder, "*.code") }
+func modulesIn(t *testing.T, folder string) []string { return filesIn(t, folder, "*.module") }
+
+func filesIn(t *testing.T, folder, pattern string) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(folder, "guests", "*.code"))
+	files, err := filepath.Glob(filepath.Join(folder, "guests", pattern))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +244,7 @@ func runCached(t *testing.T, folder string, paths ...string) (warnings []string)
 	}
 	defer provider.Close()
 	if paths == nil {
-		paths = []string{"../../guests/hello/hello.wasm"}
+		paths = []string{helloGuest}
 	}
 	for _, path := range append(paths, paths...) {
 		module, err := r.Compile(t.Context(), path)
@@ -233,13 +258,35 @@ func runCached(t *testing.T, folder string, paths ...string) (warnings []string)
 	return warnings
 }
 
+// TestCacheNotesUse wants code that is used to count as new again.
+func TestCacheNotesUse(t *testing.T) {
+	folder := t.TempDir()
+	runCached(t, folder)
+	old := time.Now().Add(-24 * time.Hour)
+	for _, path := range append(keptIn(t, folder), modulesIn(t, folder)...) {
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runCached(t, folder)
+	kept := append(keptIn(t, folder), modulesIn(t, folder)...)
+	for _, path := range kept {
+		if info, err := os.Stat(path); err != nil || !info.ModTime().After(old.Add(time.Hour)) {
+			t.Errorf("%s was used last at %v, %v", path, info.ModTime(), err)
+		}
+	}
+	if len(kept) != 2 {
+		t.Errorf("in the cache: %q", kept)
+	}
+}
+
 // TestCacheIsBounded trims a cache: what was used least recently goes first, and old parts; the key and the user's own
 // files stay.
 func TestCacheIsBounded(t *testing.T) {
 	folder := t.TempDir()
 	now := time.Now()
 	for name, age := range map[string]time.Duration{
-		"key": 9 * time.Hour, "a.code": 3 * time.Hour, "b.code": 2 * time.Hour, "c.code": time.Minute, ".part-new": 0, ".part-old": 2 * time.Hour,
+		"key": 9 * time.Hour, "a.code": 3 * time.Hour, "b.module": 2 * time.Hour, "c.code": time.Minute, ".part-new": 0, ".part-old": 2 * time.Hour,
 	} {
 		path := filepath.Join(folder, name)
 		if err := joinErrors(os.WriteFile(path, make([]byte, 100), 0o600), os.Chtimes(path, now.Add(-age), now.Add(-age))); err != nil {
@@ -261,9 +308,69 @@ func TestCacheIsBounded(t *testing.T) {
 	for _, entry := range entries {
 		left = append(left, entry.Name())
 	}
-	if want := ".part-new b.code c.code hello key"; strings.Join(left, " ") != want {
+	if want := ".part-new b.module c.code hello key"; strings.Join(left, " ") != want {
 		t.Errorf("left: %q, want %q", left, want)
 	}
+}
+
+// TestCacheTrustsItsKey seals one guest's module as another's, with the key: it is run.  So a guest that is started from the cache
+// is what was kept, its functions are not decoded again, and nothing but the seal says what may be run.
+func TestCacheTrustsItsKey(t *testing.T) {
+	folder := t.TempDir()
+	runCached(t, folder)
+	hello := modulesIn(t, folder)[0]
+	runCached(t, folder, "testdata/exit.wasm")
+	for _, path := range modulesIn(t, folder) {
+		if path != hello {
+			if err := guest.SealAs(folder, filepath.Base(path), filepath.Base(hello)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	r := runtimeOf(t, folder)
+	module, err := r.Compile(t.Context(), helloGuest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out output
+	if result := r.Run(t.Context(), module, guest.Config{Provider: newProvider(t), Stdout: &out}); !module.Cached() || out.String() != "" {
+		t.Errorf("cached %t, %v, printed %q", module.Cached(), result, &out)
+	}
+}
+
+// TestCacheOfAnotherBuild wants modules that another build of the program has rewritten not to be used, with no word, and none to
+// be kept by a program that does not know its build.
+func TestCacheOfAnotherBuild(t *testing.T) {
+	folder := t.TempDir()
+	for _, step := range []struct {
+		build   string
+		modules int // that are kept then
+	}{{"", 0}, {"one", 1}, {"one", 1}, {"two", 2}, {"", 2}} {
+		r := runtimeOf(t, folder)
+		guest.SetBuild(r, step.build)
+		if _, err := r.Compile(t.Context(), helloGuest); err != nil {
+			t.Fatal(err)
+		}
+		if kept := modulesIn(t, folder); len(kept) != step.modules {
+			t.Errorf("build %q: %q are kept, not %d", step.build, kept, step.modules)
+		}
+	}
+	if kept := keptIn(t, folder); len(kept) != 1 {
+		t.Errorf("machine code, which does not depend on it: %q", kept)
+	}
+}
+
+const helloGuest = "../../guests/hello/hello.wasm"
+
+// runtimeOf is a runtime with a cache of which there is nothing to warn.
+func runtimeOf(t *testing.T, folder string) *guest.Runtime {
+	t.Helper()
+	r, err := guest.New(t.Context(), guest.RuntimeConfig{CacheDir: folder, Warn: func(text string) { t.Error(text) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Close(context.Background()) })
+	return r
 }
 
 // anotherUser is one that has no files here.
@@ -275,7 +382,7 @@ func TestCacheOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root gives files to another user")
 	}
-	for name, what := range map[string]string{"folder": "", "key": "key", "code": "*.code"} {
+	for name, what := range map[string]string{"folder": "", "key": "key", "code": "*.code", "module": "*.module"} {
 		t.Run(name, func(t *testing.T) {
 			folder := filepath.Join(t.TempDir(), "cache")
 			runCached(t, folder)
@@ -297,12 +404,13 @@ func TestCacheOfAnotherUser(t *testing.T) {
 		mine, theirs := filepath.Join(parent, "cache"), filepath.Join(parent, "theirs")
 		runCached(t, mine)
 		runCached(t, theirs)
-		// Theirs has machine code of another module by the name of hello.
-		runCached(t, filepath.Join(parent, "other"), "testdata/exit.wasm")
-		if err := os.Rename(keptIn(t, filepath.Join(parent, "other"))[0], keptIn(t, theirs)[0]); err != nil {
+		// Theirs has another module and its machine code by the names of hello's.
+		other := filepath.Join(parent, "other")
+		runCached(t, other, "testdata/exit.wasm")
+		if err := joinErrors(os.Rename(keptIn(t, other)[0], keptIn(t, theirs)[0]), os.Rename(modulesIn(t, other)[0], modulesIn(t, theirs)[0])); err != nil {
 			t.Fatal(err)
 		}
-		for _, path := range append(keptIn(t, theirs), filepath.Join(theirs, "guests", "key"), filepath.Join(theirs, "guests"), theirs, parent) {
+		for _, path := range append(append(keptIn(t, theirs), modulesIn(t, theirs)...), filepath.Join(theirs, "guests", "key"), filepath.Join(theirs, "guests"), theirs, parent) {
 			if err := os.Chown(path, anotherUser, anotherUser); err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -28,12 +29,12 @@ type Module struct {
 	compiled wazero.CompiledModule
 	engine   wazero.Runtime
 	metered  bool
-	lines    *wasm.Lines // nil without a line table
+	lines    func() *wasm.Lines // nil without a line table
 	names    wasm.Names
 	spare    uint64 // bytes at the end of its memory's maximum that no instance gets
 	size     int    // of the file
 	cached   bool
-	// host is the ABI with what the module imports and this host lacks; nil when that is nothing.
+	// host has what the module imports of the ABI; nil when that is nothing.
 	host api.Module
 }
 
@@ -152,62 +153,91 @@ func (r *Runtime) compile(ctx context.Context, name string, module []byte) (*Mod
 	if err != nil {
 		return nil, err
 	}
-	m := &Module{name: name, size: len(module)}
-	rewrite := decoded.Bound
-	if m.metered = r.mode == InterruptMetered; m.metered {
-		rewrite = decoded.Meter
+	m := &Module{name: name, size: len(module), facts: decoded.Facts, names: decoded.Names(), metered: r.mode == InterruptMetered}
+	kept := r.cache.moduleEntry(r.mode, sum)
+	rewritten := r.cache.module(kept)
+	fresh := rewritten == nil
+	if fresh {
+		rewritten, err = r.rewrite(ctx, m, decoded)
+	} else if decoded.HasLines() {
+		m.lines = sync.OnceValue(func() *wasm.Lines { return wasm.LinesOf(module, m.metered) })
 	}
-	rewritten, err := rewrite(ctx)
 	if err != nil {
-		return nil, formatError(name, err)
-	}
-	m.facts, m.lines, m.names = decoded.Facts, rewritten.Lines, rewritten.Names
-	m.spare = rewritten.SparePages * pageSize
-	if err := r.generate(ctx, m, rewritten.Module, r.mode == InterruptContext); err != nil {
 		return nil, err
 	}
-	if err := r.stub(ctx, m); err != nil {
+	m.spare = rewritten.spare * pageSize
+	if err := r.generate(ctx, m, rewritten); err != nil {
+		return nil, err
+	}
+	if fresh {
+		r.cache.putModule(kept, rewritten)
+	}
+	if err := r.link(ctx, m); err != nil {
 		return nil, err
 	}
 	r.modules[key] = m
 	return m, nil
 }
 
-// stub makes the functions that the module imports and this host lacks, if it wants them.
-func (r *Runtime) stub(ctx context.Context, m *Module) (err error) {
+// looks tells whether wazero looks at contexts.
+func (r *Runtime) looks() bool { return r.mode == InterruptContext }
+
+// rewrite decodes the functions of a module that was checked, and gives what the engine gets of it.
+func (r *Runtime) rewrite(ctx context.Context, m *Module, decoded *wasm.Module) (*rewrittenModule, error) {
+	rewrite := decoded.Bound
+	if m.metered {
+		rewrite = decoded.Meter
+	}
+	rewritten, err := rewrite(ctx)
+	if err != nil {
+		return nil, formatError(m.name, err)
+	}
+	if rewritten.Lines != nil {
+		m.lines = func() *wasm.Lines { return rewritten.Lines }
+	}
+	return &rewrittenModule{rewritten.Module, codeEntry(rewritten.Module, r.looks()), rewritten.SparePages}, nil
+}
+
+// link makes the host module that the module imports, with stubs for what this host lacks, if it wants them.
+func (r *Runtime) link(ctx context.Context, m *Module) (err error) {
 	var stubs []hostfuncs.Stub
-	named := make(map[string]bool)
+	names, stubbed := make(map[string]bool), make(map[string]bool)
 	for _, each := range m.facts.Imports {
-		if r.exports.missing(each) != "" && !named[each.Name] { // else check had refused it
-			named[each.Name] = true
+		switch {
+		case each.Module != hostfuncs.ModuleName:
+		case r.exports.missing(each) == "":
+			names[each.Name] = true
+		case !stubbed[each.Name]: // else check had refused it
+			stubbed[each.Name] = true
 			params, _ := wasm.Types(each.Signature.Params)
 			stubs = append(stubs, hostfuncs.Stub{Name: each.Name, Params: params})
 		}
 	}
-	if len(stubs) > 0 {
-		r.stubbed++
-		m.host, err = hostfuncs.InstantiateWith(ctx, m.engine, fmt.Sprintf("%s for guest %d", hostfuncs.ModuleName, r.stubbed), stubs, r.wrap())
+	if len(names)+len(stubs) == 0 {
+		return nil
 	}
-	return err
+	if m.host, err = hostfuncs.Instantiate(ctx, m.engine, names, stubs, r.wrap()); err != nil {
+		return fmt.Errorf("prepare the host functions of %s: %w", m.name, err)
+	}
+	return nil
 }
 
-// generate makes the machine code of a module that was checked: from the cache, or by the compiler.
-func (r *Runtime) generate(ctx context.Context, m *Module, module []byte, looks bool) (err error) {
-	if m.engine, err = r.engine(ctx, looks); err != nil {
+// generate makes the machine code of a rewritten module: from the cache, or by the compiler.
+func (r *Runtime) generate(ctx context.Context, m *Module, rewritten *rewrittenModule) (err error) {
+	if m.engine, err = r.engine(ctx, r.looks()); err != nil {
 		return err
 	}
-	name := cacheName(module, looks)
-	if code := r.cache.get(name); code != nil {
-		if m.compiled, err = r.store.load(ctx, m.engine, module, code); err == nil {
+	if code := r.cache.code(rewritten.code); code != nil {
+		if m.compiled, err = r.store.load(ctx, m.engine, rewritten.bytes, code); err == nil {
 			m.cached = true
 			return nil
 		}
 		// Made for another processor, or by another build of wazero.
-		r.cache.remove(name)
+		r.cache.remove(rewritten.code.code())
 	}
-	code, err := r.compileCode(ctx, m, module, looks)
+	code, err := r.compileCode(ctx, m, rewritten.bytes, r.looks())
 	if err == nil {
-		r.cache.put(name, code)
+		r.cache.putCode(rewritten.code, code)
 	}
 	return err
 }

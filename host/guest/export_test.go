@@ -1,6 +1,10 @@
 package guest
 
-import "os"
+import (
+	"errors"
+	"os"
+	"path/filepath"
+)
 
 // RustNames are those of a stack.
 var RustNames = rustNames
@@ -17,4 +21,19 @@ func TrimCache(dir string, most int64) error {
 	}
 	defer c.close()
 	return c.trim(most)
+}
+
+// SetBuild makes a runtime that of another build of the program; "" of one that does not know its own.
+func SetBuild(r *Runtime, build string) { r.cache.build = build }
+
+// SealAs keeps the content of one file of a cache by the name of another.
+func SealAs(dir, from, to string) error {
+	c := openGuestCache(dir, nil)
+	defer c.close()
+	content := c.get(from)
+	if content == nil {
+		return errors.New(filepath.Join(dir, from) + " is not sealed")
+	}
+	c.put(to, content)
+	return nil
 }

@@ -27,6 +27,7 @@ type Guest struct {
 	cancel   context.CancelCauseFunc
 	asked    requests
 	running  api.Module      // of the guest's goroutine
+	memory   *linearMemory   // likewise
 	life     context.Context // likewise
 	done     <-chan struct{}
 	result   Result // once done is closed
@@ -299,14 +300,15 @@ func (o Outcome) String() string {
 	return [...]string{"exited", "trapped", "timed out", "stopped", "failed"}[o]
 }
 
-// The exit codes of a guest that has none of its own; those of timeout(1) and of a shell for SIGTERM where
-// there is one.
+// The exit codes of a guest that has none of its own; that of timeout(1) where there is one.
 const (
 	codeFailed   = 4
 	codeTimedOut = 124
 	codeTrapped  = 125
-	codeStopped  = 143
 )
+
+// CodeStopped is the exit code of a guest that was stopped: that of a shell for SIGTERM.
+const CodeStopped = 143
 
 // Result is how a guest ended and what became of what it had.
 type Result struct {

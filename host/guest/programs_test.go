@@ -54,6 +54,10 @@ func TestProgramsOfRdmaCore(t *testing.T) {
 		"uc_client | 500 iters in",
 		"threads: all that was promised holds",
 		"verbs: all that was promised holds",
+		"posix: all that was promised holds",
+		"posix_client | posix: told each other",
+		"| errx says 5",
+		"librdmacm: the program ends by signal 14: Alarm clock",
 		"threads: a crowd that was refused, and went on",
 		"librdmacm: a thread's stack has overflowed",
 		"udaddy_client | data transfers complete",
@@ -108,5 +112,31 @@ func TestBuildOfPrograms(t *testing.T) {
 	}
 	if _, said, err = build("int main(void) { return 0; }", "RDMA_HEADERS=/nowhere"); err == nil || !strings.Contains(said, "/nowhere has no rdma/rdma_cma.h") {
 		t.Errorf("%v\n%s", err, said)
+	}
+	for source, refused := range map[string]bool{
+		"#include <errno.h>\n_Thread_local int mine; int main(void) { return mine + errno; }":                                                    false,
+		"#include <pthread.h>\n__thread int mine; int main(void) { pthread_t t; return pthread_create(&t, 0, 0, 0) + mine; }":                    true,
+		"#include <errno.h>\n#include <pthread.h>\nint mine; int main(void) { pthread_t t; return pthread_create(&t, 0, 0, 0) + errno + mine; }": false,
+	} {
+		_, said, err := build(source)
+		if refused != (err != nil) || refused && !(strings.Contains(said, "odd.c: guests that make threads have none") && strings.Contains(said, "pthread_key_create")) {
+			t.Errorf("%s: %v\n%s", source, err, said)
+		}
+	}
+	text := `#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+int main(void) { printf("%s, %s", strerror(ENODATA), strerror(EINVAL)); return 0; }`
+	module, said, err := build(text)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	m, err := r.Compile(testContext(t), module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out output
+	if r.Run(testContext(t), m, guest.Config{Provider: p, Stdout: &out}); out.String() != "No data available, Invalid argument" {
+		t.Errorf("%s", &out)
 	}
 }

@@ -28,6 +28,7 @@ func (g *Guest) run(ctx context.Context) Result {
 	g.outputs = g.newOutputs(ctx)
 	defer g.outputs.close()
 	memory := &linearMemory{budget: g.budget, instance: g.instance, spare: g.module.spare, pinned: len(g.config.CPUs) > 0}
+	g.memory = memory
 	module, err := g.instantiate(ctx, memory)
 	var result Result
 	if err != nil {
@@ -132,7 +133,7 @@ func (g *Guest) outcome(ctx context.Context, err error) Result {
 	case errors.Is(context.Cause(ctx), errTimeLimit):
 		return Result{Outcome: TimedOut, ExitCode: codeTimedOut, Err: g.placed(context.Cause(ctx), err)}
 	case ctx.Err() != nil:
-		return Result{Outcome: Stopped, ExitCode: codeStopped,
+		return Result{Outcome: Stopped, ExitCode: CodeStopped,
 			Err: g.placed(fmt.Errorf("the guest was stopped: %w", context.Cause(ctx)), err)}
 	case errors.Is(err, errNoStack):
 		return Result{Outcome: Failed, ExitCode: codeFailed, Err: fmt.Errorf("start guest %s: %w", g.name, err)}
@@ -166,6 +167,7 @@ type linearMemory struct {
 	size     uint64 // charged to it
 	spare    uint64 // of its maximum, which the guest does not get
 	most     uint64 // that it gets
+	refused  error  // why it did not grow when the guest last asked for more
 	pinned   bool   // to a thread
 	instance *hostfuncs.Instance
 	region   *rdmacore.Memory // holds a reference for wazero until Free
@@ -197,8 +199,15 @@ func (m *linearMemory) Reallocate(size uint64) []byte {
 		}
 		return nil
 	}
-	if m.region == nil || size > uint64(m.region.Size()) ||
-		m.budget.Charge(hostfuncs.Cost{Memory: int64(size - m.size)}) != nil {
+	if m.region == nil {
+		return nil
+	}
+	cost := hostfuncs.Cost{Memory: int64(size - m.size)}
+	if m.refused = m.budget.Charge(cost); m.refused != nil {
+		return nil
+	}
+	if size > uint64(m.region.Size()) {
+		m.budget.Credit(cost)
 		return nil
 	}
 	m.size = size

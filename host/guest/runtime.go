@@ -57,7 +57,6 @@ type Runtime struct {
 	compiled  wazero.CompilationCache // by which the engines use the store
 	engines   map[bool]wazero.Runtime // by whether they look at contexts themselves
 	modules   map[string]*Module      // by content
-	stubbed   int                     // of them, with functions that answer -ENOSYS
 	exports   hostExports
 	tracer    *trace.Tracer
 }
@@ -117,9 +116,6 @@ func (r *Runtime) engine(ctx context.Context, looks bool) (wazero.Runtime, error
 	}
 	if _, err := engine.InstantiateModule(ctx, wasi, wazero.NewModuleConfig()); err != nil {
 		return nil, fmt.Errorf("prepare WASI: %w", err)
-	}
-	if err := hostfuncs.Instantiate(ctx, engine, r.wrap()); err != nil {
-		return nil, fmt.Errorf("prepare the host functions: %w", err)
 	}
 	r.exports = exportsOf(wasi)
 	return engine, nil

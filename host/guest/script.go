@@ -1,16 +1,21 @@
 package guest
 
 import (
+	"bytes"
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"rdmarun/host/bounded"
+	"rdmarun/rdmacore"
 )
 
 // Script is a program in JavaScript.  The engine of scripts runs it, which is a guest itself: its heap is the guest's memory,
@@ -94,4 +99,99 @@ func (s *Script) Configure(config Config) Config {
 	memory := cmp.Or(config.Limits.Memory, DefaultMemory)
 	config.Env["RDMARUN_MEMORY"] = strconv.FormatInt(min(memory-memory/4, 1<<31), 10)
 	return config
+}
+
+// ScriptParser finds what is no script, and runs nothing.  It may be used by any number of goroutines, one of which parses at a
+// time.
+type ScriptParser struct {
+	config RuntimeConfig
+
+	mu       sync.Mutex
+	runtime  *Runtime // nil until the first script comes, as provider is
+	provider *rdmacore.Provider
+	parsed   map[Script]error
+}
+
+// NewScriptParser makes a parser, which its caller closes.
+func NewScriptParser(config RuntimeConfig) *ScriptParser {
+	return &ScriptParser{config: config, parsed: make(map[Script]error)}
+}
+
+// Close frees what parsing took.
+func (p *ScriptParser) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var err error
+	if p.runtime != nil {
+		err = p.runtime.Close(context.Background())
+	}
+	if p.provider != nil {
+		err = errors.Join(err, p.provider.Close())
+	}
+	return err
+}
+
+// ScriptError is where a text is no script.
+type ScriptError struct {
+	File         string
+	Line, Column int    // from 1
+	Text         string // "SyntaxError: ..."
+}
+
+func (e *ScriptError) Error() string {
+	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Text)
+}
+
+// parsing bounds the parsing of a script.
+var parsing = Limits{Time: 10 * time.Second, Memory: 64 << 20, Output: 64 << 10}
+
+// Parse parses a script with the engine.  The error is a *ScriptError where it is none.
+func (p *ScriptParser) Parse(ctx context.Context, script *Script) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err, known := p.parsed[*script]; known {
+		return err
+	}
+	err := p.parse(ctx, script)
+	p.parsed[*script] = err
+	return err
+}
+
+func (p *ScriptParser) parse(ctx context.Context, script *Script) error {
+	engine, err := Engine()
+	if err != nil {
+		return err
+	}
+	if p.runtime == nil {
+		if p.runtime, err = New(context.WithoutCancel(ctx), p.config); err != nil {
+			return err
+		}
+	}
+	if p.provider == nil { // without which no guest runs
+		if p.provider, err = rdmacore.Open("soft"); err != nil {
+			return err
+		}
+	}
+	compiling, began, cancel := Limits{}.Compiling(ctx)
+	defer cancel()
+	module, err := p.runtime.Compile(compiling, engine)
+	if err != nil {
+		return fmt.Errorf("compile the engine of scripts: %w", err)
+	}
+	var said bytes.Buffer
+	config := script.Configure(Config{Provider: p.provider, Limits: parsing, Stdout: &said, Stderr: &said, Began: began})
+	config.Env["RDMARUN_PARSE"] = "1"
+	result := p.runtime.Run(ctx, module, config)
+	if result.OK() {
+		return nil
+	}
+	first, _, _ := strings.Cut(said.String(), "\n")
+	wrong := ScriptError{File: script.File}
+	if place, found := strings.CutPrefix(first, script.File+":"); found {
+		if _, err := fmt.Sscanf(place, "%d:%d:", &wrong.Line, &wrong.Column); err == nil {
+			_, wrong.Text, _ = strings.Cut(place, ": ")
+			return &wrong
+		}
+	}
+	return fmt.Errorf("parse the script %s: %w", script.File, cmp.Or(result.Err, errors.New(cmp.Or(first, result.Outcome.String()))))
 }

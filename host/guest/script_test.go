@@ -1,6 +1,7 @@
 package guest_test
 
 import (
+	"context"
 	"os"
 	"regexp"
 	"strings"
@@ -87,6 +88,38 @@ func TestScripts(t *testing.T) {
 				t.Errorf("printed\n%.2000s", out.String())
 			}
 		})
+	}
+}
+
+// What is no script is found without running it, each text once; an engine that does not answer in time is no reason to wait.
+func TestScriptParser(t *testing.T) {
+	engine(t, newRuntime(t, guest.InterruptMetered)) // it is built
+	t.Setenv(guest.EngineVariable, "../../bin/javascript.wasm")
+	p := guest.NewScriptParser(guest.RuntimeConfig{CacheDir: cacheDir})
+	defer p.Close()
+	for text, want := range map[string]string{
+		"print(1)":                 "",
+		"throw 1":                  "",
+		"for (;;);":                "",
+		"let a = 1;\nlet b = ;":    "odd.js:2:9: SyntaxError: unexpected token in expression: ';'",
+		"'use strict'; with (a) b": "odd.js:1:15: SyntaxError: invalid keyword: with",
+		strings.Repeat("(", 1<<19): "SyntaxError: stack overflow",
+	} {
+		for range 2 {
+			err := p.Parse(testContext(t), &guest.Script{File: "odd.js", Text: text})
+			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%.40q: %v", text, err)
+			}
+		}
+	}
+	ended, cancel := context.WithCancel(testContext(t))
+	cancel()
+	if err := p.Parse(ended, &guest.Script{File: "odd.js", Text: "another"}); err == nil {
+		t.Error("a context that has ended does not end it")
+	}
+	t.Setenv(guest.EngineVariable, "nowhere.wasm")
+	if err := p.Parse(testContext(t), &guest.Script{File: "odd.js", Text: "a third"}); err == nil || !strings.Contains(err.Error(), "nowhere.wasm") {
+		t.Errorf("no engine: %v", err)
 	}
 }
 

@@ -54,6 +54,10 @@ func (g *Guest) trapError(err error) *TrapError {
 	if e.Reason == "stack overflow" && compiles() {
 		e.Reason += fmt.Sprintf(": its calls nest deeper than a stack of %s", mebibytes(int64(g.stackSize())))
 	}
+	// Where a compiler's library gets no memory, it ends the guest so: AssemblyScript's without a word.
+	if e.Reason == "unreachable" && g.memory.refused != nil {
+		e.Reason += fmt.Sprintf(", after its memory could not grow: %v", g.memory.refused)
+	}
 	return e
 }
 
@@ -79,7 +83,7 @@ func (m *Module) trapError(err error) *TrapError {
 	if m.lines == nil {
 		return e
 	}
-	for i, source := range m.lines.Find(offsets) {
+	for i, source := range m.lines().Find(offsets) {
 		if source != "" {
 			e.Stack[frames[i]] += " at " + printable.Line(source)
 		}

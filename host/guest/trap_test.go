@@ -3,6 +3,7 @@ package guest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,7 +54,8 @@ func trapOf(t *testing.T, mode guest.InterruptMode, module string) *guest.TrapEr
 func TestTrapsShowSourceLines(t *testing.T) {
 	for _, flags := range []string{"-g -O0", "-g -O2", "-gdwarf-5 -O1"} {
 		module := compileC(t, "trap", strings.Fields(flags)...)
-		for _, mode := range []guest.InterruptMode{guest.InterruptMetered, guest.InterruptContext, guest.InterruptOff} {
+		for round := range 6 { // in each mode again from the cache, where lines are found by decoding the module once more
+			mode := []guest.InterruptMode{guest.InterruptMetered, guest.InterruptContext, guest.InterruptOff}[round/2]
 			trap := trapOf(t, mode, module)
 			for at, want := range []struct{ function, place string }{{"last(i32) i32", "trap.c:11:"}, {"__original_main() i32", "trap.c:27:"}} {
 				if len(trap.Stack) <= at || !strings.HasPrefix(trap.Stack[at], want.function+" at "+want.place) {
@@ -109,5 +111,19 @@ func TestRustNames(t *testing.T) {
 		if got := guest.RustNames(mangled); got != want {
 			t.Errorf("%s: %s, not %s", mangled, got, want)
 		}
+	}
+}
+
+// TestTrapsOfShortage: a guest that ends because it gets no more memory says how much it had, and of which limit.
+func TestTrapsOfShortage(t *testing.T) {
+	r := newRuntime(t, guest.InterruptMetered)
+	m, err := r.Compile(testContext(t), "testdata/shortage.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := r.Run(testContext(t), m, guest.Config{Provider: newProvider(t), Limits: guest.Limits{Memory: 8 << 20}})
+	want := `unreachable, after its memory could not grow: cannot allocate memory: the guest has 8 MiB of its limit "memory", which is 8 MiB`
+	if result.Outcome != guest.Trapped || !strings.Contains(fmt.Sprint(result.Err), want) {
+		t.Errorf("%+v", result)
 	}
 }

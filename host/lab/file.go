@@ -77,7 +77,16 @@ type Placement struct {
 	Labels map[string]string
 	// PerHost is how many instances of a counted role a host has; 0: they are spread over all, in turns.
 	PerHost int
-	span    diag.Span
+	// named is where the role stands in the file; the zero span is of Override.
+	named, span diag.Span
+}
+
+// Where is where the file names the role, FILE:LINE:COLUMN; without a file, "the lab".
+func (p Placement) Where() string {
+	if p.named.Source == nil {
+		return "the lab"
+	}
+	return fmt.Sprintf("%s:%d:%d", p.named.File(), p.named.Line, p.named.Column)
 }
 
 // Limits of a lab file.

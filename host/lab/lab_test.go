@@ -129,6 +129,7 @@ func TestWrongLabs(t *testing.T) {
 		"hosts: {\"n[1-2]\": }\nplace: {server: {hosts: [\"n[3-2]\"]}}": "[3-2] is not a range of 1 to 4096 hosts",
 		"hosts: {\"n[1-2]\": }\nplace: {x: [n1, \"n[1-4096]\"]}":        "at most 4096 hosts",
 		"hosts: {a: }\nplace: {server: {label: {rack: r1}}}":            "no host has those labels",
+		"hosts: {a: }\nplace: {server: {hosts: z, label: {rack: r1}}}":  `3:25: error[E0109]: there is no host "z"`,
 		"hosts: {a: }\nplace: {server: {hosts: a, per_host: 0}}":        "per_host is a number from 1",
 		"hosts: {a: }\nplace: {server: {on: a}}":                        `unknown key "on"`,
 		"hosts: {a: }\nplace: [a]":                                      "place must be a mapping",

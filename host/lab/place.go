@@ -20,7 +20,7 @@ func (r *reader) place(node *syntax.Node, lab *Lab) {
 	}
 	r.plain(node)
 	for _, pair := range node.Pairs {
-		placement, where := Placement{span: pair.Value.Span()}, pair.Value
+		placement, where := Placement{named: pair.Key.Span(), span: pair.Value.Span()}, pair.Value
 		switch {
 		case where.IsNull():
 			r.errors.Report(diag.WrongShape, pair.Key.Span(), "role %s is placed on no host", pair.Key.Value).
@@ -41,7 +41,8 @@ func (r *reader) place(node *syntax.Node, lab *Lab) {
 			}
 		}
 		placement.Hosts = r.placed(placement.Hosts, where, lab)
-		if len(placement.Labels) > 0 && !lab.Joins() && len(lab.candidates(placement)) == 0 {
+		isKnown := !slices.ContainsFunc(placement.Hosts, func(name string) bool { return !lab.known(name) })
+		if isKnown && len(placement.Labels) > 0 && !lab.Joins() && len(lab.candidates(placement)) == 0 {
 			r.errors.Report(diag.NotOneOf, placement.span, "no host has those labels")
 		}
 		lab.Place[pair.Key.Value] = placement

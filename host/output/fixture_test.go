@@ -91,7 +91,10 @@ func feed(t *testing.T, out record.Consumer, ended bool) {
 		put(record.Record{Kind: record.Measured, Case: "passes", Measure: &bandwidth})
 	}
 	put(record.Record{Kind: record.Meshed, Case: "passes", Mesh: meshOfFour()})
-	put(record.Record{Kind: record.Checked, Case: "passes", Threshold: &record.Threshold{Text: "p99 < 10us", Value: "9.2 us", OK: true, Line: 9, Column: 3}})
+	put(record.Record{Kind: record.Checked, Case: "passes", Threshold: &record.Threshold{
+		Text: "latency p50 < 10us", Value: "9.2us", OK: true, Line: 9, Column: 3, Metric: "latency", Field: "p50",
+		Bounds: []record.Bound{{Name: "write latency", Of: "total", Size: 64, Value: 10e3}, {Name: "write latency", Of: "total", Size: 4096, Value: 10e3}, {Name: "write latency", Of: "total", Size: 65536, Value: 10e3}},
+	}})
 	end("passes", record.Passed, "")
 	start("fails")
 	step("fails", "client", "poll", "FAILED: wrong status", 20*time.Microsecond, false)

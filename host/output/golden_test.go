@@ -330,10 +330,21 @@ func TestTornRecordsAreRead(t *testing.T) {
 		!strings.Contains(err.Error(), fmt.Sprintf("two:%d: another run begins", whole+1)) {
 		t.Errorf("two runs in one file: %v", err)
 	}
-	for _, bad := range []string{"hello\n", "{}\n", `{"v":99,"kind":"step"}` + "\n", `{"v":1,"kind":"step"}` + "\n"} {
-		if _, err := jsonl.Read(strings.NewReader(bad), "bad", func(*record.Record) error { return nil }); err == nil ||
-			!strings.Contains(err.Error(), "bad:1:") {
-			t.Errorf("%q: %v", bad, err)
+	for bad, words := range map[string]string{
+		"hello":                      "bad:1:1: this is no JSON: 'h' cannot be here",
+		`{"v":1,"kind":"run_st`:      "bad:1:22: this is no JSON: the line ends within a value",
+		"[1]":                        "bad:1: the line is a JSON array, and a record is an object",
+		`{"v":1,"kind":5}`:           `bad:1: "kind" is a JSON number, and in a record it is a string`,
+		`{"v":true}`:                 `bad:1: "v" is a JSON boolean, and in a record it is an integer of at most 64 bits`,
+		`{"v":1,"elapsed_ns":1e99}`:  `bad:1: "elapsed_ns" is a JSON number, and in a record it is an integer of at most 64 bits`,
+		`{"v":1,"run":{"files":{}}}`: `bad:1: "run.files" is a JSON object, and in a record it is an array`,
+		"{}":                         `bad:1: the record has no "v"`,
+		`{"v":99,"kind":"step"}`:     "bad:1: a record of version 99",
+		`{"v":1,"kind":"step"}`:      `bad:1: a record "step" lacks what belongs to it`,
+	} {
+		_, err := jsonl.Read(strings.NewReader(bad+"\n"), "bad", func(*record.Record) error { return nil })
+		if format := (*jsonl.FormatError)(nil); !errors.As(err, &format) || !strings.HasPrefix(err.Error(), words) {
+			t.Errorf("%s: %v", bad, err)
 		}
 	}
 }

@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// StageTag is the tag of a measurement that is a stage of another one, with the name of the stage.
+const StageTag = "stage"
+
 // What is what is measured.
 type What struct {
 	// Name is that of the step, or of a step around it, else the type and operation.
@@ -20,7 +23,7 @@ type How struct {
 	File   string `json:"file,omitempty"` // where the step stands, if not in the case's file
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
-	// Tags are those of the step and of the steps around it; a word has no value.
+	// Tags are those of the step and of the steps around it, and StageTag; a word has no value.
 	Tags map[string]string `json:"tags,omitempty"`
 
 	Size  int64 `json:"size,omitempty"`  // of a message, in bytes
@@ -49,7 +52,7 @@ type Measure struct {
 
 	// Latency has a distribution for "total", or one for each step of a connection.
 	Latency []Distribution `json:"latency,omitempty"`
-	// Intervals are what was done over time.
+	// Intervals are what was done over time.  Those of a stage count from the beginning of the first.
 	Intervals []Interval `json:"intervals,omitempty"`
 }
 
@@ -219,7 +222,23 @@ type Threshold struct {
 	Reason string `json:"reason,omitempty"` // why it could not be checked: no samples
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
+	// Metric and Field are what it is about, "bandwidth" and "avg".
+	Metric string `json:"metric,omitempty"`
+	Field  string `json:"field,omitempty"`
+	// Bounds are what it allows of each measurement.
+	Bounds []Bound `json:"bounds,omitempty"`
 }
+
+// Bound is a limit of one measurement, in nanoseconds, bits a second, or what the field counts.
+type Bound struct {
+	Name  string  `json:"name"` // of the measurement
+	Of    string  `json:"of,omitempty"`
+	Size  int64   `json:"size,omitempty"`
+	Value float64 `json:"value"`
+}
+
+// MostBounds is how many a threshold has.
+const MostBounds = 1024
 
 // Knobs are the settings of a measurement besides its size and role, in words, the tags last: what may distinguish it
 // from others of its name.

@@ -287,6 +287,8 @@ type Result struct {
 	Traffic  []Traffic `json:"traffic,omitempty"`
 	Loops    []Loop    `json:"loops,omitempty"`
 	Tallies
+	// Capture is the file of the packets around the failure, as this process calls it.
+	Capture string `json:"capture,omitempty"`
 	// Failures are what went wrong: the first of the steps, then of `finally`, leftovers, leaks.
 	Failures []Failure `json:"failures,omitempty"`
 }

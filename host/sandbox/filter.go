@@ -30,6 +30,31 @@ var deniedCalls = []string{
 // strictCalls are those of a process that starts no other.
 var strictCalls = []string{"execve", "execveat", "fork", "vfork"}
 
+// changingCalls change files, or empty them, without opening them to write.  landlock restricts them late, or not at all, and openat2 has
+// its flags where a filter does not see them.
+var changingCalls = []string{
+	"truncate", "openat2", "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchown", "fchownat", "utime", "utimes", "futimesat",
+	"setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat", "file_setattr",
+}
+
+// disturbingCalls make other processes of the user slower, or are names by which they are reached that no rule of landlock knows.
+var disturbingCalls = []string{
+	"setpriority", "ioprio_set", "sched_setscheduler", "sched_setparam", "sched_setattr", "migrate_pages", "move_pages", "mq_open", "mq_unlink",
+}
+
+// newNamespaces are the flags of clone(2) for them.  A user namespace gives its process all capabilities there, and with them more of
+// the kernel to attack.
+const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID |
+	unix.CLONE_NEWNET
+
+// Arguments that are refused.
+const (
+	shmExec        = 0o100000   // SHM_EXEC of <sys/shm.h>
+	readImpliesX   = 0x0400000  // READ_IMPLIES_EXEC of <linux/personality.h>
+	askPersonality = 0xffffffff // changes nothing
+	tiocLinux      = 0x541c     // TIOCLINUX of <asm-generic/ioctls.h>
+)
+
 // families are those of sockets that rdmarun makes: fabrics, the link udp, NATS, and routes and devices.
 var families = []uint64{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
@@ -46,10 +71,37 @@ func Filter(mode Mode, starts bool) error {
 	return nil
 }
 
-// truncatingCalls need no file that is open to write, and openat2 has its flags where a filter does not see them.
-var truncatingCalls = []string{"truncate", "openat2"}
+// call is a system call with conditions on its arguments, all of which must hold.
+func call(name string, conditions ...seccomp.Condition) seccomp.NameWithConditions {
+	return seccomp.NameWithConditions{Name: name, Conditions: conditions}
+}
 
-// denied are what no process of rdmarun does, in strict also what empties files, and what starts programs unless it starts any.
+// has holds for an argument that has any of the bits.
+func has(argument uint32, bits uint64) seccomp.Condition {
+	return seccomp.Condition{Argument: argument, Operation: seccomp.BitsSet, Value: bits}
+}
+
+func hasNone(argument uint32, bits uint64) seccomp.Condition {
+	return seccomp.Condition{Argument: argument, Operation: seccomp.BitsNotSet, Value: bits}
+}
+
+func isNot(argument uint32, value uint64) seccomp.Condition {
+	return seccomp.Condition{Argument: argument, Operation: seccomp.NotEqual, Value: value}
+}
+
+// isWord holds for an argument of 32 bits, whatever is above them in its register.
+func isWord(argument uint32, value uint32) seccomp.ArgumentConditions {
+	conditions := seccomp.ArgumentConditions{hasNone(argument, uint64(^value))}
+	for bit := uint32(1); bit != 0; bit <<= 1 {
+		if value&bit != 0 {
+			conditions = append(conditions, has(argument, uint64(bit)))
+		}
+	}
+	return conditions
+}
+
+// denied are what no process of rdmarun does, in strict also what changes files that are not open to write, and what starts
+// programs unless it starts any.
 func denied(strict, starts bool) filter {
 	names := slices.Clone(deniedCalls)
 	if !sanitized {
@@ -58,26 +110,45 @@ func denied(strict, starts bool) filter {
 	var conditions []seccomp.NameWithConditions
 	if strict && !starts {
 		names = append(names, strictCalls...)
+		conditions = append(conditions, call("clone", hasNone(0, unix.CLONE_THREAD)))
 	}
 	if strict {
-		names = append(names, truncatingCalls...)
-		for name, flags := range map[string]uint32{"open": 1, "openat": 2} {
-			conditions = append(conditions, seccomp.NameWithConditions{Name: name, Conditions: seccomp.ArgumentConditions{
-				{Argument: flags, Operation: seccomp.BitsSet, Value: unix.O_TRUNC},
-				{Argument: flags, Operation: seccomp.BitsNotSet, Value: unix.O_WRONLY | unix.O_RDWR},
-			}})
-		}
+		names = append(append(names, changingCalls...), disturbingCalls...)
+		conditions = append(conditions,
+			call("open", has(1, unix.O_TRUNC), hasNone(1, unix.O_WRONLY|unix.O_RDWR)),
+			call("openat", has(2, unix.O_TRUNC), hasNone(2, unix.O_WRONLY|unix.O_RDWR)),
+			call("utimensat", isNot(1, 0)), // by a path; 0: of an open file
+			call("prlimit64", isNot(0, 0)), // of another process
+			// Fabrics have sockets of type 5, SOCK_SEQPACKET.  Those of types below 4 are of services, which do what they are asked.
+			call("socket", append(isWord(0, unix.AF_UNIX), hasNone(1, 4))...),
+			// One of a pair of datagrams may send to others than its peer.  SOCK_STREAM, 1, and SOCK_SEQPACKET, 5, may not.
+			call("socketpair", has(1, 2)),
+			// Compilers are started without, and have a filter of their own, which leaves them no network.
+			call("clone", has(0, newNamespaces)),
+		)
 	}
 	var other seccomp.ArgumentConditions
 	for _, family := range families {
-		other = append(other, seccomp.Condition{Argument: 0, Operation: seccomp.NotEqual, Value: family})
+		other = append(other, isNot(0, family))
 	}
-	both := seccomp.ArgumentConditions{
-		{Argument: 2, Operation: seccomp.BitsSet, Value: unix.PROT_WRITE}, {Argument: 2, Operation: seccomp.BitsSet, Value: unix.PROT_EXEC},
+	const protection = 2
+	both := seccomp.ArgumentConditions{has(protection, unix.PROT_WRITE), has(protection, unix.PROT_EXEC)}
+	// Of root: SOCK_RAW, 3, is the only type with both of its bits, and SOCK_PACKET, 10, the only one from 8 on, which makes
+	// sockets of AF_PACKET.  Those of netlink are raw.
+	for _, family := range []uint32{unix.AF_INET, unix.AF_INET6} {
+		conditions = append(conditions,
+			call("socket", append(isWord(0, family), has(1, 1), has(1, 2))...), call("socket", append(isWord(0, family), has(1, 8))...))
 	}
-	return filter{names: names, conditions: append(conditions, []seccomp.NameWithConditions{
-		{Name: "socket", Conditions: other}, {Name: "mmap", Conditions: both}, {Name: "mprotect", Conditions: both}, {Name: "pkey_mprotect", Conditions: both},
-	}...)}
+	f := filter{names: names, conditions: append(conditions,
+		call("socket", other...), call("mmap", both...), call("mprotect", both...), call("pkey_mprotect", both...),
+		call("shmat", has(2, shmExec)), call("personality", has(0, readImpliesX), isNot(0, askPersonality)),
+		// What is typed into a terminal so is for the shell that started this process.
+		call("ioctl", isWord(1, unix.TIOCSTI)...), call("ioctl", isWord(1, tiocLinux)...))}
+	if strict {
+		// A filter does not see its flags.  The C library calls clone where the kernel does not have it.
+		f.missing = []string{"clone3"}
+	}
+	return f
 }
 
 // filter is a list of system calls, some of them with conditions on their arguments, which are refused with EPERM, or are the
@@ -86,6 +157,7 @@ type filter struct {
 	only       bool
 	names      []string
 	conditions []seccomp.NameWithConditions
+	missing    []string // these fail with ENOSYS
 }
 
 var errProcessor = errors.New("no table of this processor's system calls")
@@ -111,6 +183,10 @@ func (f filter) program() ([]bpf.RawInstruction, error) {
 		}
 	}
 	policy := seccomp.Policy{DefaultAction: others, Syscalls: []seccomp.SyscallGroup{group}}
+	if len(f.missing) > 0 {
+		absent := seccomp.SyscallGroup{Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS), Names: f.missing}
+		policy.Syscalls = append(policy.Syscalls, absent)
+	}
 	instructions, err := policy.Assemble()
 	if err != nil {
 		return nil, fmt.Errorf("assemble the filter: %w", err)

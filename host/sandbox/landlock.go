@@ -23,7 +23,8 @@ type Files struct {
 // System are the files that a process of rdmarun needs whatever it runs: libraries, some of them opened later (providers of
 // libibverbs, name services), names of hosts, devices, and what the kernel tells.
 //
-// A process in a domain of landlock cannot read what /proc has of processes outside, such as their environment.
+// A process in a domain of landlock cannot read what /proc has of processes outside, such as their environment, unless it has
+// CAP_PERFMON (Linux 6.14 and later), which restrict drops.
 func System() Files {
 	return Files{
 		Read: []string{
@@ -45,9 +46,16 @@ func (f Files) With(more Files) Files {
 	}
 }
 
-// landlockNeeded is the version of Linux 5.19, and landlockTruncates the one that restricts truncation, too (Linux 6.2); before,
-// the filter of system calls alone does.
-const landlockNeeded, landlockTruncates = 2, 3
+// landlockNeeded is the version of Linux 5.19, landlockTruncates the one that restricts truncation, too (Linux 6.2; before, the
+// filter of system calls alone does), and landlockSignals the one that restricts signals to other processes (Linux 6.12).
+const landlockNeeded, landlockTruncates, landlockSignals = 2, 3, 6
+
+// keptCapabilities are those that RDMA needs, and that root needs to read what users have: locked memory, raw queue pairs,
+// addresses, realtime threads.  Others, such as those to trace processes and to manage the system, are dropped.
+var keptCapabilities = []int{
+	unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH, unix.CAP_NET_BIND_SERVICE, unix.CAP_NET_ADMIN, unix.CAP_NET_RAW,
+	unix.CAP_IPC_LOCK, unix.CAP_SYS_NICE, unix.CAP_SYS_RESOURCE,
+}
 
 const (
 	accessRead    = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
@@ -80,7 +88,11 @@ func restrict(files Files, environment []string) error {
 		handled &^= unix.LANDLOCK_ACCESS_FS_TRUNCATE
 	}
 	attributes := unix.LandlockRulesetAttr{Access_fs: handled}
-	descriptor, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attributes)), unsafe.Sizeof(attributes.Access_fs), 0)
+	size := unsafe.Sizeof(attributes.Access_fs)
+	if landlockVersion() >= landlockSignals {
+		attributes.Scoped, size = unix.LANDLOCK_SCOPE_SIGNAL, unsafe.Sizeof(attributes)
+	}
+	descriptor, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attributes)), size, 0)
 	if errno != 0 {
 		return fmt.Errorf("landlock_create_ruleset: %w", errno)
 	}
@@ -98,10 +110,35 @@ func restrict(files Files, environment []string) error {
 	if err := noNewPrivileges(); err != nil {
 		return err
 	}
+	if err := dropCapabilities(); err != nil {
+		return err
+	}
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, rules.Fd(), 0, 0); errno != 0 {
 		return fmt.Errorf("landlock_restrict_self: %w", errno)
 	}
 	return &fs.PathError{Op: "execute again", Path: "/proc/self/exe", Err: syscall.Exec("/proc/self/exe", os.Args, environment)}
+}
+
+// dropCapabilities drops all but keptCapabilities of this thread.  Without new privileges, the program that it executes has no more,
+// also as root (capabilities(7)).
+func dropCapabilities() error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var have, kept [2]unix.CapUserData
+	if err := unix.Capget(&header, &have[0]); err != nil {
+		return fmt.Errorf("capget: %w", err)
+	}
+	for _, each := range keptCapabilities {
+		kept[each/32].Permitted |= 1 << (each % 32)
+	}
+	for word := range have {
+		have[word].Permitted &= kept[word].Permitted
+		have[word].Effective &= kept[word].Permitted
+		have[word].Inheritable &= kept[word].Permitted
+	}
+	if err := unix.Capset(&header, &have[0]); err != nil {
+		return fmt.Errorf("capset: %w", err)
+	}
+	return nil
 }
 
 // allow adds a rule.

@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 
 	"rdmarun/host/bounded"
+	"rdmarun/host/guest"
 	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/diag"
@@ -62,6 +63,8 @@ type Params struct {
 	Environment map[string]string
 	// Hosts is how many hosts of a lab a role is placed on; nil: there is no lab.
 	Hosts func(role string) int
+	// ParseScript finds what is no script; nil leaves that to the run.
+	ParseScript func(*guest.Script) error
 }
 
 // of are the values that count for a set of files.
@@ -124,7 +127,7 @@ func check(ctx context.Context, locate Locate, paths []string, given Params) *Ch
 		wrong[each.Span.File()] = wrong[each.Span.File()] || !each.Code.IsWarning()
 	}
 	programs := eachFile(ctx, files, checked.Errors, func(file *ast.File, errors *diag.List) *compile.Program {
-		return compile.Compile(file, compile.Options{Params: params, InspectModule: inspectModule, Locate: locate, Hosts: given.Hosts, Wrong: wrong[file.Root.Source.Name]}, errors)
+		return compile.Compile(file, compile.Options{Params: params, InspectModule: inspectModule, ParseScript: given.ParseScript, Locate: locate, Hosts: given.Hosts, Wrong: wrong[file.Root.Source.Name]}, errors)
 	})
 	for i, file := range files {
 		if programs[i] == nil {

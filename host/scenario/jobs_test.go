@@ -146,3 +146,24 @@ func TestParseShard(t *testing.T) {
 		}
 	}
 }
+
+// TestShuffle: two cases come in the same order whatever else is selected, so that a part of a run repeats.
+func TestShuffle(t *testing.T) {
+	scenarios := load(t, nil, "testdata/run/fail_cases.yaml", "testdata/run/pass_cases.yaml")
+	order := func(seed uint64, ids ...string) (list []string) {
+		selected, err := scenario.Select(scenarios, scenario.Selection{Shuffle: &seed, IDs: ids})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, each := range selected {
+			list = append(list, each.Case.ID)
+		}
+		return list
+	}
+	all := order(4)
+	part := order(4, "*fail_cases*")
+	of := slices.DeleteFunc(slices.Clone(all), func(id string) bool { return !slices.Contains(part, id) })
+	if !slices.Equal(part, of) || len(part) == len(all) || slices.Equal(all, order(5)) {
+		t.Errorf("%q\n%q\n%q", part, of, all)
+	}
+}

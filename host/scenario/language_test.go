@@ -315,6 +315,29 @@ func TestThresholdsByTag(t *testing.T) {
 	}
 }
 
+// TestFairness: fields that compare all samples which a threshold chooses, of each size, and which one sample does not have.
+func TestFairness(t *testing.T) {
+	seen := &thresholdCollector{}
+	onOwn(t, "testdata/run/fairness.yaml", seen)
+	want := []bool{true, true, true, false, false, false, false, true, true, true, false, false, false}
+	for i, threshold := range seen.checked {
+		if i >= len(want) || threshold.OK != want[i] {
+			t.Errorf("%d: %+v", i, threshold)
+		}
+	}
+	if len(seen.checked) != len(want) {
+		t.Fatalf("%d limits checked", len(seen.checked))
+	}
+	if first, second := seen.checked[0].Value, seen.checked[1].Value; first != "0.9" || second != "2" {
+		t.Errorf("fairness %s and spread %s of 4 and 2", first, second)
+	}
+	for i, alone := range map[int]string{5: "beat", 12: "bandwidth SEND, 64 B"} {
+		if reason := seen.checked[i].Reason; !strings.HasPrefix(reason, "there is one sample of ") {
+			t.Errorf("of %s alone: %q", alone, reason)
+		}
+	}
+}
+
 // TestXFailRaises: only the failure that xfail describes is excused, and every other one says so.
 func TestXFailRaises(t *testing.T) {
 	seen := &collector{}
@@ -325,7 +348,7 @@ func TestXFailRaises(t *testing.T) {
 	for i, want := range map[int]string{
 		1: `xfail expects another failure (what "wrong max_qp"): known`, 2: "xfail expects another failure (got something like /^max_qp 2$/): known",
 		4: "xfail expects another failure (what something like /value < 1ms/): known", 5: `xfail expects another failure (what "wrong max_qp"): known`,
-		6: "take the xfail away: known",
+		6: "remove the xfail: known",
 	} {
 		failures := seen.results[i].Failures
 		if last := len(failures) - 1; last < 0 || !strings.HasSuffix(failures[last].Hint, want) {

@@ -224,6 +224,7 @@ func (j *jobs) follow(ctx context.Context) {
 		}
 		i := slices.IndexFunc(j.cases, func(each Selected) bool { return each.Case.ID == next.Case })
 		if i < 0 || !slices.Contains(next.With, party.meeting.Name()) {
+			party.meeting.EndCase(j.runs)
 			continue
 		}
 		relay := &relay{jobs: j, number: next.Number, attempt: 1, earlier: j.config.Baseline[next.Case]}
@@ -237,7 +238,7 @@ func (j *jobs) follow(ctx context.Context) {
 				cancel(err)
 			}
 		}()
-		j.one(running, j.cases[i], relay, next.With)
+		j.one(running, j.cases[i], relay, next.With, nil)
 		cancel(nil)
 		j.totals.Count(&relay.result)
 	}

@@ -2,6 +2,7 @@ package scenario_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"math"
 	"os"
@@ -72,6 +73,58 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
+// TestStages: each stage has a load, a tag and figures of its own, and its intervals follow those of the stage before.
+func TestStages(t *testing.T) {
+	seen, totals := runMeasured(t, t.Context(), scenario.RunConfig{}, "testdata/run/stages.yaml")
+	if totals.Passed != 1 {
+		t.Fatalf("%+v\n%+v", totals, seen.results)
+	}
+	checkStages(t, seen.found)
+	if len(seen.checked) != 3 {
+		t.Errorf("%+v", seen.checked)
+	}
+}
+
+func checkStages(t *testing.T, found []record.Measure) {
+	t.Helper()
+	type load struct {
+		stage, test, role string
+		size              int64
+		depth, qps        int
+	}
+	var loads []load
+	ends := make(map[string]time.Duration) // of the stages so far, by size and role
+	for i := range found {
+		m := &found[i]
+		checkMeasure(t, m)
+		loads = append(loads, load{m.Tags["stage"], m.Tags["test"], m.Role, m.Size, m.Depth, m.QPs})
+		if m.Intervals == nil {
+			t.Errorf("%s, stage %s: no intervals", m.Name, m.Tags["stage"])
+			continue
+		}
+		key := fmt.Sprint(m.Name, m.Size, m.Role)
+		first, last := m.Intervals[0], m.Intervals[len(m.Intervals)-1]
+		if begin := ends[key]; first.Begin < begin || first.Begin-begin > time.Minute || last.End <= first.Begin {
+			t.Errorf("%s, stage %s: its intervals are from %s to %s, and the stage before it ended at %s", m.Name, m.Tags["stage"], first.Begin, last.End, begin)
+		}
+		if m.Role == "client" {
+			ends[key] += m.Took
+		}
+	}
+	var want []load
+	for _, size := range []int64{64, 4096} {
+		for _, each := range []load{{stage: "1", depth: 2}, {stage: "deep", depth: 16, qps: 2}, {stage: "slow", depth: 128}} {
+			for _, role := range []string{"client", "server"} {
+				want = append(want, load{each.stage, "load", role, size, each.depth, each.qps})
+			}
+		}
+	}
+	want = append(want, load{"1", "", "client", 0, 0, 0}, load{"2", "", "client", 0, 0, 0})
+	if !slices.Equal(loads, want) {
+		t.Errorf("loads %+v\nnot %+v", loads, want)
+	}
+}
+
 func checkMeasure(t *testing.T, m *record.Measure) {
 	t.Helper()
 	if m.Name == "" || m.Line == 0 || m.Column == 0 || m.Role == m.Peer || m.Messages == 0 || m.Took <= 0 {
@@ -114,7 +167,7 @@ func checkMeasure(t *testing.T, m *record.Measure) {
 			t.Errorf("%s: the intervals are not in order", m.Name)
 		}
 	}
-	if (m.Name == "several") != (m.Intervals != nil) || m.Intervals != nil && sum != m.Messages {
+	if (m.Name == "several" || m.Tags["stage"] != "") != (m.Intervals != nil) || m.Intervals != nil && sum != m.Messages {
 		t.Errorf("%s: %d intervals of %d messages together, want %d", m.Name, len(m.Intervals), sum, m.Messages)
 	}
 }

@@ -93,6 +93,16 @@ func TestPartyMeasure(t *testing.T) {
 	}
 }
 
+// TestPartyStages: each of two processes has its half of each stage.
+func TestPartyStages(t *testing.T) {
+	seen := measuredTogether(t, "testdata/run/stages.yaml", nil, &scenario.Party{Roles: []string{"server"}}, &scenario.Party{Roles: []string{"client"}})
+	if len(seen[0].results) != 1 || seen[0].results[0].Status != record.Passed {
+		t.Fatalf("%+v", seen[0].results)
+	}
+	checkStages(t, inFile(seen[0].found))
+	same(t, seen[0], seen[1])
+}
+
 // TestPartyMeasureBystander: a process of neither role sees the results and the figures.
 func TestPartyMeasureBystander(t *testing.T) {
 	seen := measuredTogether(t, "testdata/run/party_measure.yaml", nil,
@@ -324,4 +334,42 @@ func TestAllowed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPartyIntervals: both processes tell what a measurement does while it runs, also that which has no figures of its own.
+func TestPartyIntervals(t *testing.T) {
+	intervals := [2]*liveIntervals{{}, {}}
+	measuredTogether(t, "testdata/run/intervals.yaml", func(i int, config *scenario.RunConfig) {
+		config.Interval = 100 * time.Millisecond
+		config.Consumers = append(config.Consumers, intervals[i])
+	}, &scenario.Party{Roles: []string{"server"}}, &scenario.Party{Roles: []string{"client"}})
+	for i, process := range []string{"server", "client"} {
+		seen := make(map[string]time.Duration) // until when, by what is measured
+		for _, each := range intervals[i].found {
+			key := strings.Join([]string{each.Name, each.Role, each.Tags[record.StageTag]}, " ")
+			span := each.Intervals[0]
+			if span.Begin < seen[key] || span.End <= span.Begin || each.Size == 0 || each.Type == "latency" && len(each.Latency) == 0 {
+				t.Errorf("the %s tells of %s from %s to %s, after %s: %+v", process, key, span.Begin, span.End, seen[key], each)
+			}
+			seen[key] = span.End
+		}
+		for _, key := range []string{"one way client ", "both ways client ", "both ways server ", "round trips client ", "staged client slow", "staged client fast"} {
+			if seen[key] == 0 {
+				t.Errorf("the %s tells nothing of %q, but of %v", process, key, seen)
+			}
+		}
+		if seen["staged client fast"] <= seen["staged client slow"] {
+			t.Errorf("the %s: the stages do not follow each other: %v", process, seen)
+		}
+	}
+}
+
+// liveIntervals keeps what is told of measurements while they run.
+type liveIntervals struct{ found []record.Measure }
+
+func (l *liveIntervals) Wants(kind record.Kind) bool { return kind == record.Measuring }
+
+func (l *liveIntervals) Record(r *record.Record) error {
+	l.found = append(l.found, *r.Measure)
+	return nil
 }

@@ -251,3 +251,21 @@ func play(ctx context.Context, path string, party *scenario.Party, run func(*sce
 	}
 	return err
 }
+
+// TestPartyCounters: a process that does not play a role has no numbers of its counters, and says so where they are used.
+func TestPartyCounters(t *testing.T) {
+	processes := together(t, "testdata/run/party_counters.yaml", &scenario.Party{Roles: []string{"server"}}, &scenario.Party{Roles: []string{"client"}})
+	for i, each := range processes {
+		if each.err != nil || len(each.results) != 3 {
+			t.Fatalf("%d: %v, %+v", i, each.err, each.results)
+		}
+		for name, result := range each.results {
+			switch {
+			case name == "in a step of its role" && result.Status == record.Passed:
+			case name != "in a step of its role" && len(result.Failures) == 1 && strings.Contains(result.Failures[0].Got, "give the step that role"):
+			default:
+				t.Errorf("%d: %s: %+v", i, name, result)
+			}
+		}
+	}
+}

@@ -125,9 +125,9 @@ type unusableError struct{ reason string }
 
 func (e *unusableError) Error() string { return e.reason }
 
-// open opens the providers of a case; seed is that of its first soft, nil for none or the file's.  close ends those that
-// are of this case alone, and returns them with what they said.
-func (p *providers) open(each Selected, seed *uint64) (on testbed.Providers, close func() []closed, err error) {
+// open opens the providers of a case; seed is that of its first soft, nil for none or the file's, and capture where they write
+// what they send, if anywhere.  close ends those that are of this case alone, and returns them with what they said.
+func (p *providers) open(each Selected, seed *uint64, capture *rdmacore.Capture) (on testbed.Providers, close func() []closed, err error) {
 	configs := p.configs(each)
 	opened := make(map[testbed.ProviderConfig]*rdmacore.Provider)
 	var own []*rdmacore.Provider
@@ -155,7 +155,7 @@ func (p *providers) open(each Selected, seed *uint64) (on testbed.Providers, clo
 		case config.Name == testbed.Soft && (p.config.Provider == nil || p.config.Provider.Name() != testbed.Soft || several):
 			opening := Opening{
 				Case: each, Config: config, Virtual: p.virtual(each, config) && !several, Seed: p.seed(config, seed, drawnAs),
-				Capture: p.config.Capture, Fabric: fabric, SharedFabric: p.config.SharedFabric,
+				Capture: capture, Fabric: fabric, SharedFabric: p.config.SharedFabric,
 			}
 			if opening.Notices, err = p.noticesFor(config); err != nil {
 				break
@@ -296,7 +296,7 @@ func (p *providers) skipReason(each Selected) (string, error) {
 	if missing := each.Scenario.Program.Missing; len(missing) > 0 {
 		return MissingReason(missing), nil
 	}
-	opened, close, err := p.open(each, nil)
+	opened, close, err := p.open(each, nil, nil)
 	var unusable *unusableError
 	if errors.As(err, &unusable) {
 		return unusable.reason, nil

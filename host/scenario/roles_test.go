@@ -96,6 +96,18 @@ func TestInstances(t *testing.T) {
 	}
 }
 
+// TestInstancesInParallel: each instance is a branch, with a step or with steps that all are of its role; the file says how long
+// they take on the virtual clock.
+func TestInstancesInParallel(t *testing.T) {
+	seen := &collector{}
+	totals, err := scenario.Run(t.Context(), load(t, nil, "testdata/run/counted_parallel.yaml"), scenario.RunConfig{
+		Open: scenario.OpenSoft, ProviderName: "soft", Consumers: []record.Consumer{seen},
+	})
+	if err != nil || totals.Passed != 6 {
+		t.Errorf("%v %+v", err, seen.results)
+	}
+}
+
 // TestManyInstances wants as many instances as there may be to live at once, with what belongs to each.
 func TestManyInstances(t *testing.T) {
 	files := load(t, map[string]string{"clients": "1000"}, "testdata/run/many_instances.yaml")

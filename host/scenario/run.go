@@ -34,6 +34,8 @@ type RunConfig struct {
 	Open func(Opening) (*rdmacore.Provider, error)
 	// Capture is where soft writes what it sends; nil: nowhere.
 	Capture *rdmacore.Capture
+	// OnFailure keeps what soft sends around the failures of cases; nil: nobody does.  It takes the place of Capture.
+	OnFailure FailureCapture
 	// ProviderName is the name of the provider of roles that choose none, which records have; empty: that of Provider.
 	ProviderName string
 	// HostProviders are those of the hosts of a lab, by name, which records have then instead.
@@ -116,7 +118,7 @@ func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.To
 	j := &jobs{
 		config: config, stream: record.NewStream(config.Consumers...),
 		guests: &guests{confine: config.Confine, config: guest.RuntimeConfig{CacheDir: config.GuestCache, Compiler: config.GuestCompiler, Warn: config.Warn, Trace: config.GuestTrace}},
-		cases:  cases, rounds: max(1, config.Repeat), noted: make(map[string]bool),
+		cases:  cases, families: families(cases), rounds: max(1, config.Repeat), noted: make(map[string]bool),
 	}
 	j.on = &providers{config: &j.config}
 	if !slices.ContainsFunc(cases, j.on.onSoft) {
@@ -128,7 +130,7 @@ func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.To
 	case party != nil && party.Follows != "":
 		j.follow(ctx)
 	default:
-		for range max(1, min(config.Jobs, len(cases))) {
+		for range max(1, min(config.Jobs, len(j.families))) {
 			workers.Go(func() { j.work(ctx) })
 		}
 		workers.Wait()
@@ -141,7 +143,7 @@ func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.To
 		totals.TimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
 		totals.Interrupted = !totals.TimedOut
 	}
-	totals.NotRun = max(0, len(j.cases)*j.rounds-j.next)
+	totals.NotRun = max(0, len(j.cases)*j.rounds-j.begun)
 	totals.Took = time.Since(begin)
 	closing := errors.Join(j.guests.Close(), j.on.Close())
 	j.stream.Write(&record.Record{Kind: record.RunEnd, Totals: &totals})
@@ -179,54 +181,58 @@ type jobs struct {
 	guests *guests
 	on     *providers
 	cases  []Selected
-	rounds int
-	runs   int // of cases, where several processes play them
+	// families are the cases as workers take them: those that share fixtures together.
+	families [][]Selected
+	rounds   int
+	runs     int // of cases, where several processes play them
 
 	mu     sync.Mutex      // of what follows
 	noted  map[string]bool // devices of which there is a record
-	next   int             // cases handed out so far, over all rounds
+	next   int             // families handed out so far, over all rounds
+	begun  int             // cases that were begun
 	failed bool
 	totals record.Totals
 }
 
-// take hands out the next case.
-func (j *jobs) take(ctx context.Context) (each Selected, round int, ok bool) {
+// take hands out the next cases.
+func (j *jobs) take(ctx context.Context) (family []Selected, round int, ok bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.cases) == 0 || ctx.Err() != nil || j.failed && (j.config.FailFast || j.config.UntilFail) {
-		return Selected{}, 0, false
+	if len(j.families) == 0 || j.over(ctx) {
+		return nil, 0, false
 	}
-	round = j.next / len(j.cases)
+	round = j.next / len(j.families)
 	if round >= j.rounds && !j.config.UntilFail {
-		return Selected{}, 0, false
+		return nil, 0, false
 	}
-	each = j.cases[j.next%len(j.cases)]
+	family = j.families[j.next%len(j.families)]
 	j.next++
-	return each, round, true
+	return family, round, true
+}
+
+// over tells whether no further case may begin.  The lock is held.
+func (j *jobs) over(ctx context.Context) bool {
+	return ctx.Err() != nil || j.failed && (j.config.FailFast || j.config.UntilFail)
 }
 
 func (j *jobs) work(ctx context.Context) {
 	for {
-		each, round, ok := j.take(ctx)
+		family, round, ok := j.take(ctx)
 		if !ok {
 			return
 		}
-		result := j.attempts(ctx, each, round)
-		j.mu.Lock()
-		j.totals.Count(&result)
-		j.failed = j.failed || !result.Status.OK()
-		j.mu.Unlock()
+		j.family(ctx, family, round)
 	}
 }
 
 // attempts runs a case until it passes or may not be tried again.
-func (j *jobs) attempts(ctx context.Context, each Selected, round int) record.Result {
+func (j *jobs) attempts(ctx context.Context, each Selected, round int, share *share) record.Result {
 	for attempt := 0; ; attempt++ {
 		relay := &relay{
 			jobs: j, hold: j.config.Jobs > 1, number: round*(j.config.Retries+1) + attempt, attempt: attempt + 1,
 			earlier: j.config.Baseline[each.Case.ID],
 		}
-		j.one(ctx, each, relay, nil)
+		j.one(ctx, each, relay, nil, share)
 		if !relay.retry {
 			j.mu.Lock()
 			j.totals.Thresholds += relay.unmet
@@ -252,8 +258,8 @@ func (j *jobs) seed(each Selected, number int) *uint64 {
 	return &seed
 }
 
-// one runs a case once.  Its result is in the records.
-func (j *jobs) one(ctx context.Context, each Selected, relay *relay, with []string) {
+// one runs a case once, on what it shares, if it does.  Its result is in the records.
+func (j *jobs) one(ctx context.Context, each Selected, relay *relay, with []string, share *share) {
 	program, seed := each.Scenario.Program, j.seed(each, relay.number)
 	config := exec.Config{
 		Guests: j.guests, Stream: j.stream.Branch(relay), Rerun: j.config.Rerun, Seed: seed,
@@ -284,7 +290,13 @@ func (j *jobs) one(ctx context.Context, each Selected, relay *relay, with []stri
 		exec.Decline(config, program, each.Case, record.Skipped, MissingReason(program.Missing))
 		return
 	}
-	on, close, err := j.on.open(each, seed)
+	recording, err := j.record(each, relay)
+	if err != nil {
+		exec.Decline(config, program, each.Case, record.Errored, err.Error())
+		return
+	}
+	defer relay.complete()
+	on, close, err := share.open(func() (testbed.Providers, func() []closed, error) { return j.on.open(each, seed, recording) })
 	var unusable *unusableError
 	switch {
 	case errors.As(err, &unusable):
@@ -294,7 +306,16 @@ func (j *jobs) one(ctx context.Context, each Selected, relay *relay, with []stri
 		exec.Decline(config, program, each.Case, record.Errored, err.Error())
 		return
 	}
-	defer func() { noteClosing(close(), config.Stream, each) }()
+	config.Session, config.Last = share.session()
+	if config.Session.Open() {
+		config.TakesOver, config.Shuffle = true, j.config.Selection.Shuffle
+		relay.rerun = config.RerunCase(program, each.Case)
+	}
+	defer func() {
+		if !config.Session.Open() {
+			noteClosing(close(), config.Stream, each)
+		}
+	}()
 	config.Providers, relay.providers = on, on
 	exec.Case(ctx, config, program, j.config.placed(each, j.on.configs(each)))
 }
@@ -335,6 +356,10 @@ type relay struct {
 	// earlier is what the baseline has of the case; nil: nothing.
 	earlier *record.Earlier
 
+	// recording captures the attempt, if somebody does; ended is its end until that is over.
+	recording Recording
+	ended     *record.Record
+
 	rerun  string // the command that runs the attempt again
 	result record.Result
 	retry  bool
@@ -344,6 +369,7 @@ type relay struct {
 // Wants implements record.Consumer.
 func (r *relay) Wants(kind record.Kind) bool {
 	return r.jobs.stream.Wants(kind) || kind == record.CaseEnd || kind == record.Checked ||
+		kind == record.StepEnd && r.recording != nil ||
 		kind == record.CaseStart && r.jobs.stream.Wants(record.DeviceUsed)
 }
 
@@ -372,18 +398,30 @@ func (r *relay) Record(each *record.Record) error {
 		r.begin()
 		r.passLeftOut(&kept)
 		r.end(&kept)
+		if r.recording != nil {
+			r.ended = &kept
+			return nil
+		}
 	case record.StepEnd:
+		r.failedAt(each)
 		if r.hold {
 			step := *each.Step
 			kept.Step = &step
 		}
 	}
 	r.pass(&kept)
-	if each.Kind == record.CaseEnd && r.hold {
+	if each.Kind == record.CaseEnd {
+		r.release()
+	}
+	return nil
+}
+
+// release passes on what is held.
+func (r *relay) release() {
+	if r.hold {
 		r.jobs.stream.Forward(r.held...)
 		r.hold, r.held = false, nil
 	}
-	return nil
 }
 
 // mostEarly bounds how many records are held for the beginning of a case; those beyond come before it.

@@ -1,7 +1,9 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"math/rand/v2"
 	"path"
@@ -81,9 +83,20 @@ func Select(scenarios []Scenario, selection Selection) ([]Selected, error) {
 		}
 	}
 	if selection.Shuffle != nil {
-		rand.New(rand.NewPCG(*selection.Shuffle, 0)).Shuffle(len(cases), func(i, k int) { cases[i], cases[k] = cases[k], cases[i] })
+		shuffle(cases, *selection.Shuffle)
 	}
 	return cases, nil
+}
+
+// shuffle orders cases by numbers that are drawn from the seed and their ids, so that two cases come in the same order whatever
+// else is selected: a part of a run repeats with the same seed.
+func shuffle(cases []Selected, seed uint64) {
+	drawn := func(each Selected) uint64 {
+		id := fnv.New64a()
+		id.Write([]byte(each.Case.ID))
+		return rand.NewPCG(seed, id.Sum64()).Uint64()
+	}
+	slices.SortStableFunc(cases, func(a, b Selected) int { return cmp.Compare(drawn(a), drawn(b)) })
 }
 
 // matches compares an id with patterns.  A slash is no border in an id, so it is hidden from path.Match.

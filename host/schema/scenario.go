@@ -25,8 +25,8 @@ func Scenario() ([]byte, error) {
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "rdmarun scenario " + ast.Version
 	root["required"] = []string{"rdmarun"}
-	// A file has steps or cases; without either it is a library of fragments.
-	root["anyOf"] = []any{jsonschema.Require("steps"), jsonschema.Require("cases"), jsonschema.Require("fragments")}
+	// A file has steps or cases; without either it is a library of fragments and fixtures.
+	root["anyOf"] = []any{jsonschema.Require("steps"), jsonschema.Require("cases"), jsonschema.Require("fragments"), jsonschema.Require("fixtures")}
 	root["not"] = jsonschema.Require("steps", "cases")
 	root["allOf"] = []any{completeWithoutDefaults()}
 	definitions := values()
@@ -36,6 +36,7 @@ func Scenario() ([]byte, error) {
 		"complete": complete(table),
 		"case":     required(mapping("One named test.", ast.Keys("cases"), fileTypes()), "name", "steps"),
 		"fragment": required(mapping("Steps to use in several places.", ast.Keys("fragments"), fileTypes()), "do"),
+		"fixture":  required(mapping("What cases need.", ast.Keys("fixtures"), fileTypes()), "setup"),
 		"param": required(mapping("A parameter.", ast.Keys("params"), object{
 			"type": object{"enum": ast.Names(ast.Keys("type"))}, "values": jsonschema.ListOf(jsonschema.Scalar()), "min": jsonschema.Scalar(), "max": jsonschema.Scalar(), "doc": jsonschema.Scalar(),
 		}), "type"),
@@ -131,17 +132,17 @@ func defaults(table *verb.Table) object {
 	return schema
 }
 
-// fileTypes are the types of the keys of files, cases and fragments.  A key that is not here takes anything:
+// fileTypes are the types of the keys of files, cases, fragments and fixtures.  A key that is not here takes anything:
 // the checker has the last word.
 func fileTypes() object {
 	return object{
 		"rdmarun": object{"const": ast.Version}, "name": jsonschema.Scalar(), "doc": jsonschema.Scalar(), "tags": jsonschema.ListOf(jsonschema.Scalar()),
 		"timeout": jsonschema.Ref("duration"), "stall_timeout": jsonschema.Ref("duration"),
-		"params": mapOf("param"), "defaults": jsonschema.Ref("defaults"), "fragments": mapOf("fragment"), "matrix": jsonschema.Ref("matrix"),
+		"params": mapOf("param"), "defaults": jsonschema.Ref("defaults"), "fragments": mapOf("fragment"), "fixtures": mapOf("fixture"), "matrix": jsonschema.Ref("matrix"),
 		"imports":  object{"type": "object", "propertyNames": name(), "additionalProperties": jsonschema.Scalar()},
 		"requires": jsonschema.ListOf(jsonschema.Scalar()), "provider": jsonschema.Ref("provider"), "thresholds": jsonschema.ListOf(jsonschema.Ref("threshold")), "xfail": jsonschema.Ref("xfail"),
 		"roles": object{"type": "object", "additionalProperties": object{"anyOf": []any{jsonschema.Ref("role"), object{"type": "null"}}}},
-		"setup": jsonschema.Ref("steps"), "steps": jsonschema.Ref("steps"), "finally": jsonschema.Ref("steps"), "do": jsonschema.Ref("steps"),
+		"needs": jsonschema.ListOf(jsonschema.Scalar()), "scope": jsonschema.Word([]string{ast.ScopeCase, ast.ScopeFile}), "setup": jsonschema.Ref("steps"), "teardown": jsonschema.Ref("steps"), "steps": jsonschema.Ref("steps"), "finally": jsonschema.Ref("steps"), "do": jsonschema.Ref("steps"),
 		"cases": jsonschema.ListOf(jsonschema.Ref("case")),
 	}
 }

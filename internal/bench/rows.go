@@ -44,7 +44,7 @@ var rows = []row{
 	{title: "ibv_rc_pingpong -e under exec: system time, beside user", figure: "exec-sleepers-system", unit: "s", beside: "exec-sleepers-user", mark: 2},
 	{title: "guest -> host -> C: poll of an empty CQ", figure: "guest-empty-poll", unit: "ns", mark: 60},
 	{title: "more than a call of a guest to the host", figure: "guest-empty-poll-more", unit: "ns", mark: 16},
-	{title: "cached start to end of a guest in C", figure: "start-c", unit: "ms", mark: 5},
+	{title: "cached start to end of a guest in C", figure: "start-c", unit: "ms", mark: 3},
 	{title: "the same in Go", figure: "start-go", unit: "ms", mark: 60},
 	{title: "the same, a script", figure: "start-script", unit: "ms", mark: 60},
 	{title: "1,000 guests in C connected in pairs, cached", figure: "guests-1000-connected", unit: "s", mark: 3},

@@ -2,12 +2,14 @@
  * Floods of forged connection requests from another host, and how clients get on meanwhile.  The hosts are network
  * namespaces, so it needs root and ip(8).
  *
- *   bench_flood RATE SOURCE [PLACES]
+ *   bench_flood RATE SOURCE [PLACES [BUFFER]]
  *
  * SOURCE: random, one (which nobody has), or host (which answers, as it has a process of its own).  PLACES: connections that
- * the server takes; it rejects what comes after.  Prints one line: what was sent a second, how much the server grew, how many
+ * the server takes (0: all); it rejects what comes after.  BUFFER: bytes that each socket asks for, as if net.core.rmem_max were no
+ * more.  Prints one line: what was sent a second, how much the server grew, how many
  * requests its program saw, and how long clients took: five of hosts that were never seen, and one of them again.  A second line
- * is of a connection that was there before: a READ of 8 bytes, one after another, and WRITEs of 64 KiB, before the flood and in it.
+ * is of a connection that was there before: a READ of 8 bytes, one after another, and WRITEs of 64 KiB, before the flood and in it, and the
+ * longest time from the end of one WRITE to that of the next.
  */
 #include <arpa/inet.h>
 #include <poll.h>
@@ -29,6 +31,8 @@
 #include "ctest/support/forge.h"
 #include "ctest/support/pair.h"
 #include "soft/base/random.h"
+#include "soft/host.h"
+#include "soft/link/udp_socket.h"
 
 #define PORT 7474
 #define SERVER "192.0.2.1"
@@ -56,9 +60,11 @@ static struct shared {
 	_Atomic int wanted, measured; /* how often the first connection is to be measured, and was */
 	struct {
 		double median, most, longest; /* READ: us, of a half, of 99 in 100, and of all */
-		double megabytes; /* WRITE: a second */
+		double megabytes, gap; /* WRITE: a second, and the longest time from one to the next, us */
 	} results[2];
 } *shared;
+
+static int32_t buffer; /* 0: as usual */
 
 static struct core_provider *open_udp(void)
 {
@@ -68,6 +74,8 @@ static struct core_provider *open_udp(void)
 
 	snprintf(options.fabric, sizeof(options.fabric), "flood-%d", getpid());
 	CHECK(!core_open("soft", &options, &provider, why, sizeof(why)));
+	if (buffer)
+		((struct soft_host *)provider->host)->udp->buffer_wanted = buffer;
 	return provider;
 }
 
@@ -335,7 +343,7 @@ static int compare(const void *a, const void *b)
 static void measure(int index)
 {
 	static uint32_t times[READS_MAX];
-	uint64_t begun = now(), last = begun, writes = 0;
+	uint64_t begun = now(), last = begun, writes = 0, gap = 0;
 	int count = 0, posted = 0;
 
 	for (; count < READS_MAX && last - begun < MEASURED; count++) {
@@ -350,12 +358,15 @@ static void measure(int index)
 	shared->results[index].median = times[count / 2] / 1e3;
 	shared->results[index].most = times[(size_t)count * 99 / 100] / 1e3;
 	shared->results[index].longest = times[count - 1] / 1e3;
-	begun = now();
+	begun = last = now();
 	for (; now() - begun < MEASURED || posted; writes++, posted--) {
 		for (; posted < WRITES && now() - begun < MEASURED; posted++)
 			post(IBV_WR_RDMA_WRITE, WRITE_BYTES);
 		CHECK(poll_one(end.id->send_cq).status == IBV_WC_SUCCESS);
+		gap = now() - last > gap ? now() - last : gap;
+		last = now();
 	}
+	shared->results[index].gap = (double)gap / 1e3;
 	shared->results[index].megabytes = (double)(writes * WRITE_BYTES) * 1e3 / (double)(now() - begun);
 }
 
@@ -424,13 +435,14 @@ int main(int count, char **words)
 	char byte;
 
 	CHECK(count > 2);
+	buffer = count > 4 ? atoi(words[4]) : 0;
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(shared != MAP_FAILED && !pipe(ends) && !unshare(CLONE_NEWNET));
 	server = fork_one();
 	if (!server) {
 		CHECK(!unshare(CLONE_NEWNET) && write(ends[1], "s", 1) == 1);
 		CHECK(!system("until ip route get 192.0.2.9 >/dev/null 2>&1; do sleep 0.05; done; sleep 0.2"));
-		serve(count > 3 ? (uint32_t)atoi(words[3]) : LIVE_MAX);
+		serve(count > 3 && atoi(words[3]) ? (uint32_t)atoi(words[3]) : LIVE_MAX);
 	}
 	CHECK(read(ends[0], &byte, 1) == 1);
 	make_network(server);
@@ -460,9 +472,9 @@ int main(int count, char **words)
 	       (double)(atomic_load(&shared->peak) - atomic_load(&shared->idle)) / 1024, atomic_load(&shared->requests),
 	       atomic_load(&shared->rejected));
 	for (int index = 0; index < 2; index++)
-		printf("%s READ of %d bytes %.1f us, of 99 in 100 %.1f, longest %.0f; WRITE %.0f MB/s", index ? "; in the flood" : "established:",
+		printf("%s READ of %d bytes %.1f us, of 99 in 100 %.1f, longest %.0f; WRITE %.0f MB/s, longest %.0f", index ? "; in the flood" : "established:",
 		       READ_BYTES, shared->results[index].median, shared->results[index].most, shared->results[index].longest,
-		       shared->results[index].megabytes);
+		       shared->results[index].megabytes, shared->results[index].gap);
 	printf("\n");
 	atomic_store(&shared->flooding, false);
 	for (int index = 0; index < 4; index++) {

@@ -73,6 +73,7 @@ static int copy_results(struct core_addrinfo *results, int max, const struct rdm
 	return count;
 }
 
+/* Without core_select: it asks for names only, of no host, which may be closed meanwhile (core_hold). */
 int core_getaddrinfo(struct core_provider *provider, const char *node, const char *service,
 		     const struct core_addrinfo *from, struct core_addrinfo *results, int max,
 		     int *eai)
@@ -85,7 +86,6 @@ int core_getaddrinfo(struct core_provider *provider, const char *node, const cha
 	CORE_NEEDS(provider->rdma_getaddrinfo && provider->rdma_freeaddrinfo);
 	if (!node && !service && !from)
 		return -EINVAL;
-	core_select(provider);
 	errno = 0;
 	result = provider->rdma_getaddrinfo(node, service, to_hints(from, &hints), &list);
 	if (result) {

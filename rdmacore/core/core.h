@@ -19,8 +19,14 @@
  */
 int core_open(const char *name, const struct core_options *options, struct core_provider **provider,
 	      char *why, size_t why_size);
-/* -EBUSY while objects made through this provider live. */
+/*
+ * -EBUSY while objects made through this provider live.  A core_getaddrinfo that somebody holds the provider for may go on,
+ * for it may wait for name servers much longer than its caller does.
+ */
 int core_close(struct core_provider *provider);
+/* Keep the table of functions and the libraries behind it beyond core_close, until core_release. */
+void core_hold(struct core_provider *provider);
+void core_release(struct core_provider *provider);
 long core_live(struct core_provider *provider, enum core_object kind);
 
 /* Nanoseconds on the provider's virtual clock. */

@@ -10,7 +10,8 @@ struct opener {
 	const char *name;
 	int (*open)(struct core_provider *provider, const struct core_options *options, char *why,
 		    size_t why_size);
-	void (*close)(struct core_provider *provider);
+	void (*close)(struct core_provider *provider); /* what of it needs no table afterwards; may be NULL */
+	void (*unload)(struct core_provider *provider); /* the libraries; may be NULL */
 };
 
 static int open_soft(struct core_provider *provider, const struct core_options *options, char *why,
@@ -35,8 +36,8 @@ static int open_verbs(struct core_provider *provider, const struct core_options 
 }
 
 static const struct opener openers[] = {
-	{"soft", open_soft, soft_provider_close},
-	{"verbs", open_verbs, verbs_provider_close},
+	{.name = "soft", .open = open_soft, .close = soft_provider_close},
+	{.name = "verbs", .open = open_verbs, .unload = verbs_provider_close},
 };
 
 static const struct opener *find_opener(const char *name)
@@ -45,6 +46,12 @@ static const struct opener *find_opener(const char *name)
 		if (!strcmp(openers[i].name, name))
 			return &openers[i];
 	return NULL;
+}
+
+static void close_device_side(const struct opener *opener, struct core_provider *provider)
+{
+	if (opener->close)
+		opener->close(provider);
 }
 
 int core_open(const char *name, const struct core_options *options, struct core_provider **provider,
@@ -64,6 +71,7 @@ int core_open(const char *name, const struct core_options *options, struct core_
 	result = opener->open(opened, options, why, why_size);
 	if (result)
 		goto free_provider;
+	atomic_init(&opened->holds, 1);
 	result = core_ah_table_init(&opened->address_handles);
 	if (result)
 		goto close_provider;
@@ -71,10 +79,28 @@ int core_open(const char *name, const struct core_options *options, struct core_
 	return 0;
 
 close_provider:
-	opener->close(opened);
+	close_device_side(opener, opened);
+	core_release(opened);
+	return result;
 free_provider:
 	free(opened);
 	return result;
+}
+
+void core_hold(struct core_provider *provider)
+{
+	atomic_fetch_add_explicit(&provider->holds, 1, memory_order_relaxed);
+}
+
+void core_release(struct core_provider *provider)
+{
+	const struct opener *opener = find_opener(provider->name);
+
+	if (atomic_fetch_sub_explicit(&provider->holds, 1, memory_order_acq_rel) != 1)
+		return;
+	if (opener->unload)
+		opener->unload(provider);
+	free(provider);
 }
 
 int core_close(struct core_provider *provider)
@@ -83,8 +109,8 @@ int core_close(struct core_provider *provider)
 		if (core_live(provider, kind))
 			return -EBUSY;
 	core_ah_table_destroy(&provider->address_handles);
-	find_opener(provider->name)->close(provider);
-	free(provider);
+	close_device_side(find_opener(provider->name), provider);
+	core_release(provider);
 	return 0;
 }
 

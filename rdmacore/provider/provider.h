@@ -276,6 +276,7 @@ struct core_provider {
 	const char *name; /* "soft" or "verbs" */
 	void *libraries[2]; /* verbs: librdmacm and libibverbs as dlopen gave them */
 	_Atomic long live[CORE_OBJECT_KINDS];
+	_Atomic unsigned holds; /* of the table and the libraries: core_open's, and those of core_hold */
 	struct core_ah_table address_handles;
 
 	/*

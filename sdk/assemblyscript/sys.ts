@@ -2470,9 +2470,10 @@ export declare function destroy_event_channel(channel: Handle): i32;
  * Makes an endpoint (rdma_create_ep(3)). Passive: bound to the source address, ready to listen;
  * with qp_init_attr, each connection request comes with a QP made from it. Active: address and
  * route are resolved, which may wait, and with qp_init_attr it has a QP, ready to connect. Nothing
- * is left behind on failure. Returns the endpoint's handle. EADDRINUSE: the port is taken.
- * EADDRNOTAVAIL, ENODEV: no RDMA device has the address. ETIMEDOUT, EHOSTUNREACH, ENETUNREACH:
- * nobody has the destination. ECANCELED: the guest was asked to stop.
+ * is left behind on failure. Returns the endpoint's handle. EADDRINUSE: the port is taken at this
+ * address. EADDRNOTAVAIL: it is taken and one of the two is the any address, as in Linux; or the
+ * host does not have the address. ENODEV: no RDMA device has it. ETIMEDOUT, EHOSTUNREACH,
+ * ENETUNREACH: nobody has the destination. ECANCELED: the guest was asked to stop.
  */
 @external("rdma", "create_ep")
 export declare function create_ep(channel: Handle, info: usize, pd: Handle, qp_init_attr: usize): i32;
@@ -2713,8 +2714,9 @@ export declare function create_id(channel: Handle, port_space: u32): i32;
 export declare function destroy_id(ep: Handle): i32;
 
 /**
- * Gives an endpoint its own address (rdma_bind_addr(3)). EADDRINUSE, EADDRNOTAVAIL: another has it,
- * or the host does not. ENODEV: it is not of an RDMA device.
+ * Gives an endpoint its own address (rdma_bind_addr(3)). EADDRINUSE: the port is taken at this
+ * address. EADDRNOTAVAIL: it is taken and one of the two is the any address, as in Linux; or the
+ * host does not have the address. ENODEV: it is not of an RDMA device.
  */
 @external("rdma", "bind_addr")
 export declare function bind_addr(ep: Handle, address: usize): i32;
@@ -3033,7 +3035,8 @@ export declare function detach_mcast(qp: Handle, group: usize, lid: u32): i32;
 /**
  * Changes attributes of a QP (ibv_modify_qp(3)). An endpoint brings its QP to RTS by itself; this
  * is for ERR, SQD and what may change on the way, and for a QP without an endpoint. EINVAL: there
- * is no such transition, or it takes other attributes.
+ * is no such transition, or it takes other attributes. EPERM: a queue key with the highest bit set,
+ * which is one of the system's.
  */
 @external("rdma", "modify_qp")
 export declare function modify_qp(qp: Handle, attr: usize, mask: u32): i32;

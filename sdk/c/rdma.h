@@ -1705,9 +1705,10 @@ int32_t rdmarun_destroy_event_channel(rdmarun_handle channel);
  * Makes an endpoint (rdma_create_ep(3)). Passive: bound to the source address, ready to listen;
  * with qp_init_attr, each connection request comes with a QP made from it. Active: address and
  * route are resolved, which may wait, and with qp_init_attr it has a QP, ready to connect. Nothing
- * is left behind on failure. Returns the endpoint's handle. EADDRINUSE: the port is taken.
- * EADDRNOTAVAIL, ENODEV: no RDMA device has the address. ETIMEDOUT, EHOSTUNREACH, ENETUNREACH:
- * nobody has the destination. ECANCELED: the guest was asked to stop.
+ * is left behind on failure. Returns the endpoint's handle. EADDRINUSE: the port is taken at this
+ * address. EADDRNOTAVAIL: it is taken and one of the two is the any address, as in Linux; or the
+ * host does not have the address. ENODEV: no RDMA device has it. ETIMEDOUT, EHOSTUNREACH,
+ * ENETUNREACH: nobody has the destination. ECANCELED: the guest was asked to stop.
  */
 RDMARUN_IMPORT(create_ep)
 int32_t rdmarun_create_ep(rdmarun_handle channel, const struct rdmarun_addr_info *info, rdmarun_handle pd, const struct rdmarun_qp_init_attr *qp_init_attr);
@@ -1948,8 +1949,9 @@ RDMARUN_IMPORT(destroy_id)
 int32_t rdmarun_destroy_id(rdmarun_handle ep);
 
 /*
- * Gives an endpoint its own address (rdma_bind_addr(3)). EADDRINUSE, EADDRNOTAVAIL: another has it,
- * or the host does not. ENODEV: it is not of an RDMA device.
+ * Gives an endpoint its own address (rdma_bind_addr(3)). EADDRINUSE: the port is taken at this
+ * address. EADDRNOTAVAIL: it is taken and one of the two is the any address, as in Linux; or the
+ * host does not have the address. ENODEV: it is not of an RDMA device.
  */
 RDMARUN_IMPORT(bind_addr)
 int32_t rdmarun_bind_addr(rdmarun_handle ep, const struct rdmarun_address *address);
@@ -2268,7 +2270,8 @@ int32_t rdmarun_detach_mcast(rdmarun_handle qp, const struct rdmarun_address *gr
 /*
  * Changes attributes of a QP (ibv_modify_qp(3)). An endpoint brings its QP to RTS by itself; this
  * is for ERR, SQD and what may change on the way, and for a QP without an endpoint. EINVAL: there
- * is no such transition, or it takes other attributes.
+ * is no such transition, or it takes other attributes. EPERM: a queue key with the highest bit set,
+ * which is one of the system's.
  */
 RDMARUN_IMPORT(modify_qp)
 int32_t rdmarun_modify_qp(rdmarun_handle qp, const struct rdmarun_qp_attr *attr, uint32_t mask);

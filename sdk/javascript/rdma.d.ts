@@ -1223,8 +1223,9 @@ declare const rdma: {
    * Makes an endpoint (rdma_create_ep(3)). Passive: bound to the source address, ready to listen;
    * with qp_init_attr, each connection request comes with a QP made from it. Active: address and
    * route are resolved, which may wait, and with qp_init_attr it has a QP, ready to connect.
-   * Nothing is left behind on failure. Returns the endpoint's handle. EADDRINUSE: the port is
-   * taken. EADDRNOTAVAIL, ENODEV: no RDMA device has the address. ETIMEDOUT, EHOSTUNREACH,
+   * Nothing is left behind on failure. Returns the endpoint's handle. EADDRINUSE: the port is taken
+   * at this address. EADDRNOTAVAIL: it is taken and one of the two is the any address, as in Linux;
+   * or the host does not have the address. ENODEV: no RDMA device has it. ETIMEDOUT, EHOSTUNREACH,
    * ENETUNREACH: nobody has the destination. ECANCELED: the guest was asked to stop.
    */
   create_ep(channel: HandleGiven, info: AddrInfoGiven, pd: HandleGiven, qp_init_attr: QpInitAttrGiven | null): Handle;
@@ -1401,8 +1402,9 @@ declare const rdma: {
    */
   destroy_id(ep: HandleGiven): void;
   /**
-   * Gives an endpoint its own address (rdma_bind_addr(3)). EADDRINUSE, EADDRNOTAVAIL: another has
-   * it, or the host does not. ENODEV: it is not of an RDMA device.
+   * Gives an endpoint its own address (rdma_bind_addr(3)). EADDRINUSE: the port is taken at this
+   * address. EADDRNOTAVAIL: it is taken and one of the two is the any address, as in Linux; or the
+   * host does not have the address. ENODEV: it is not of an RDMA device.
    */
   bind_addr(ep: HandleGiven, address: AddressGiven): void;
   /**
@@ -1632,7 +1634,8 @@ declare const rdma: {
   /**
    * Changes attributes of a QP (ibv_modify_qp(3)). An endpoint brings its QP to RTS by itself; this
    * is for ERR, SQD and what may change on the way, and for a QP without an endpoint. EINVAL: there
-   * is no such transition, or it takes other attributes.
+   * is no such transition, or it takes other attributes. EPERM: a queue key with the highest bit
+   * set, which is one of the system's.
    */
   modify_qp(qp: HandleGiven, attr: QpAttrGiven, mask: number): void;
   /**

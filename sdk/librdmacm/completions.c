@@ -25,12 +25,12 @@ static uint32_t channel_entries(void *object, short events, struct rdmarun_poll_
 	return 0;
 }
 
-static bool has_fired(void *object, short events)
+static short has_fired(void *object)
 {
-	for (struct cq *cq = cqs; cq && events & POLLIN; cq = cq->next)
+	for (struct cq *cq = cqs; cq; cq = cq->next)
 		if (cq->base.channel == object && cq->fired)
-			return true;
-	return false;
+			return POLLIN;
+	return 0;
 }
 
 struct ibv_comp_channel *new_comp_channel(rdmarun_handle handle)
@@ -142,7 +142,7 @@ int poll_completions(struct ibv_cq *cq, int count, struct ibv_wc *wc)
 	static unsigned empty;
 	int32_t found = rdmarun_poll_cq(cq->handle, (struct rdmarun_wc *)wc, (uint32_t)count);
 
-	if (found == 0 && ++empty % SPINS == 0) /* who spins has to let others run */
+	if ((found == 0 && ++empty % SPINS == 0) || (signals && signals->due())) /* who spins has to let others run */
 		give_way();
 	return found;
 }
@@ -155,12 +155,12 @@ int request_notification(struct ibv_cq *cq, int solicited_only)
 /* Takes an event that is there, unless one was taken before. */
 static bool look_at_channel(void *channel)
 {
-	int32_t which = has_fired(channel, POLLIN) || !handle_of(channel) ? 0 : rdmarun_wait_cq_event(handle_of(channel), 0);
+	int32_t which = has_fired(channel) || !handle_of(channel) ? 0 : rdmarun_wait_cq_event(handle_of(channel), 0);
 
 	for (struct cq *cq = cqs; cq; cq = cq->next)
 		if (cq->base.channel == channel && !cq->fired)
 			cq->fired = handle_of(channel) ? which == (int32_t)cq->base.handle : rdmarun_wait_cq_event(cq->base.handle, 0) >= 0;
-	return has_fired(channel, POLLIN);
+	return has_fired(channel);
 }
 
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **which, void **context)

@@ -90,8 +90,8 @@ static bool look(void *object)
 			fd->revents = fd->events & (POLLIN | POLLOUT);
 		else if (fd->fd >= 0 && !descriptor)
 			fd->revents = POLLNVAL;
-		else if (descriptor && descriptor->ready && descriptor->ready(descriptor->object, fd->events))
-			fd->revents = fd->events & (POLLIN | POLLOUT);
+		else if (descriptor && descriptor->ready)
+			fd->revents = descriptor->ready(descriptor->object) & (fd->events | POLLERR | POLLHUP);
 	}
 	if (polled->entry_count && rdmarun_poll_set(polled->entries, polled->entry_count, 0) > 0)
 		for (uint32_t i = 0; i < polled->entry_count; i++)
@@ -101,10 +101,11 @@ static bool look(void *object)
 	return polled->found > 0;
 }
 
-int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+int poll_for(struct pollfd *fds, unsigned count, int64_t timeout_ns)
 {
 	struct polled *polled = calloc(1, sizeof(*polled));
-	struct wait wait = {.ready = look, .object = polled};
+	struct wait wait = {.ready = look, .object = polled, .restart = RESTART_NEVER};
+	int64_t until = timeout_ns < 0 ? -1 : clock_now() + timeout_ns;
 	int ended, found;
 
 	if (!polled) {
@@ -122,10 +123,24 @@ int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 								   MAX_POLLED - before);
 		for (uint32_t k = before; k < polled->entry_count; k++)
 			polled->of[k] = i;
+		wait.local |= descriptor && descriptor->local;
 	}
 	wait.entries = polled->entries;
 	wait.count = polled->entry_count;
-	ended = wait_for(&wait, timeout_ms < 0 ? -1 : timeout_ms * 1000000ll);
+	do {
+		int64_t next = until;
+
+		for (nfds_t i = 0; i < count; i++) {
+			struct descriptor *descriptor = fds[i].fd < FIRST_DESCRIPTOR ? NULL : descriptor_of(fds[i].fd);
+			int64_t changes = descriptor && descriptor->deadline ? descriptor->deadline(descriptor->object) : -1;
+
+			if (changes >= 0 && (next < 0 || changes < next))
+				next = changes;
+		}
+		if (next > 0)
+			next = next > clock_now() ? next - clock_now() : 0;
+		ended = wait_for(&wait, next);
+	} while (ended == ETIMEDOUT && !look(polled) && (until < 0 || clock_now() < until));
 	found = polled->found;
 	free(polled);
 	if (!ended || ended == ETIMEDOUT)
@@ -133,6 +148,8 @@ int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 	errno = ended;
 	return -1;
 }
+
+int poll(struct pollfd *fds, nfds_t count, int timeout_ms) { return poll_for(fds, count, timeout_ms < 0 ? -1 : timeout_ms * 1000000ll); }
 
 /* For programs that have rsockets as a choice, and do not take it. */
 int rpoll(struct pollfd *fds, nfds_t count, int timeout_ms) { return poll(fds, count, timeout_ms); }

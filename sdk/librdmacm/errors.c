@@ -22,7 +22,7 @@ static const struct {
 	{RDMARUN_EMFILE, EMFILE},
 	{RDMARUN_ENOSPC, ENOSPC},
 	{RDMARUN_ENOSYS, ENOSYS},
-	{RDMARUN_ENODATA, ENOENT}, /* WASI has no ENODATA */
+	{RDMARUN_ENODATA, ENODATA},
 	{RDMARUN_EPROTO, EPROTO},
 	{RDMARUN_EOVERFLOW, EOVERFLOW},
 	{RDMARUN_EMSGSIZE, EMSGSIZE},
@@ -51,6 +51,27 @@ int errno_of(int32_t result)
 		if (numbers[i].linux_number == -result)
 			return numbers[i].here;
 	return EIO;
+}
+
+/* strerror(3), which the build wraps: wasi-libc has no texts for the numbers that are this kit's. */
+char *__real_strerror(int error);
+char *__wrap_strerror(int error);
+
+char *__wrap_strerror(int error)
+{
+	switch (error) {
+	case ENODATA:
+		return "No data available";
+	case ETIME:
+		return "Timer expired";
+	case ESHUTDOWN:
+		return "Cannot send after transport endpoint shutdown";
+	case EHOSTDOWN:
+		return "Host is down";
+	case EREMOTEIO:
+		return "Remote I/O error";
+	}
+	return __real_strerror(error);
 }
 
 int cm_result(int32_t result)

@@ -31,10 +31,13 @@ struct wait {
 	struct rdmarun_poll_entry *entries;
 	uint32_t count;
 	int64_t deadline; /* on the run's clock, in nanoseconds; -1: never */
+	bool local;       /* ready() may change by another thread, although there are entries */
+	enum { RESTART_BY_FLAGS, RESTART_ALWAYS, RESTART_NEVER } restart; /* when a handler of a signal ran */
 };
 
 int64_t clock_now(void);
-/* Returns 0 when ready() says so, else ETIMEDOUT, or ECANCELED when the run ends; -1: no limit. */
+/* Returns 0 when ready() says so, else ETIMEDOUT, or EINTR when a handler ran; -1: no limit.  A program that is
+ * stopped meanwhile ends here, unless it handles SIGTERM; one that goes on gets ECANCELED. */
 int wait_for(struct wait *wait, int64_t timeout_ns);
 /* The same for one object of the host's. */
 int wait_for_handle(bool (*ready)(void *), void *object, rdmarun_handle handle, uint32_t events, int64_t timeout_ns);
@@ -48,10 +51,25 @@ struct other_threads {
 	/* Tells them what the host found. */
 	void (*scatter)(const struct rdmarun_poll_entry *entries, uint32_t first);
 	bool (*runnable)(void);
+	/* Whether this thread is the one that runs handlers of signals. */
+	bool (*handles_signals)(void);
 	/* Lets them run until wait may have ended. */
 	void (*run)(struct wait *wait);
 };
 extern const struct other_threads *other_threads;
+
+/* Set by signals.c, in programs that handle signals or have timers. */
+struct signals {
+	/* When the next timer runs out; -1: never. */
+	int64_t (*deadline)(void);
+	/* Whether a signal waits that is not blocked. */
+	bool (*due)(void);
+	/* Runs handlers; tells whether one did, and whether its call is to begin anew. */
+	bool (*deliver)(bool *restart);
+	/* Runs the handler of SIGTERM, if there is one. */
+	bool (*terminate)(void);
+};
+extern const struct signals *signals;
 
 /* ---- descriptors.c: numbers of files that only this library knows ---- */
 
@@ -60,18 +78,24 @@ struct descriptor {
 	void *object;
 	/* What poll would wait for; returns the number of entries, at most room. */
 	uint32_t (*entries)(void *object, short events, struct rdmarun_poll_entry *entries, uint32_t room);
-	/* Whether it is readable by what the library holds itself. */
-	bool (*ready)(void *object, short events);
+	/* What it is ready for, POLLIN and its like, by what the library holds itself. */
+	short (*ready)(void *object);
+	/* When that changes by time; -1: never. */
+	int64_t (*deadline)(void *object);
 	ssize_t (*read)(void *object, void *data, size_t size, bool nonblock);
 	ssize_t (*write)(void *object, const void *data, size_t size, bool nonblock);
 	void (*close)(void *object);
 	bool nonblock;
+	bool local; /* ready() changes by other threads */
 };
 
 int new_descriptor(const struct descriptor *descriptor);
 /* NULL, and EBADF, if it is no number of this library's. */
 struct descriptor *descriptor_of(int fd);
 void free_descriptor(int fd);
+struct pollfd;
+/* poll, to the nanosecond; -1: no limit. */
+int poll_for(struct pollfd *fds, unsigned count, int64_t timeout_ns);
 
 /* ---- addresses.c ---- */
 

@@ -373,3 +373,17 @@ void rdma_destroy_srq(struct rdma_cm_id *id)
 		ibv_destroy_srq(id->srq);
 	id->srq = NULL;
 }
+
+int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
+{
+	struct ibv_srq_init_attr plain = {.srq_context = attr->srq_context, .attr = attr->attr};
+	int error;
+
+	if (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && attr->srq_type != IBV_SRQT_BASIC) {
+		errno = EOPNOTSUPP;
+		return -1;
+	}
+	error = rdma_create_srq(id, attr->comp_mask & IBV_SRQ_INIT_ATTR_PD ? attr->pd : NULL, &plain);
+	attr->attr = plain.attr;
+	return error;
+}

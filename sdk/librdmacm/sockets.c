@@ -164,9 +164,13 @@ int listen(int fd, int backlog)
 
 	if (!socket)
 		return -1;
-	stream = rdmarun_stream_listen(socket->port ? socket->port : UNBOUND, (uint32_t)(backlog < 1 ? 1 : backlog > 128 ? 128 : backlog));
-	if (stream >= 0)
+	if (!socket->port)
+		socket->port = UNBOUND;
+	stream = rdmarun_stream_listen(socket->port, (uint32_t)(backlog < 1 ? 1 : backlog > 128 ? 128 : backlog));
+	if (stream >= 0) {
 		socket->stream = (rdmarun_handle)stream;
+		socket->listens = true;
+	}
 	return cm_result(stream);
 }
 
@@ -218,19 +222,26 @@ int connect(int fd, const struct sockaddr *address, socklen_t length)
 
 ssize_t send(int fd, const void *data, size_t size, int flags)
 {
-	(void)flags;
-	return socket_of(fd, NULL) ? write(fd, data, size) : -1;
+	struct descriptor *descriptor;
+	struct socket *socket = socket_of(fd, &descriptor);
+
+	return socket ? socket_write(socket, data, size, descriptor->nonblock || flags & MSG_DONTWAIT) : -1;
 }
 
 ssize_t recv(int fd, void *data, size_t size, int flags)
 {
-	char *to = data;
+	struct descriptor *descriptor;
+	struct socket *socket = socket_of(fd, &descriptor);
 	size_t got = 0;
 
-	if (!socket_of(fd, NULL))
+	if (!socket)
 		return -1;
+	if (flags & MSG_PEEK) { /* what is read of a stream is gone */
+		errno = EOPNOTSUPP;
+		return -1;
+	}
 	do {
-		ssize_t some = read(fd, to + got, size - got);
+		ssize_t some = socket_read(socket, (char *)data + got, size - got, descriptor->nonblock || flags & MSG_DONTWAIT);
 
 		if (some <= 0)
 			return got ? (ssize_t)got : some;
@@ -249,4 +260,115 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 {
 	(void)level, (void)name, (void)value, (void)length;
 	return socket_of(fd, NULL) ? 0 : -1;
+}
+
+int getsockopt(int fd, int level, int name, void *value, socklen_t *length)
+{
+	int known = 0; /* SO_ERROR: connect has waited */
+
+	if (!socket_of(fd, NULL))
+		return -1;
+	if (level != SOL_SOCKET || (name != SO_ERROR && name != SO_TYPE)) {
+		errno = ENOPROTOOPT;
+		return -1;
+	}
+	if (name == SO_TYPE)
+		known = SOCK_STREAM;
+	if (*length > sizeof(known))
+		*length = sizeof(known);
+	memcpy(value, &known, *length);
+	return 0;
+}
+
+/* Writes as much of an address as there is room for, and how long it is. */
+static void tell_address(struct sockaddr *to, socklen_t *length, const struct rdmarun_address *address)
+{
+	struct sockaddr_storage storage = {.ss_family = AF_INET};
+	socklen_t size = address_from_host((void *)&storage, address);
+
+	if (!size)
+		size = sizeof(struct sockaddr_in);
+	memcpy(to, &storage, size < *length ? size : *length);
+	*length = size;
+}
+
+int getsockname(int fd, struct sockaddr *address, socklen_t *length)
+{
+	struct socket *socket = socket_of(fd, NULL);
+	struct rdmarun_address own = {0};
+
+	if (!socket)
+		return -1;
+	rdmarun_device_address(0, &own); /* without a device it is 0.0.0.0 */
+	own.port = socket->port;
+	tell_address(address, length, &own);
+	return 0;
+}
+
+/* Of a socket that accept made it is 0.0.0.0: the host does not say which role it was. */
+int getpeername(int fd, struct sockaddr *address, socklen_t *length)
+{
+	struct socket *socket = socket_of(fd, NULL);
+
+	if (!socket)
+		return -1;
+	if (!socket->stream || socket->listens) {
+		errno = ENOTCONN;
+		return -1;
+	}
+	tell_address(address, length, &socket->peer);
+	return 0;
+}
+
+ssize_t sendto(int fd, const void *data, size_t size, int flags, const struct sockaddr *address, socklen_t length)
+{
+	(void)address, (void)length; /* of a stream it is not looked at */
+	return send(fd, data, size, flags);
+}
+
+ssize_t recvfrom(int fd, void *data, size_t size, int flags, struct sockaddr *address, socklen_t *length)
+{
+	(void)address;
+	if (length)
+		*length = 0; /* a stream's peer is getpeername's */
+	return recv(fd, data, size, flags);
+}
+
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	ssize_t sent = 0;
+
+	if (message->msg_controllen) { /* descriptors stay in their guest */
+		errno = EOPNOTSUPP;
+		return -1;
+	}
+	for (int i = 0; i < message->msg_iovlen; i++) {
+		ssize_t some = send(fd, message->msg_iov[i].iov_base, message->msg_iov[i].iov_len, flags);
+
+		if (some < 0)
+			return sent ? sent : -1;
+		sent += some;
+		if ((size_t)some < message->msg_iov[i].iov_len)
+			break;
+	}
+	return sent;
+}
+
+ssize_t recvmsg(int fd, struct msghdr *message, int flags)
+{
+	ssize_t got = 0;
+
+	message->msg_namelen = message->msg_controllen = 0;
+	message->msg_flags = 0;
+	for (int i = 0; i < message->msg_iovlen; i++) {
+		/* After the first bytes only what is there already, unless all is wanted. */
+		ssize_t some = recv(fd, message->msg_iov[i].iov_base, message->msg_iov[i].iov_len, got && !(flags & MSG_WAITALL) ? flags | MSG_DONTWAIT : flags);
+
+		if (some < 0)
+			return got ? got : -1;
+		got += some;
+		if ((size_t)some < message->msg_iov[i].iov_len)
+			break;
+	}
+	return got;
 }

@@ -19,7 +19,7 @@ static int64_t until(clockid_t clock, const struct timespec *time)
 
 static int wait_until(bool (*ready)(void *), void *object, int64_t timeout_ns)
 {
-	struct wait wait = {.ready = ready, .object = object};
+	struct wait wait = {.ready = ready, .object = object, .restart = RESTART_ALWAYS};
 
 	return wait_for(&wait, timeout_ns);
 }
@@ -221,7 +221,8 @@ static bool is_positive(void *sem) { return ((sem_t *)sem)->__val[0] > 0; }
 
 static int take(sem_t *sem, int64_t timeout_ns)
 {
-	int ended = wait_until(is_positive, sem, timeout_ns);
+	struct wait wait = {.ready = is_positive, .object = sem};
+	int ended = wait_for(&wait, timeout_ns);
 
 	if (ended) {
 		errno = ended;

@@ -142,8 +142,9 @@ static bool can_run(const struct thread *thread)
 
 	if (thread->done || thread == current)
 		return false;
-	return !wait || thread->cancelled || thread->found || (wait->deadline > 0 && clock_now() >= wait->deadline) ||
-	       (!wait->count && wait->ready(wait->object));
+	return !wait || thread->cancelled || thread->found || (thread == threads && signals && signals->due()) ||
+	       (wait->deadline > 0 && clock_now() >= wait->deadline) ||
+	       ((!wait->count || wait->local) && wait->ready(wait->object));
 }
 
 static bool any_can_run(void)
@@ -198,8 +199,11 @@ __attribute__((noinline)) static void run_others(struct wait *wait)
 		pthread_exit(PTHREAD_CANCELED);
 }
 
+/* main's, which is the first. */
+static bool handles_signals(void) { return current && current == threads; }
+
 static const struct other_threads green_threads = {
-	.gather = gather, .scatter = scatter, .runnable = any_can_run, .run = run_others};
+	.gather = gather, .scatter = scatter, .runnable = any_can_run, .handles_signals = handles_signals, .run = run_others};
 
 static bool scheduler_ready(void *unused)
 {
@@ -261,7 +265,7 @@ static bool is_done(void *thread) { return ((struct thread *)thread)->done; }
 int pthread_join(pthread_t which, void **result)
 {
 	struct thread *thread = (struct thread *)which;
-	struct wait wait = {.ready = is_done, .object = thread};
+	struct wait wait = {.ready = is_done, .object = thread, .restart = RESTART_ALWAYS};
 	int ended = wait_for(&wait, -1);
 
 	if (ended)

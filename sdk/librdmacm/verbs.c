@@ -172,3 +172,105 @@ const char *ibv_node_type_str(enum ibv_node_type type)
 	default: return "unknown";
 	}
 }
+
+/* ---- rates ---- */
+
+static const struct {
+	enum ibv_rate rate;
+	int mult, mbps; /* mult: of 2.5 Gbit/s; -1: it is none */
+} rates[] = {
+	{IBV_RATE_2_5_GBPS, 1, 2500},
+	{IBV_RATE_5_GBPS, 2, 5000},
+	{IBV_RATE_10_GBPS, 4, 10000},
+	{IBV_RATE_20_GBPS, 8, 20000},
+	{IBV_RATE_30_GBPS, 12, 30000},
+	{IBV_RATE_40_GBPS, 16, 40000},
+	{IBV_RATE_60_GBPS, 24, 60000},
+	{IBV_RATE_80_GBPS, 32, 80000},
+	{IBV_RATE_120_GBPS, 48, 120000},
+	{IBV_RATE_14_GBPS, -1, 14062},
+	{IBV_RATE_56_GBPS, -1, 56250},
+	{IBV_RATE_112_GBPS, -1, 112500},
+	{IBV_RATE_168_GBPS, -1, 168750},
+	{IBV_RATE_25_GBPS, -1, 25781},
+	{IBV_RATE_100_GBPS, -1, 103125},
+	{IBV_RATE_200_GBPS, -1, 206250},
+	{IBV_RATE_300_GBPS, -1, 309375},
+	{IBV_RATE_28_GBPS, -1, 28125},
+	{IBV_RATE_50_GBPS, -1, 53125},
+	{IBV_RATE_400_GBPS, -1, 425000},
+	{IBV_RATE_600_GBPS, -1, 637500},
+	{IBV_RATE_800_GBPS, -1, 850000},
+	{IBV_RATE_1200_GBPS, -1, 1275000},
+};
+enum { RATES = sizeof(rates) / sizeof(rates[0]) };
+
+int ibv_rate_to_mult(enum ibv_rate rate)
+{
+	for (unsigned i = 0; i < RATES; i++)
+		if (rates[i].rate == rate)
+			return rates[i].mult;
+	return -1;
+}
+
+enum ibv_rate mult_to_ibv_rate(int mult)
+{
+	for (unsigned i = 0; i < RATES && mult > 0; i++)
+		if (rates[i].mult == mult)
+			return rates[i].rate;
+	return IBV_RATE_MAX;
+}
+
+int ibv_rate_to_mbps(enum ibv_rate rate)
+{
+	for (unsigned i = 0; i < RATES; i++)
+		if (rates[i].rate == rate)
+			return rates[i].mbps;
+	return -1;
+}
+
+enum ibv_rate mbps_to_ibv_rate(int mbps)
+{
+	for (unsigned i = 0; i < RATES; i++)
+		if (rates[i].mbps == mbps)
+			return rates[i].rate;
+	return IBV_RATE_MAX;
+}
+
+/* ---- the table of GIDs ---- */
+
+int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index, struct ibv_gid_entry *to, uint32_t flags, size_t size)
+{
+	struct rdmarun_gid_entry host;
+	struct ibv_gid_entry entry = {0};
+	int error;
+
+	(void)context;
+	if (flags)
+		return EOPNOTSUPP;
+	error = verbs_result(rdmarun_query_gid_ex(0, port, index, &host));
+	if (error)
+		return error;
+	memcpy(entry.gid.raw, host.gid, sizeof(entry.gid.raw));
+	entry.gid_index = host.gid_index;
+	entry.port_num = host.port_num;
+	entry.gid_type = host.gid_type;
+	memcpy(to, &entry, size < sizeof(entry) ? size : sizeof(entry));
+	return 0;
+}
+
+/* libibverbs exports it to its drivers' header only, whose numbers are others: IB and RoCE v1 are one. */
+int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index, int *type);
+
+int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index, int *type)
+{
+	struct ibv_gid_entry entry;
+	int error = _ibv_query_gid_ex(context, port, index, &entry, 0, sizeof(entry));
+
+	if (error) {
+		errno = error;
+		return -1;
+	}
+	*type = entry.gid_type == IBV_GID_TYPE_ROCE_V2;
+	return 0;
+}

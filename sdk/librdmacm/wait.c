@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -11,7 +12,11 @@
 
 enum { MAX_ENTRIES = 1024 };
 
+/* Of a program that was stopped and does not handle SIGTERM. */
+enum { STOPPED = 128 + 15 };
+
 const struct other_threads *other_threads;
+const struct signals *signals;
 
 int64_t clock_now(void)
 {
@@ -32,6 +37,8 @@ static int32_t wait_for_anybody(const struct wait *wait, bool look_only, bool *f
 	memcpy(all, wait->entries, own * sizeof(*all));
 	if (other_threads)
 		count = other_threads->gather(all, count, MAX_ENTRIES, &deadline);
+	if (signals && signals->deadline() >= 0 && (deadline < 0 || signals->deadline() < deadline))
+		deadline = signals->deadline();
 	timeout = deadline < 0 ? -1 : deadline - clock_now();
 	if (look_only || (deadline >= 0 && timeout < 0))
 		timeout = 0;
@@ -44,6 +51,16 @@ static int32_t wait_for_anybody(const struct wait *wait, bool look_only, bool *f
 	return result;
 }
 
+/* Tells whether a handler ran that ends the wait. */
+static bool interrupted(const struct wait *wait)
+{
+	bool restart = true;
+
+	if (!signals || (other_threads && !other_threads->handles_signals()) || !signals->deliver(&restart))
+		return false;
+	return wait->restart == RESTART_NEVER || (wait->restart == RESTART_BY_FLAGS && !restart);
+}
+
 int wait_for(struct wait *wait, int64_t timeout_ns)
 {
 	bool found = true;
@@ -52,8 +69,10 @@ int wait_for(struct wait *wait, int64_t timeout_ns)
 	for (;;) {
 		int32_t result;
 
-		if ((found || !wait->count) && wait->ready(wait->object))
+		if ((found || !wait->count || wait->local) && wait->ready(wait->object))
 			return 0;
+		if (interrupted(wait))
+			return EINTR;
 		if (wait->deadline == 0 || (wait->deadline > 0 && clock_now() >= wait->deadline))
 			return ETIMEDOUT;
 		if (other_threads && other_threads->runnable()) {
@@ -62,6 +81,11 @@ int wait_for(struct wait *wait, int64_t timeout_ns)
 			continue;
 		}
 		result = wait_for_anybody(wait, false, &found);
+		if (result == -RDMARUN_ECANCELED) {
+			if (!signals || !signals->terminate())
+				exit(STOPPED);
+			return wait->restart == RESTART_ALWAYS ? ECANCELED : EINTR;
+		}
 		if (result < 0)
 			return errno_of(result);
 	}
@@ -89,6 +113,7 @@ void give_way(void)
 	struct wait wait = {.ready = second_time, .object = &looked, .deadline = -1};
 
 	rdmarun_sched_yield();
+	interrupted(&wait);
 	if (!other_threads)
 		return;
 	if (!other_threads->runnable())
@@ -111,8 +136,8 @@ static bool never(void *unused)
 
 int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, struct timespec *left)
 {
-	struct wait wait = {.ready = never};
-	int64_t length = time->tv_sec * 1000000000ll + time->tv_nsec;
+	struct wait wait = {.ready = never, .restart = RESTART_NEVER};
+	int64_t length = time->tv_sec * 1000000000ll + time->tv_nsec, remains;
 	int ended;
 
 	if (flags) { /* TIMER_ABSTIME */
@@ -124,13 +149,23 @@ int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, str
 	if (left)
 		memset(left, 0, sizeof(*left));
 	ended = wait_for(&wait, length < 0 ? 0 : length);
+	if (ended == EINTR && left && !flags) {
+		remains = wait.deadline - clock_now();
+		remains = remains < 0 ? 0 : remains;
+		*left = (struct timespec){.tv_sec = remains / 1000000000, .tv_nsec = (long)(remains % 1000000000)};
+	}
 	return ended == ETIMEDOUT ? 0 : ended;
 }
 
 int nanosleep(const struct timespec *time, struct timespec *left)
 {
-	int error = clock_nanosleep(CLOCK_MONOTONIC, 0, time, left);
+	int error;
 
+	if (time->tv_sec < 0 || time->tv_nsec < 0 || time->tv_nsec >= 1000000000) {
+		errno = EINVAL;
+		return -1;
+	}
+	error = clock_nanosleep(CLOCK_MONOTONIC, 0, time, left);
 	if (!error)
 		return 0;
 	errno = error;
@@ -139,10 +174,10 @@ int nanosleep(const struct timespec *time, struct timespec *left)
 
 unsigned sleep(unsigned seconds)
 {
-	struct timespec time = {.tv_sec = seconds};
+	struct timespec time = {.tv_sec = seconds}, left = {0};
 
-	nanosleep(&time, NULL);
-	return 0;
+	nanosleep(&time, &left);
+	return (unsigned)left.tv_sec + (left.tv_nsec > 0);
 }
 
 int usleep(unsigned microseconds)

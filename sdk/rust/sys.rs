@@ -1703,9 +1703,10 @@ imports! { _, {
     /// listen; with qp_init_attr, each connection request comes with a QP made from it. Active:
     /// address and route are resolved, which may wait, and with qp_init_attr it has a QP, ready to
     /// connect. Nothing is left behind on failure. Returns the endpoint's handle. EADDRINUSE: the
-    /// port is taken. EADDRNOTAVAIL, ENODEV: no RDMA device has the address. ETIMEDOUT,
-    /// EHOSTUNREACH, ENETUNREACH: nobody has the destination. ECANCELED: the guest was asked to
-    /// stop.
+    /// port is taken at this address. EADDRNOTAVAIL: it is taken and one of the two is the any
+    /// address, as in Linux; or the host does not have the address. ENODEV: no RDMA device has it.
+    /// ETIMEDOUT, EHOSTUNREACH, ENETUNREACH: nobody has the destination. ECANCELED: the guest was
+    /// asked to stop.
     pub fn create_ep(channel: Handle, info: *const AddrInfo, pd: Handle, qp_init_attr: *const QpInitAttr) -> i32;
 
     /// Destroys an endpoint with its QP and the CQs made with it (rdma_destroy_ep(3)). A peer still
@@ -1858,8 +1859,9 @@ imports! { _, {
     /// it are not acknowledged.
     pub fn destroy_id(ep: Handle) -> i32;
 
-    /// Gives an endpoint its own address (rdma_bind_addr(3)). EADDRINUSE, EADDRNOTAVAIL: another
-    /// has it, or the host does not. ENODEV: it is not of an RDMA device.
+    /// Gives an endpoint its own address (rdma_bind_addr(3)). EADDRINUSE: the port is taken at this
+    /// address. EADDRNOTAVAIL: it is taken and one of the two is the any address, as in Linux; or
+    /// the host does not have the address. ENODEV: it is not of an RDMA device.
     pub fn bind_addr(ep: Handle, address: *const Address) -> i32;
 
     /// Finds the device that leads to a destination and returns at once (rdma_resolve_addr(3)).
@@ -2060,7 +2062,8 @@ imports! { _, {
 
     /// Changes attributes of a QP (ibv_modify_qp(3)). An endpoint brings its QP to RTS by itself;
     /// this is for ERR, SQD and what may change on the way, and for a QP without an endpoint.
-    /// EINVAL: there is no such transition, or it takes other attributes.
+    /// EINVAL: there is no such transition, or it takes other attributes. EPERM: a queue key with
+    /// the highest bit set, which is one of the system's.
     pub fn modify_qp(qp: Handle, attr: *const QpAttr, mask: u32) -> i32;
 
     /// Reads the device's clock, from which timestamp.raw comes (ibv_query_rt_values_ex(3)).

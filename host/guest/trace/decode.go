@@ -109,15 +109,31 @@ func (c *call) after(text *strings.Builder, instance *hostfuncs.Instance, given 
 			continue
 		}
 		elements := p.elements(given)
-		if p.count >= 0 && c.counted {
+		if p.count >= 0 && c.counted && p.Direction == "out" {
 			elements = min(elements, uint32(result))
 		}
 		if elements == 0 {
 			continue
 		}
 		text.WriteString(", " + p.Name + "=")
-		p.write(text, instance.Memory(), given, given[at], elements)
+		if p.of != nil && p.of.name == "poll_entry" {
+			p.ready(text, instance.Memory(), address, elements)
+		} else {
+			p.write(text, instance.Memory(), given, given[at], elements)
+		}
 	}
+}
+
+// ready writes the entries of poll_set in which something is ready: they may be anywhere in the array.
+func (p *param) ready(text *strings.Builder, memory []byte, address, elements uint32) {
+	var found []byte
+	for at := uint64(address); elements > 0 && at+uint64(p.of.size) <= uint64(len(memory)); at += uint64(p.of.size) {
+		if entry := memory[at : at+uint64(p.of.size)]; !zero(p.of.content("revents", entry)) {
+			found = append(found, entry...)
+		}
+		elements--
+	}
+	p.array(text, found, 0, uint32(len(found))/p.of.size)
 }
 
 // elements is how many are at a pointer.

@@ -57,10 +57,13 @@ func TestCalls(t *testing.T) {
 			binary.LittleEndian.PutUint32(memory[at+4*i:], word)
 		}
 	}
-	put(128, 7, 0, 2, 2|4, 0, 1)             // a send_wr: SEND, signaled and solicited
-	put(256, 1024, 0, 64, 9)                 // an sge
-	put(512, 7, 0, 0, 0, 0, 64)              // a completion
-	put(1024, 20, 1<<8|3, 0xff, 0xff, 1, 99) // a conn_param that ends before the last two words
+	put(128, 7, 0, 2, 2|4, 0, 1)                            // a send_wr: SEND, signaled and solicited
+	put(256, 1024, 0, 64, 9)                                // an sge
+	put(512, 7, 0, 0, 0, 0, 64)                             // a completion
+	put(1024, 20, 1<<8|3, 0xff, 0xff, 1, 99)                // a conn_param that ends before the last two words
+	put(1664, 8, 1, 0, 0, 9, 3, 0, 0, 8, 1, 1, 0, 7, 1, 16) // four poll_entries, of which the last two are ready
+	put(1792, 392)                                          // addr_query
+	copy(memory[1792+72:], "::1\x00x")
 	copy(memory[2048:], "a\x1b[31m\nb")
 	garbage := uint64(0xdead_0000_0000)
 	for name, c := range map[string]struct {
@@ -68,18 +71,50 @@ func TestCalls(t *testing.T) {
 		result int32
 		given  []uint64
 	}{
-		"post_send": {"rdma.post_send(qp=0x30000001, wrs=[{wr_id=7 opcode=SEND send_flags=SIGNALED|SOLICITED num_sge=1 selectivity=RANGE}], " +
+		"post_send": {"rdma.post_send(qp=0x30000001, wrs=[{wr_id=7 opcode=SEND send_flags=SIGNALED|SOLICITED num_sge=1}], " +
 			"sges=[{addr=0x400 length=64 lkey=0x9}]) = 1", 1, []uint64{garbage | 0x30000001, 128, garbage | 1, 256, 1, 0}},
-		"poll_cq":   {"rdma.poll_cq(cq=0x1, max=16) = 1, wc=[{wr_id=7 status=SUCCESS opcode=SEND byte_len=64}]", 1, []uint64{1, 512, 16}},
-		"log":       {`rdma.log(level=WARN, text="a␛[31m␊b") = 0`, 0, []uint64{2, 2048, 8}},
-		"reg_mr":    {"rdma.reg_mr(pd=0x1, start=100 bytes at 0x80, access=LOCAL_WRITE|REMOTE_READ) = -EINVAL", -22, []uint64{1, 128, 100, 5, 0}},
-		"wait_cq":   {"rdma.wait_cq(cq=0, max=1, timeout_ns=1.5s) = 0", 0, []uint64{0, 512, 1, 1500000000}},
-		"connect":   {"rdma.connect(ep=0x1, param={responder_resources=3 initiator_depth=1 rnr_retry_count=255 qp_num=255}) = 0", 0, []uint64{1, 1024}},
-		"listen":    {"rdma.listen(ep=0x1, backlog=4294967295) = -12345", -12345, []uint64{1, 1<<32 - 1}},
-		"post_recv": {"rdma.post_recv(qp=0x1, wrs=[0xfff, outside its memory], sges=[]) = 0", 0, []uint64{1, 4095, 1 << 31, 256, 0, 0}},
+		"poll_set": {"rdma.poll_set(entries=[{handle=0x8 events=IN} {handle=0x9 events=IN|PRI} {handle=0x8 events=IN revents=IN} " +
+			"{handle=0x7 events=IN revents=HUP}], timeout_ns=0s) = 2, entries=[{handle=0x8 events=IN revents=IN} {handle=0x7 events=IN revents=HUP}]",
+			2, []uint64{1664, 4, 0}},
+		"getaddrinfo": {`rdma.getaddrinfo(query={node="::1"}, timeout_ns=0s) = -ENOENT`, -2, []uint64{1792, 2200, 0}},
+		"poll_cq":     {"rdma.poll_cq(cq=0x1, max=16) = 1, wc=[{wr_id=7 status=SUCCESS opcode=SEND byte_len=64}]", 1, []uint64{1, 512, 16}},
+		"log":         {`rdma.log(level=WARN, text="a␛[31m␊b") = 0`, 0, []uint64{2, 2048, 8}},
+		"reg_mr":      {"rdma.reg_mr(pd=0x1, start=100 bytes at 0x80, access=LOCAL_WRITE|REMOTE_READ) = -EINVAL", -22, []uint64{1, 128, 100, 5, 0}},
+		"wait_cq":     {"rdma.wait_cq(cq=0, max=1, timeout_ns=1.5s) = 0", 0, []uint64{0, 512, 1, 1500000000}},
+		"connect":     {"rdma.connect(ep=0x1, param={responder_resources=3 initiator_depth=1 rnr_retry_count=255 qp_num=255}) = 0", 0, []uint64{1, 1024}},
+		"listen":      {"rdma.listen(ep=0x1, backlog=4294967295) = -12345", -12345, []uint64{1, 1<<32 - 1}},
+		"post_recv":   {"rdma.post_recv(qp=0x1, wrs=[0xfff, outside its memory], sges=[]) = 0", 0, []uint64{1, 4095, 1 << 31, 256, 0, 0}},
 	} {
 		if got := shown(t, memory, name, c.result, c.given...); got != c.want {
 			t.Errorf("%s\nis    %s\nwants %s", name, got, c.want)
+		}
+	}
+}
+
+// TestImmediates: imm_data is what the peers mean, where there is one, and a key where it is one.
+func TestImmediates(t *testing.T) {
+	m := model.Of()
+	v := newValues(&m)
+	for _, c := range []struct {
+		name  string
+		words map[int]uint32
+		want  string
+	}{
+		{"send_wr", map[int]uint32{8: 3, 24: 0x2a000000}, "{opcode=SEND_WITH_IMM imm_data=42}"},
+		{"send_wr", map[int]uint32{8: 9, 24: 0x77}, "{opcode=SEND_WITH_INV invalidate_rkey=0x77}"},
+		{"send_wr", map[int]uint32{8: 7, 24: 0x77}, "{opcode=LOCAL_INV invalidate_rkey=0x77}"},
+		{"send_wr", map[int]uint32{8: 14}, "{opcode=FLUSH selectivity=RANGE}"},
+		{"wc", map[int]uint32{12: 128, 36: 2}, "{status=SUCCESS opcode=RECV imm_data=0 wc_flags=WITH_IMM}"},
+		{"wc", map[int]uint32{12: 128, 24: 0x77, 36: 8}, "{status=SUCCESS opcode=RECV invalidated_rkey=0x77 wc_flags=WITH_INV}"},
+	} {
+		content := make([]byte, v.structs[c.name].size)
+		for at, word := range c.words {
+			binary.LittleEndian.PutUint32(content[at:], word)
+		}
+		var text strings.Builder
+		v.structs[c.name].write(&text, content)
+		if text.String() != c.want {
+			t.Errorf("is    %s\nwants %s", &text, c.want)
 		}
 	}
 }

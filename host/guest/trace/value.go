@@ -1,10 +1,12 @@
 package trace
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,7 +35,7 @@ func newValues(m *model.Model) values {
 		one := &structure{name: s.Name, size: s.Size, sized: s.Sized}
 		for _, f := range s.Fields {
 			if f.Name != "reserved" && f.Name != "struct_size" {
-				one.fields = append(one.fields, field{f, v.structs[f.Type], v.enums[f.Enum]})
+				one.fields = append(one.fields, field{f, v.structs[f.Type], v.enums[f.Enum], strings.Contains(f.Doc, "up to a 0 byte")})
 			}
 		}
 		v.structs[s.Name] = one
@@ -81,6 +83,7 @@ type field struct {
 	model.Field
 	of   *structure
 	enum *enum
+	text bool // up to a byte of 0
 }
 
 // write writes the fields that are not 0.
@@ -96,18 +99,67 @@ func (s *structure) write(text *strings.Builder, content []byte) {
 	text.WriteString("{")
 	first := true
 	for _, f := range s.fields {
-		value := s.filled(f, content)
-		if f.Offset >= known || zero(value) && (f.enum == nil || f.enum.names[0] == "") {
+		if f.Offset >= known {
 			continue
+		}
+		name, shown := s.meaning(f, content)
+		if shown == "" {
+			value := s.filled(f, content)
+			if zero(value) && (f.enum == nil || f.enum.names[0] == "") || flushOnly[f.Name] && !s.has("opcode", content, "FLUSH") {
+				continue
+			}
+			var plain strings.Builder
+			f.write(&plain, value)
+			shown = plain.String()
 		}
 		if !first {
 			text.WriteString(" ")
 		}
 		first = false
-		text.WriteString(f.Name + "=")
-		f.write(text, value)
+		text.WriteString(name + "=" + shown)
 	}
 	text.WriteString("}")
+}
+
+// flushOnly are the fields of a work request that only a FLUSH has, one of which has a name for 0.
+var flushOnly = map[string]bool{"placement": true, "selectivity": true}
+
+// meaning is what a field is where another field says so, and its name then: imm_data is in network byte order, or a key.
+func (s *structure) meaning(f field, content []byte) (name, shown string) {
+	if f.Name != "imm_data" {
+		return f.Name, ""
+	}
+	value := content[f.Offset : f.Offset+f.Size]
+	switch {
+	case s.has("opcode", content, "WITH_IMM") || s.has("wc_flags", content, "WITH_IMM"):
+		return f.Name, strconv.FormatUint(uint64(binary.BigEndian.Uint32(value)), 10)
+	case s.has("opcode", content, "WITH_INV") || s.has("opcode", content, "LOCAL_INV"):
+		return "invalidate_rkey", fmt.Sprintf("%#x", unsigned(value))
+	case s.has("wc_flags", content, "WITH_INV"):
+		return "invalidated_rkey", fmt.Sprintf("%#x", unsigned(value))
+	}
+	return f.Name, ""
+}
+
+// has is whether the names of a field's constants end with this one, of flags those of one of them.
+func (s *structure) has(name string, content []byte, constant string) bool {
+	for _, f := range s.fields {
+		if f.Name == name && f.enum != nil {
+			value := f.enum.name(uint32(unsigned(s.content(name, content))))
+			return slices.ContainsFunc(strings.Split(value, "|"), func(each string) bool { return strings.HasSuffix(each, constant) })
+		}
+	}
+	return false
+}
+
+// content is that of a field; nothing, if there is none of that name.
+func (s *structure) content(name string, content []byte) []byte {
+	for _, f := range s.fields {
+		if f.Name == name {
+			return content[f.Offset : f.Offset+f.Size]
+		}
+	}
+	return nil
 }
 
 // filled is a field's content; of an array as much as the field beside it says.
@@ -128,6 +180,9 @@ func (f *field) write(text *strings.Builder, value []byte) {
 		for at := uint32(0); at+size <= f.Size && at/size < maxElements; at += size {
 			f.of.write(text, value[at:at+size])
 		}
+	case f.Count > 0 && f.text:
+		value, _, _ = bytes.Cut(value, []byte{0})
+		text.WriteString(quoted(value, 0, uint32(len(value))))
 	case f.Count > 0:
 		text.WriteString(hex.EncodeToString(value[:min(len(value), maxBytes)]))
 		if len(value) > maxBytes {

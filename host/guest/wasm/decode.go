@@ -36,6 +36,8 @@ type Module struct {
 	code     int // where the content of the code section begins
 	names    []byte
 	lines    *Lines // nil when the module has no line table
+
+	constants *validator // of constant expressions: a Go program has one in each of its thousands of data segments
 }
 
 // vector is the content of a section.
@@ -142,6 +144,9 @@ func (m *Module) section(r *reader, rank int) int {
 
 func (m *Module) content(id byte, r *reader) {
 	out := &m.sections[id]
+	if id != sectionCode {
+		out.items = make([]byte, 0, len(r.data)-r.pos) // it does not become longer
+	}
 	switch id {
 	case sectionType:
 		items(r, out, maxItems, (*reader).signature, appendSignature, &m.types)
@@ -305,12 +310,14 @@ func (m *Module) global(r *reader, out []byte) []byte {
 
 // constant reads a constant expression (section 3.3.10) that gives a value of this type.
 func (m *Module) constant(r *reader, out []byte, letter byte) []byte {
-	var in instruction
-	v := validator{m: m, in: &in}
+	if m.constants == nil {
+		m.constants = &validator{m: m, in: new(instruction)}
+	}
+	v, in := m.constants, m.constants.in
 	v.begin(r, Signature{Results: letterText(letter)})
 	for r.err == nil && !v.ended() {
 		v.at = r.pos
-		if r.instruction(&in, m.types); r.err != nil {
+		if r.instruction(in, m.types); r.err != nil {
 			break
 		}
 		switch in.opcode {

@@ -66,6 +66,7 @@ func TestRefusals(t *testing.T) {
 		"unknown type":           {assembled(part(1, noCode), part(3, "\x01\x01")), "a function has type 1, and there are 1"},
 		"start that takes":       {assembled(part(1, "\x01\x60\x01\x7f\x00"), part(3, "\x01\x00"), part(8, "\x00"), part(10, "\x01\x02\x00\x0b")), "the start function 0 is none, or takes or gives values"},
 		"memory of 5 GiB":        {assembled(part(5, "\x01\x00\x80\x80\x05")), "a memory has more than 65536 pages"},
+		"table of 2^28":          {assembled(part(4, "\x01\x70\x00\x80\x80\x80\x80\x01")), "at byte 0xb: table section: a table begins with 268435456 elements, and 134217728 are the most"},
 		"maximum below minimum":  {assembled(part(5, "\x01\x01\x02\x01")), "limits have a maximum of 1, below their minimum of 2"},
 		"initial value of table": {assembled(part(4, "\x01\x40\x00\x70\x00\x00\xd0\x70\x0b")), "typed function references"},
 		"data count":             {assembled(part(12, "\x01"), part(11, "\x00")), "the data count section says 1, and there are 0 data segments"},
@@ -169,14 +170,19 @@ func TestOneEncoding(t *testing.T) {
 // No custom section reaches the runtime, whatever it holds.
 func TestCustomSectionsStayOutside(t *testing.T) {
 	huge := "\x01\x05\xff\xff\xff\xff\x0f" // the names of 2^32-1 functions
-	rewritten, err := meter(oneFunction("\x00\x0b", part(0, "\x04name"+huge), part(0, "\x04linkmarker")))
+	file := oneFunction("\x00\x0b", part(0, "\x04name"+huge), part(0, "\x04linkmarker"))
+	rewritten, err := meter(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, err := Decode(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if bytes.Contains(rewritten.Module, []byte("name")) || bytes.Contains(rewritten.Module, []byte("linkmarker")) {
 		t.Errorf("the runtime gets %q", rewritten.Module)
 	}
-	if names := rewritten.Names.Find([]uint32{0}); names[0] != "" {
+	if names := decoded.Names().Find([]uint32{0}); names[0] != "" {
 		t.Errorf("function 0 is %q", names[0])
 	}
 }

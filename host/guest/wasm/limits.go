@@ -6,6 +6,7 @@ package wasm
 const (
 	maxItems    = 1 << 17 // types, imports, functions, globals, exports, segments: of each
 	maxTables   = 100
+	maxTable    = 1 << 27 // elements that a table begins with, as in wazero
 	maxElements = 1 << 20 // of all segments for tables
 	maxValues   = 1000    // parameters of a function, or results
 	maxLocals   = 50_000  // of a function
@@ -35,6 +36,7 @@ func Limits() []Limit {
 	return []Limit{
 		{"types, imports, functions, globals, exports, segments, of each", maxItems},
 		{"tables", maxTables},
+		{"elements that a table begins with", maxTable},
 		{"elements that segments have for tables", maxElements},
 		{"parameters or results of a function", maxValues},
 		{"local variables of a function", maxLocals},

@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sort"
@@ -36,6 +37,20 @@ func (l *Lines) section(name string, content []byte) {
 	case ".debug_str":
 		l.tables.strings = content
 	}
+}
+
+// HasLines tells whether the module has a line table.
+func (m *Module) HasLines() bool { return m.lines != nil }
+
+// LinesOf decodes a module again, for the lines of one that was metered (Meter) or bounded (Bound) before.  Where they cannot be
+// had, it gives those of a module without any.
+func LinesOf(file []byte, metered bool) *Lines {
+	if m, err := Decode(file); err == nil {
+		if rewritten, err := m.rewrite(context.Background(), metered); err == nil && rewritten.Lines != nil {
+			return rewritten.Lines
+		}
+	}
+	return &Lines{}
 }
 
 // usable tells whether there is a table of lines.

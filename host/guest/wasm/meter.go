@@ -47,7 +47,6 @@ func (m *Module) Meter(ctx context.Context) (Rewritten, error) { return m.rewrit
 type Rewritten struct {
 	Module []byte
 	Lines  *Lines // nil when the module has no line table
-	Names  Names
 	// SparePages is by how many pages the maximum of its memory is above that of the guest.  The allocator must refuse them: it is
 	// asked for them each Period steps.
 	SparePages uint64
@@ -73,7 +72,7 @@ func (m *Module) rewrite(ctx context.Context, metered bool) (Rewritten, error) {
 	if err != nil {
 		return Rewritten{}, err
 	}
-	return Rewritten{w.encode(), lines, Names{slices.Clone(m.names)}, w.sparePages()}, nil
+	return Rewritten{w.encode(), lines, w.sparePages()}, nil
 }
 
 // reserved is what the names of exports begin with that are added.

@@ -1,8 +1,13 @@
 package wasm
 
+import "slices"
+
 // Names are the names that a module gives its functions (the name section, WebAssembly Core Specification 2.0, section
 // 7.4.1).  The runtime does not get them: they are looked up when a trap is shown, in one pass over the section.
 type Names struct{ section []byte }
+
+// Names are a copy of those of the module.
+func (m *Module) Names() Names { return Names{slices.Clone(m.names)} }
 
 // maxNames is how long a name section may be, in bytes; names of longer ones are not shown.
 const maxNames = 16 << 20

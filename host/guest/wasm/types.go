@@ -192,8 +192,13 @@ func (r *reader) table() table {
 		r.fail(unsupported(functionReferences))
 	}
 	one := table{reference: r.referenceType()}
-	if one.limits = r.limits(); one.shared {
+	one.limits = r.limits()
+	switch {
+	case r.err != nil:
+	case one.shared:
 		r.failAt(at, fmt.Errorf("a table is shared"))
+	case one.minimum > maxTable:
+		r.failAt(at, fmt.Errorf("a table begins with %d elements, and %d are the most", one.minimum, maxTable))
 	}
 	return one
 }

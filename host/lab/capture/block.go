@@ -136,12 +136,13 @@ func (w *writer) end() error {
 	return err
 }
 
-func (w *writer) section(application string) error {
+func (w *writer) section(application, comment string) error {
 	w.begin(kindSection)
 	w.put32(byteOrder)
 	w.put16(1)
 	w.put16(0)
 	w.putTime(1<<64 - 1) // its length is not known
+	w.putText(optionComment, comment)
 	w.putText(optionApplication, application)
 	return w.end()
 }

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func blocks(name string, times ...uint64) []byte {
 	var made bytes.Buffer
 	w := &writer{to: &made}
-	_ = w.section("test")
+	_ = w.section("test", "")
 	w.begin(kindInterface)
 	w.put16(linkTypeRaw)
 	w.put16(0)

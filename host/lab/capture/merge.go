@@ -41,7 +41,7 @@ func (q *queue) Pop() any {
 
 // merge writes what hosts have sent, and says what is missing of it.
 func (c *Collector) merge(w *writer, application string, hosts []string, clocks map[string]record.Clock) (lacks []string, err error) {
-	if err := w.section(application); err != nil {
+	if err := w.section(application, ""); err != nil {
 		return nil, err
 	}
 	var all []*stream

@@ -5,8 +5,6 @@ package capture
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"os"
 	"time"
 
 	"rdmarun/host/lab"
@@ -22,65 +20,24 @@ const (
 
 // Sender is the agent's end.
 type Sender struct {
-	capture *rdmacore.Capture
-	blocks  *os.File
-	ask     func(what string, data []byte) error
-	left    int64
-	part    []byte
-	beyond  uint64
-	gone    bool  // the controller is, and nothing is sent any more
-	wrong   error // with the blocks: what follows is read, and dropped
-	ended   chan struct{}
+	tap    *tap
+	ask    func(what string, data []byte) error
+	left   int64
+	part   []byte
+	beyond uint64
+	gone   bool // the controller is, and nothing is sent any more
 }
 
 // Send has what providers capture sent to the controller; ask asks it.
 func Send(wanted lab.Capture, application string, ask func(what string, data []byte) error) (*Sender, error) {
-	read, write, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("capture packets: %w", err)
-	}
-	defer write.Close() // the core opens it again
-	s := &Sender{blocks: read, ask: ask, left: wanted.Most, ended: make(chan struct{})}
-	s.capture, err = rdmacore.CreateCapture(fmt.Sprintf("/proc/self/fd/%d", write.Fd()), rdmacore.CaptureOptions{
-		Application: application, SnapLength: wanted.SnapLength,
-	})
-	if err != nil {
-		return nil, errors.Join(err, read.Close())
-	}
-	go s.pass()
-	return s, nil
+	s := &Sender{ask: ask, left: wanted.Most}
+	var err error
+	s.tap, err = open(rdmacore.CaptureOptions{Application: application, SnapLength: wanted.SnapLength}, s.add, s.send)
+	return s, err
 }
 
 // Capture is what providers write to.
-func (s *Sender) Capture() *rdmacore.Capture { return s.capture }
-
-// pass sends blocks until the last of them.
-func (s *Sender) pass() {
-	defer close(s.ended)
-	for held, buffer := 0, make([]byte, 2*longest); ; {
-		_ = s.blocks.SetReadDeadline(time.Now().Add(sendEvery))
-		count, err := s.blocks.Read(buffer[held:])
-		held += count
-		rest := buffer[:held]
-		for s.wrong == nil {
-			var block []byte
-			if block, s.wrong = cut(rest); block == nil {
-				break
-			}
-			s.add(block)
-			rest = rest[len(block):]
-		}
-		if held = copy(buffer, rest); s.wrong != nil {
-			held = 0
-		}
-		if err != nil {
-			s.send()
-		}
-		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-			return
-		}
-	}
-}
+func (s *Sender) Capture() *rdmacore.Capture { return s.tap.capture }
 
 // add adds a block to those that are sent next, as far as the controller wants it.
 func (s *Sender) add(block []byte) {
@@ -106,15 +63,14 @@ func (s *Sender) send() {
 
 // Close sends the rest, once every provider that captures is closed.
 func (s *Sender) Close() error {
-	totals, err := s.capture.Close()
-	<-s.ended
+	totals, err := s.tap.close()
 	end := lab.Captured{Missing: totals.Missing, Beyond: s.beyond}
-	if err = errors.Join(err, s.wrong); err != nil {
+	if err != nil {
 		end.Error = err.Error()
 	}
-	raw, err := json.Marshal(end)
-	if err == nil && !s.gone {
+	raw, bad := json.Marshal(end)
+	if bad == nil && !s.gone {
 		_ = s.ask(lab.SayCaptured, raw) // who has it may end at once
 	}
-	return errors.Join(err, s.blocks.Close())
+	return errors.Join(err, bad)
 }

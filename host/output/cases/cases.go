@@ -19,10 +19,12 @@ type Case struct {
 	Attempt int
 	Begin   time.Time
 	// Order is the number of the case among those that ended, from 1.
-	Order      int
-	Start      record.Start
-	Result     record.Result
-	Steps      Tail[record.Step]
+	Order  int
+	Start  record.Start
+	Result record.Result
+	Steps  Tail[record.Step]
+	// Around are the steps up to each of the first that failed, since many may follow.
+	Around     []Passage
 	Lines      Tail[Line]
 	Measures   []record.Measure
 	Thresholds Tail[record.Threshold]
@@ -181,7 +183,7 @@ func (t *Tracker) Record(r *record.Record) *Case {
 	case record.CaseStart:
 		c.Start = *r.Start
 	case record.StepEnd:
-		c.Steps.add(*r.Step)
+		c.stepped(*r.Step)
 	case record.Output:
 		c.Lines.add(Line{At: r.Elapsed - c.elapsed, Line: *r.Line})
 	case record.Measured:
@@ -211,6 +213,32 @@ func (t *Tracker) begin(r *record.Record) *open {
 	c.Lines = newTail[Line](t.limits.Lines)
 	c.Thresholds = newTail[record.Threshold](mostThresholds)
 	return c
+}
+
+// Passage are steps that followed each other; Begin is the number of the first of them, from 0.
+type Passage struct {
+	Begin int
+	Steps []record.Step
+}
+
+const (
+	// mostAround is how many failures have their steps kept, and stepsAround how many each.
+	mostAround  = 3
+	stepsAround = 8
+)
+
+// stepped keeps a step.
+func (c *Case) stepped(step record.Step) {
+	c.Steps.add(step)
+	if step.OK || step.XFail != "" || len(c.Around) == mostAround {
+		return
+	}
+	steps := c.Steps.Last()
+	if len(steps) == 0 {
+		return // it is among the first, which are kept
+	}
+	steps = steps[max(0, len(steps)-stepsAround):]
+	c.Around = append(c.Around, Passage{len(c.Steps.Head()) + c.Steps.Dropped() + len(c.Steps.Last()) - len(steps), steps})
 }
 
 // measured keeps a measurement, as far as its size allows.

@@ -13,6 +13,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"rdmarun/host/output/outfile"
+	"rdmarun/host/ownfile"
 	"rdmarun/host/record"
 )
 
@@ -92,6 +93,9 @@ func write(out io.Writer, r *record.Record, kept []*hdrhistogram.Histogram) erro
 	if m.Size > 0 {
 		comment += fmt.Sprintf(", %d bytes", m.Size)
 	}
+	if stage := m.Tags[record.StageTag]; stage != "" {
+		comment += ", stage " + stage
+	}
 	begin := r.Time.Add(-m.Took)
 	for _, step := range []func() error{
 		func() error { return log.OutputComment(strings.Join(strings.Fields(comment), " ")) },
@@ -128,11 +132,14 @@ func (w *Writer) name(r *record.Record) string {
 		words = append(words, fmt.Sprint(m.Size))
 	}
 	words = append(words, m.Role)
+	if stage := m.Tags[record.StageTag]; stage != "" {
+		words = append(words, stage)
+	}
 	if r.Attempt > 0 {
 		words = append(words, fmt.Sprintf("attempt%d", r.Attempt+1))
 	}
 	for i := range words {
-		words[i] = outfile.Harmless(words[i])
+		words[i] = ownfile.Harmless(words[i])
 	}
 	name := strings.Join(words, "_")
 	name = name[:min(len(name), longestName)]

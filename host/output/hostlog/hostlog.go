@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"rdmarun/host/output/outfile"
 	"rdmarun/host/ownfile"
 	"rdmarun/host/printable"
 	"rdmarun/host/record"
@@ -148,9 +147,9 @@ func (w *Writer) of(host string) (*log, error) {
 	if len(w.logs) == mostHosts {
 		return nil, fmt.Errorf("write logs of hosts: there are more than %d", mostHosts)
 	}
-	name := outfile.Harmless(host)
+	name := ownfile.Harmless(host)
 	for n := 2; w.taken[name]; n++ {
-		name = fmt.Sprintf("%s_%d", outfile.Harmless(host), n)
+		name = fmt.Sprintf("%s_%d", ownfile.Harmless(host), n)
 	}
 	w.taken[name] = true
 	file, err := ownfile.Create(filepath.Join(w.folder, name+".log"), ownfile.Shared)

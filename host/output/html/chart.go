@@ -27,11 +27,16 @@ type legend struct {
 	Name string
 	// Before tells that the curve is the baseline's: it is dashed, and has the hue of the run's curve.
 	Before bool
+	// Limit tells that it is a threshold.
+	Limit bool
 }
 
 // Class is the legend's, for the style.
 func (l legend) Class() string {
-	if l.Before {
+	switch {
+	case l.Limit:
+		return "limit"
+	case l.Before:
 		return "before"
 	}
 	return fmt.Sprintf("hue-%d", l.Hue)
@@ -59,6 +64,8 @@ type album struct {
 	pages [][]plot.Curve
 	// numbers are those of the curves by their names; the baseline's curve has the same, and so the same place and hue.
 	numbers map[string]int
+	// limits are thresholds, which each picture has.
+	limits []plot.Curve
 	// beyond is how many curves have no picture.
 	beyond int
 	bounds bounds
@@ -66,6 +73,9 @@ type album struct {
 
 // bounds are those of what all curves show.
 type bounds struct{ left, right, low, high float64 }
+
+// mostLimits is how many thresholds a picture has: more of them would hide the curves.
+const mostLimits = 8
 
 // mostPages is how many pictures of one kind a reader will look through; the table has the rest.
 const mostPages = 20
@@ -96,10 +106,32 @@ func (a *album) add(curve plot.Curve) {
 	}
 	curve.Hue = number % hues
 	a.pages[page] = append(a.pages[page], curve)
-	b := &a.bounds
-	for _, each := range curve.Points {
+	a.bounds.include(curve.Points)
+}
+
+// include widens the bounds, so that they show points.
+func (b *bounds) include(points []plot.Point) {
+	for _, each := range points {
 		b.left, b.right = min(b.left, each.X), max(b.right, each.X)
 		b.low, b.high = min(b.low, each.Y), max(b.high, each.Y)
+	}
+}
+
+// limit draws a threshold in each picture.
+func (a *album) limit(curve plot.Curve) {
+	if len(a.pages) == 0 || len(a.limits) == mostLimits {
+		return
+	}
+	curve.Limit = true
+	a.limits = append(a.limits, curve)
+	a.bounds.include(curve.Points)
+}
+
+// level draws a threshold of one value, unless there is one.
+func (a *album) level(name string, value float64) {
+	points := []plot.Point{{X: a.bounds.left, Y: value}, {X: a.bounds.right, Y: value}}
+	if !slices.ContainsFunc(a.limits, func(c plot.Curve) bool { return slices.Equal(c.Points, points) }) {
+		a.limit(plot.Curve{Name: name, Points: points, Level: true})
 	}
 }
 
@@ -107,6 +139,7 @@ func (a *album) add(curve plot.Curve) {
 func (a *album) render(title string, height float64, axes func(bounds) (x, y plot.Axis)) []chart {
 	var charts []chart
 	for i, curves := range a.pages {
+		curves = append(slices.Clone(curves), a.limits...)
 		p := plot.Plot{Width: chartWidth, Height: height, Curves: curves}
 		p.X, p.Y = axes(a.bounds)
 		name := title
@@ -125,8 +158,12 @@ func (a *album) render(title string, height float64, axes func(bounds) (x, y plo
 // legendOf names the curves, and says what a dashed one is.
 func legendOf(curves []plot.Curve) []legend {
 	var list []legend
-	before := false
+	before, limits := false, false
 	for _, each := range curves {
+		if each.Limit {
+			limits = true
+			continue
+		}
 		named := legend{Hue: each.Hue, Name: each.Name}
 		if before = before || each.Dashed; !each.Dashed && !slices.Contains(list, named) { // a curve with a gap is two
 			list = append(list, named)
@@ -134,6 +171,9 @@ func legendOf(curves []plot.Curve) []legend {
 	}
 	if before {
 		list = append(list, legend{Name: "baseline", Before: true})
+	}
+	if limits {
+		list = append(list, legend{Name: "threshold", Limit: true})
 	}
 	return list
 }

@@ -24,9 +24,17 @@ func intervalCharts(g *measureGroup) []chart {
 		}
 		on.add(plot.Curve{Name: numbered(on, g.curve(m, "")), Points: points, Level: true})
 	}
+	for _, field := range []string{"avg", "min", "max"} {
+		if limits := g.limited("bandwidth", field); len(limits) == 1 { // of each size its own could not be told apart
+			bandwidth.level(limits[0].text, limits[0].value/1e9)
+		}
+	}
 	over := func(unit string) func(bounds) (x, y plot.Axis) {
 		return func(b bounds) (x, y plot.Axis) {
 			x, y = plot.Even(0, b.right, ticksAcross), plot.FromZero(b.high, 3)
+			if b.low > 0 && b.high/b.low > decades {
+				y = plot.Powers(b.low, b.high, 4)
+			}
 			x.Print = func(seconds float64) string { return narrow(plot.Number(seconds) + " s") }
 			y.Label, y.Exact = unit, func(value float64) string { return plot.Number(value) + " " + unit }
 			return x, y

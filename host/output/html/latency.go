@@ -29,9 +29,16 @@ func latencyCharts(g *measureGroup) []chart {
 		l.curves.add(plot.Curve{Name: each.name, Points: percentiles(each.Histogram), Dashed: each.before})
 		l.histogram.add(plot.Curve{Name: each.name, Points: shares(each.Histogram, wide), Dashed: each.before, Filled: true})
 	}
+	for _, each := range g.limited("latency", "p50", "p90", "p99", "p99_9", "p99_99") {
+		at := map[string]float64{"p50": -math.Log10(0.5), "p90": 1, "p99": 2, "p99_9": 3, "p99_99": 4}[each.field]
+		if at <= l.curves.bounds.right {
+			y := each.value / 1e3
+			l.curves.limit(plot.Curve{Name: each.text, Points: []plot.Point{{X: max(0, at-0.3), Y: y}, {X: at, Y: y}, {X: at, Y: min(y*1.6, max(y, l.curves.bounds.high))}}})
+		}
+	}
 	first := l.curves.render(g.name+", by percentile", chartHeight, func(b bounds) (x, y plot.Axis) {
 		x, y = nines(b.right), times(plot.FromZero(b.high, ticksUp))
-		if wide {
+		if wide || b.low > 0 && b.high/b.low > decades {
 			y = times(plot.Powers(b.low, b.high, ticksUp+2))
 		}
 		return x, y

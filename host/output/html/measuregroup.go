@@ -1,6 +1,7 @@
 package html
 
 import (
+	"slices"
 	"strings"
 
 	"rdmarun/host/output/cases"
@@ -12,6 +13,8 @@ import (
 type measureGroup struct {
 	name        string
 	now, before []record.Measure
+	// thresholds are those of the case.
+	thresholds []record.Threshold
 	// vary are the knobs and tags in which the measurements of the group differ: what tells their curves apart.
 	vary map[string]bool
 }
@@ -20,12 +23,12 @@ type measureGroup struct {
 const mostGroups = 40
 
 func groupsOf(c *cases.Case) (list []*measureGroup, without int) {
-	byName := make(map[string]*measureGroup)
+	byName, thresholds := make(map[string]*measureGroup), c.Thresholds.All()
 	for _, m := range c.Measures {
 		name := groupName(&m)
 		g := byName[name]
 		if g == nil {
-			g = &measureGroup{name: name}
+			g = &measureGroup{name: name, thresholds: thresholds}
 			byName[name] = g
 			list = append(list, g)
 		}
@@ -41,6 +44,29 @@ func groupsOf(c *cases.Case) (list []*measureGroup, without int) {
 	}
 	shown := min(len(list), mostGroups)
 	return list[:shown], len(list) - shown
+}
+
+// groupLimit is a threshold of a field of measurements of a group.
+type groupLimit struct {
+	text, field string
+	value       float64
+}
+
+// limited are the thresholds of some fields of a metric, each value of a field once.
+func (g *measureGroup) limited(metric string, fields ...string) (list []groupLimit) {
+	for i := range g.thresholds {
+		t := &g.thresholds[i]
+		if t.Metric != metric || !slices.Contains(fields, t.Field) {
+			continue
+		}
+		for _, each := range t.Bounds {
+			known := slices.ContainsFunc(list, func(l groupLimit) bool { return l.field == t.Field && l.value == each.Value })
+			if each.Name == g.now[0].Name && !known {
+				list = append(list, groupLimit{t.Text, t.Field, each.Value})
+			}
+		}
+	}
+	return list
 }
 
 func groupName(m *record.Measure) string {

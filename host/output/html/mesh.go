@@ -136,7 +136,7 @@ type grid struct {
 func matrix(found *record.Mesh, says string) template.HTML {
 	g := &grid{
 		found: found, named: found.Named(), place: make(map[string]float64), edge: 8,
-		cell: math.Round(max(7, min(26, 560/float64(len(found.Nodes))))),
+		cell: math.Round(max(7, min(36, 560/float64(len(found.Nodes))))),
 	}
 	g.normal, _ = found.Spread()
 	g.nodes()

@@ -1,6 +1,7 @@
 package html
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -14,6 +15,14 @@ import (
 // sizes gathers what was measured at several sizes of messages, over all cases.
 type sizes struct {
 	bandwidth, latency []sized
+	// leastBandwidth and mostLatency are the thresholds of those figures.
+	leastBandwidth, mostLatency []sizeLimit
+}
+
+// sizeLimit is a threshold, with what it allows at sizes.
+type sizeLimit struct {
+	text   string
+	points []plot.Point
 }
 
 // sized is one figure.
@@ -33,6 +42,29 @@ func (s *sizes) add(c *cases.Case) {
 	for i := range c.Before {
 		s.measure(c, &c.Before[i], true)
 	}
+	for _, each := range c.Thresholds.All() {
+		switch {
+		case each.Metric == "bandwidth" && each.Field == "avg":
+			s.leastBandwidth = addLimit(s.leastBandwidth, &each, 1e9)
+		case each.Metric == "latency" && each.Field == "p50":
+			s.mostLatency = addLimit(s.mostLatency, &each, 1e3)
+		}
+	}
+}
+
+// addLimit adds a threshold, in a unit of so many of its own, to those of which no other one says the same.
+func addLimit(list []sizeLimit, of *record.Threshold, unit float64) []sizeLimit {
+	limit := sizeLimit{text: of.Text}
+	for _, each := range of.Bounds {
+		if point := (plot.Point{X: float64(each.Size), Y: each.Value / unit}); each.Size > 0 && !slices.Contains(limit.points, point) {
+			limit.points = append(limit.points, point)
+		}
+	}
+	slices.SortStableFunc(limit.points, func(a, b plot.Point) int { return cmp.Compare(a.X, b.X) })
+	if len(limit.points) == 0 || slices.ContainsFunc(list, func(other sizeLimit) bool { return slices.Equal(other.points, limit.points) }) {
+		return list
+	}
+	return append(list, limit)
 }
 
 func (s *sizes) measure(c *cases.Case, m *record.Measure, before bool) {
@@ -170,14 +202,15 @@ func (s *sizes) charts() []chart {
 	for _, each := range []struct {
 		title   string
 		figures []sized
-		up      func(highest float64) plot.Axis
+		limits  []sizeLimit
+		up      func(b bounds) plot.Axis
 	}{
-		{"Bandwidth by message size", s.bandwidth, func(highest float64) plot.Axis {
-			y := plot.FromZero(highest, ticksUp)
+		{"Bandwidth by message size", s.bandwidth, s.leastBandwidth, func(b bounds) plot.Axis {
+			y := upwards(b)
 			y.Label, y.Exact = "Gbit/s", func(value float64) string { return plot.Number(value) + " Gbit/s" }
 			return y
 		}},
-		{"Median latency by message size", s.latency, func(highest float64) plot.Axis { return times(plot.FromZero(highest, ticksUp)) }},
+		{"Median latency by message size", s.latency, s.mostLatency, func(b bounds) plot.Axis { return times(upwards(b)) }},
 	} {
 		a := newAlbum()
 		measured := make(map[int64]bool) // sizes
@@ -195,9 +228,33 @@ func (s *sizes) charts() []chart {
 				a.add(plot.Curve{Name: curve.name, Points: points, Dashed: true})
 			}
 		}
-		charts = append(charts, a.render(each.title, chartHeight, func(b bounds) (x, y plot.Axis) { return sizeAxis(b, measured), each.up(b.high) })...)
+		for _, limit := range each.limits {
+			a.limit(plot.Curve{Name: limit.text, Points: broad(limit.points)})
+		}
+		charts = append(charts, a.render(each.title, chartHeight, func(b bounds) (x, y plot.Axis) { return sizeAxis(b, measured), each.up(b) })...)
 	}
 	return charts
+}
+
+// broad makes a line of a single point, which would not be seen.
+func broad(points []plot.Point) []plot.Point {
+	if len(points) != 1 {
+		return points
+	}
+	left, right := points[0], points[0]
+	left.X, right.X = left.X/math.Sqrt2, right.X*math.Sqrt2
+	return []plot.Point{left, right}
+}
+
+// decades is the ratio of values from which on the lower ones could not be read on a linear axis.
+const decades = 10
+
+// upwards is an axis of values from nothing on, or of their magnitudes where these are far apart.
+func upwards(b bounds) plot.Axis {
+	if b.low > 0 && b.high/b.low > decades {
+		return plot.Powers(b.low, b.high, ticksUp+2)
+	}
+	return plot.FromZero(b.high, ticksUp)
 }
 
 // bySize are the points of a curve, in parts between sizes of which nothing was measured; measured has its sizes then.

@@ -21,6 +21,9 @@ type timeline struct {
 	Virtual bool
 	Within  string
 	packets int // that are shown
+	// id is what the elements of steps that failed are called, with their numbers; failed is how many there are.
+	id     string
+	failed int
 }
 
 type lane struct {
@@ -43,6 +46,7 @@ type ladderRow struct {
 	Sub   string
 	Place string
 	Bad   bool
+	ID    string // of the element, of a step that failed
 	Took  string
 	// Packets are the first that were sent in it, and More is how many others there were.
 	Packets []packetRow
@@ -70,25 +74,48 @@ const (
 )
 
 func newTimeline(c *cases.Case) *timeline {
-	steps := c.Steps.Head()
-	last := c.Steps.Last()
-	if len(steps)+len(last) == 0 {
+	var steps []record.Step
+	for _, part := range passages(c) {
+		steps = append(steps, part.Steps...)
+	}
+	if len(steps) == 0 {
 		return nil
 	}
-	t := &timeline{}
-	t.lanes(c, append(slices.Clone(steps), last...))
+	t := &timeline{id: fmt.Sprintf("case-%d-failed", c.Order)}
+	t.lanes(c, steps)
 	var end time.Duration
-	for i := range steps {
-		t.step(c, &steps[i], &end)
-	}
-	if n := c.Steps.Dropped(); n > 0 {
-		t.Rows = append(t.Rows, ladderRow{Gap: plural(n, "more step")})
-		end = last[0].OnClock().At
-	}
-	for i := range last {
-		t.step(c, &last[i], &end)
+	next := 0 // number of the step that comes next
+	for _, part := range passages(c) {
+		if n := part.Begin - next; n > 0 {
+			t.Rows = append(t.Rows, ladderRow{Gap: plural(n, "more step")})
+			end = part.Steps[0].OnClock().At
+		}
+		for i := range part.Steps {
+			t.step(c, &part.Steps[i], &end)
+		}
+		next = part.Begin + len(part.Steps)
 	}
 	return t
+}
+
+// passages are the steps that are kept, in their order, each once: the first, those before each failure, the last.
+func passages(c *cases.Case) []cases.Passage {
+	head, last := c.Steps.Head(), c.Steps.Last()
+	all := append([]cases.Passage{{Steps: head}}, c.Around...)
+	all = append(all, cases.Passage{Begin: len(head) + c.Steps.Dropped(), Steps: last})
+	var list []cases.Passage
+	next := 0
+	for i, each := range all {
+		end := each.Begin + len(each.Steps)
+		if i < len(all)-1 {
+			end = min(end, all[len(all)-1].Begin)
+		}
+		if begin := max(each.Begin, next); begin < end {
+			list = append(list, cases.Passage{Begin: begin, Steps: each.Steps[begin-each.Begin : end-each.Begin]})
+			next = end
+		}
+	}
+	return list
 }
 
 // lanes lists a lane for each role, those of the case first; where those are many, the ones without a step are left out.
@@ -152,8 +179,13 @@ func (t *timeline) step(c *cases.Case, step *record.Step, end *time.Duration) {
 	}
 	packets, more := t.sent(step)
 	number := t.lane(step.Role)
+	id := ""
+	if !step.OK && step.XFail == "" {
+		t.failed++
+		id = fmt.Sprintf("%s-%d", t.id, t.failed)
+	}
 	t.Rows = append(t.Rows, ladderRow{
-		Packets: packets, More: more,
+		ID: id, Packets: packets, More: more,
 		Lane: number, Host: t.Lanes[number-1].Host, Role: laneName(step.Role), At: clock(times.At), Bad: !step.OK, Took: duration(times.Took),
 		Text: cut(step.Action + " " + step.Text), Sub: cut(step.Outcome), Place: fmt.Sprintf("%s:%d", file, step.Line),
 	})

@@ -1,14 +1,16 @@
 package html
 
 import (
+	"errors"
 	"fmt"
 	"html/template"
 	"maps"
+	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"rdmarun/host/output/cases"
-	"rdmarun/host/output/terminal"
 	"rdmarun/host/record"
 )
 
@@ -52,14 +54,28 @@ type caseView struct {
 	Charts   []chart
 	// Undrawn is for how many names of measurements there are no charts.
 	Undrawn  int
-	Measured []measureRow
+	Measured []measureTable
 	Meshes   []meshView
 	ID       string // of the element, for links to it
+	// Packets leads from the page to the capture of a failure.
+	Packets string
+}
+
+// linkTo leads from a page to a file, both by their paths.
+func linkTo(file, page string) string {
+	path := file
+	here, err := filepath.Abs(page)
+	there, err2 := filepath.Abs(file)
+	if relative, err3 := filepath.Rel(filepath.Dir(here), there); errors.Join(err, err2, err3) == nil {
+		path = relative
+	}
+	return (&url.URL{Path: filepath.ToSlash(path)}).String()
 }
 
 type failureView struct {
 	*record.Failure
 	Place string
+	Step  string // the element of the step that failed
 }
 
 func newCaseView(c *cases.Case, detailed bool) *caseView {
@@ -73,9 +89,7 @@ func newCaseView(c *cases.Case, detailed bool) *caseView {
 	v.Search = strings.ToLower(strings.Join([]string{
 		c.ID, v.Name, v.Group, v.Message, strings.Join(c.Start.Tags, " "), roleNames(c),
 	}, " "))
-	for i := range c.Measures {
-		v.Measured = append(v.Measured, rowsOf(&c.Measures[i])...)
-	}
+	v.Measured = measureTables(c.Measures)
 	for i := range c.Meshes {
 		v.Meshes = append(v.Meshes, newMeshView(&c.Meshes[i], detailed))
 	}
@@ -84,13 +98,16 @@ func newCaseView(c *cases.Case, detailed bool) *caseView {
 	}
 	for i := range c.Result.Failures {
 		f := &c.Result.Failures[i]
-		each := failureView{f, f.File}
+		each := failureView{Failure: f, Place: f.File}
 		if f.Line > 0 {
 			each.Place = fmt.Sprintf("%s:%d:%d", f.File, f.Line, f.Column)
 		}
 		v.Failure = append(v.Failure, each)
 	}
 	v.Timeline = newTimeline(c)
+	if first := len(v.Failure) > 0 && v.Failure[0].Action != ""; first && v.Timeline != nil && v.Timeline.failed > 0 {
+		v.Failure[0].Step = v.Timeline.id + "-1"
+	}
 	v.Charts, v.Undrawn = measureCharts(c)
 	return v
 }
@@ -107,44 +124,6 @@ func roleNames(c *cases.Case) string {
 		names = append(names, place.Role)
 	}
 	return strings.Join(names, " ")
-}
-
-// measureRow is a line of the table of measurements.
-type measureRow struct {
-	*record.Measure
-	Knobs                string
-	Size, Rate, Messages string
-	Of                   *record.Distribution // nil: no times
-}
-
-func rowsOf(m *record.Measure) []measureRow {
-	row := measureRow{Measure: m}
-	var words []string
-	for _, each := range m.Knobs() {
-		if !strings.Contains(m.Name, each.Value) {
-			words = append(words, each.Value)
-		}
-	}
-	row.Knobs = strings.Join(words, " · ")
-	if m.Size > 0 {
-		row.Size = size(m.Size)
-	}
-	if m.HasBandwidth() {
-		row.Rate = narrow(terminal.BitRate(m.BitsPerSecond))
-	}
-	if m.HasRate() {
-		row.Messages = narrow(terminal.PerSecond(m.MessagesPerSecond)) + "/s"
-	}
-	if len(m.Latency) == 0 {
-		return []measureRow{row}
-	}
-	var rows []measureRow
-	for i := range m.Latency {
-		each := row
-		each.Of = &m.Latency[i]
-		rows = append(rows, each)
-	}
-	return rows
 }
 
 // summaryView is the top of the page.
@@ -191,6 +170,8 @@ func newSummaryView(s *summary, devices []record.Device) *summaryView {
 		v.Verdict = "The run took too long"
 	case s.Cases == 0:
 		v.Verdict = "Nothing was selected"
+	case bad > 0 && s.Cases == 1:
+		v.Verdict = "The case failed"
 	case bad > 0:
 		v.Verdict = fmt.Sprintf("%d of %s failed", bad, plural(s.Cases, "case"))
 	case s.Counts["skipped"] == s.Cases:

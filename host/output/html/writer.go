@@ -1,6 +1,7 @@
 package html
 
 import (
+	"errors"
 	"fmt"
 	"html/template"
 	"io"
@@ -27,7 +28,7 @@ var limits = cases.Limits{Steps: 80, Lines: 200, Measures: true, Histograms: cas
 type Writer struct {
 	file      *outfile.File
 	spool     outfile.Spool
-	parts     []outfile.Part
+	parts     [2][]outfile.Part // of cases that failed, and of the others
 	templates *template.Template
 	tracker   *cases.Tracker
 	summary   summary
@@ -45,7 +46,8 @@ type summary struct {
 	Ended   bool
 	Slowest time.Duration
 	Sizes   sizes
-	Bare    int // cases without details
+	Meshes  []meshView // of the only case
+	Bare    int        // cases without details
 }
 
 // New writes to file.
@@ -93,16 +95,30 @@ func (w *Writer) add(c *cases.Case) error {
 		w.summary.Bare++
 	}
 	view := newCaseView(c, *count <= most)
+	if path := c.Result.Capture; path != "" {
+		view.Packets = linkTo(path, w.file.Name())
+	}
 	if c.Failed() && view.Detailed {
 		view.Open = w.failed <= openFailed
 	}
+	parts := &w.parts[1]
+	if c.Failed() {
+		parts = &w.parts[0]
+	}
+	if w.alone() {
+		w.summary.Meshes, view.Meshes = view.Meshes, nil
+		view.Open = true
+	}
 	var err error
-	w.parts, err = w.spool.Append(w.parts, func(out io.Writer) error { return w.templates.ExecuteTemplate(out, "case", view) })
+	*parts, err = w.spool.Append(*parts, func(out io.Writer) error { return w.templates.ExecuteTemplate(out, "case", view) })
 	if err != nil {
 		return fmt.Errorf("write the report %s: %w", w.file.Name(), err)
 	}
 	return nil
 }
+
+// alone tells that the run has one case: what it has found is what the reader is looking for.
+func (w *Writer) alone() bool { return w.summary.Run.Cases == 1 && !w.summary.Run.UntilFail }
 
 // Close implements report.Output.
 func (w *Writer) Close() error {
@@ -116,7 +132,7 @@ func (w *Writer) Close() error {
 	if err := w.templates.ExecuteTemplate(w.file, "top", view); err != nil {
 		return err
 	}
-	if err := w.spool.Copy(w.file, w.parts); err != nil {
+	if err := errors.Join(w.spool.Copy(w.file, w.parts[0]), w.spool.Copy(w.file, w.parts[1])); err != nil {
 		return err
 	}
 	if err := w.templates.ExecuteTemplate(w.file, "bottom", view); err != nil {

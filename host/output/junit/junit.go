@@ -149,6 +149,9 @@ func systemOut(c *cases.Case) string {
 		b.WriteString(line + "\n")
 	}
 	b.WriteString(c.Transcript())
+	if path := c.Result.Capture; path != "" {
+		fmt.Fprintf(&b, "[[ATTACHMENT|%s]]\n", path) // as Jenkins and GitLab read it
+	}
 	return b.String()
 }
 
@@ -264,6 +267,9 @@ func (t *testcase) properties(c *cases.Case, known *cases.Tracker) {
 		if place.Guest != "" {
 			t.property("role."+place.Role+".guest", place.Guest)
 		}
+	}
+	if path := c.Result.Capture; path != "" {
+		t.property("capture", path)
 	}
 	if c.Result.Flaky() {
 		t.property("flaky", c.Result.Reason)

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -205,18 +204,4 @@ func (s *Spool) Close() {
 		_ = s.file.Close()
 		s.file = nil
 	}
-}
-
-// Harmless keeps of a name what every file system and shell takes.
-func Harmless(text string) string {
-	var b strings.Builder
-	for _, c := range text {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '-', c == '=':
-			b.WriteRune(c)
-		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
-			b.WriteByte('-')
-		}
-	}
-	return strings.Trim(b.String(), "-.")
 }

@@ -155,6 +155,9 @@ func (w *Writer) diagnostics(c *cases.Case) {
 			field("rerun", first.Rerun)
 		}
 	}
+	if path := c.Result.Capture; path != "" {
+		field("capture", path)
+	}
 	if lines := c.Tallied(); lines != nil {
 		w.print("  counted:\n")
 		for _, line := range lines {

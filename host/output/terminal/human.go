@@ -218,6 +218,14 @@ func (h *Human) retry(r *record.Record) {
 	if len(r.Result.Failures) > 0 {
 		h.fold(8, "      %s", headline(&r.Result.Failures[0]))
 	}
+	h.capture(r.Result)
+}
+
+// capture names the file of the packets around a failure.
+func (h *Human) capture(result *record.Result) {
+	if result.Capture != "" {
+		h.print("     %s %s\n", h.style.dim("packets:"), result.Capture)
+	}
 }
 
 func (h *Human) end(r *record.Record) {
@@ -368,6 +376,7 @@ func (h *Human) failures() {
 		for i := range failed.result.Failures {
 			h.print("%s", FailureText(&failed.result.Failures[i], h.style))
 		}
+		h.capture(&failed.result)
 	}
 }
 

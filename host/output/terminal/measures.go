@@ -182,6 +182,9 @@ func (h *Human) measuring(m *record.Measure) {
 	if m.Both {
 		name += ", " + m.Role
 	}
+	if stage := m.Tags[record.StageTag]; stage != "" {
+		name += ", " + stage
+	}
 	if m.Type != "connect" {
 		size = h.options.Units.Bytes(m.Size)
 	}

@@ -17,20 +17,22 @@ type File struct {
 	Stall      *syntax.Node   `key:"stall_timeout,any" doc:"time in which no step ends before a case counts as stuck"`
 	Params     []*Param       `key:"params" doc:"parameters, set by -p"`
 	Matrix     *Matrix        `key:"matrix" doc:"values that the file runs with, each combination"`
-	Imports    []*Import      `key:"imports" doc:"files with fragments, or standard ones such as std/cm, by the prefix of their use"`
+	Imports    []*Import      `key:"imports" doc:"files with fragments and fixtures, or standard ones such as std/cm, by the prefix of their use"`
 	Requires   []*syntax.Node `key:"requires" doc:"conditions without which the file is skipped"`
 	Provider   *Provider      `key:"provider" doc:"what the roles run on: soft, or verbs for an RDMA device, unless --provider or a role says; or settings of either: {soft: {link: packets}}"`
 	Defaults   *Defaults      `key:"defaults" doc:"arguments of all steps that do not give them"`
 	Roles      []*Role        `key:"roles" doc:"the parties"`
+	Needs      []*syntax.Node `key:"needs" doc:"fixtures that each case needs, beside its own: NAME, or of an imported file PREFIX.NAME"`
 	Setup      []*Step        `key:"setup" doc:"steps before the steps of each case"`
 	Steps      []*Step        `key:"steps" doc:"the only case"`
 	Cases      []*Case        `key:"cases" doc:"several cases"`
 	Finally    []*Step        `key:"finally" doc:"steps after those of each case, also after a failure; of several processes (--role) each runs those of its roles, and waits for nobody"`
 	Fragments  []*Fragment    `key:"fragments" doc:"steps to use in several places"`
+	Fixtures   []*Fixture     `key:"fixtures" doc:"what cases need, by name: each is set up before the steps of a case that needs it, and torn down after them"`
 	Thresholds []*Threshold   `key:"thresholds" doc:"limits on what the cases measure; each concerns those that measure it"`
 }
 
-// Import is another file with fragments, which are used under a prefix.
+// Import is another file with fragments and fixtures, which are used under a prefix.
 type Import struct {
 	Name *syntax.Node // the key
 	Path *syntax.Node
@@ -84,7 +86,7 @@ type Role struct {
 	Name *syntax.Node // the key
 
 	Buffers []*Buffer    `key:"buffers,later" doc:"registered memory"`
-	Count   *syntax.Node `key:"count" doc:"how many parties play the role, each with its own buffers, endpoints and guest: client[0], client[1]...; hosts: one on each host that a lab places it on, and two without a lab"`
+	Count   *syntax.Node `key:"count" doc:"how many parties play the role, each with its own buffers, endpoints and guest: client[0], client[1]...; they do a step of the role one after another, and in parallel at the same time; hosts: one on each host that a lab places it on, and two without a lab"`
 	// Provider comes before the file's.
 	Provider *Provider      `key:"provider" doc:"what this role runs on, whatever the others do: soft, verbs, {soft: {link: packets}}, {verbs: {device: mlx5_0}}; roles of the same settings share one; the clock of several is the wall's"`
 	Device   *syntax.Node   `key:"device" doc:"name of the RDMA device; without it the provider's default"`
@@ -154,6 +156,7 @@ type Case struct {
 	Timeout  *syntax.Node   `key:"timeout,any" doc:"time it may take"`
 	Matrix   *Matrix        `key:"matrix" doc:"values that it runs with, each combination"`
 	Requires []*syntax.Node `key:"requires" doc:"conditions without which it is skipped"`
+	Needs    []*syntax.Node `key:"needs" doc:"fixtures that are set up before it and torn down after it: NAME, or of an imported file PREFIX.NAME"`
 	XFail    *XFail         `key:"xfail" doc:"that and when it is known to fail"`
 	// Thresholds are beside those of the file.
 	Thresholds []*Threshold `key:"thresholds" doc:"limits on what this case measures, beside those of the file"`
@@ -177,6 +180,17 @@ type Fragment struct {
 	Steps  []*Step      `key:"do,required" doc:"the steps"`
 }
 
+// Fixture is what cases need: steps that make it, and steps that end it.
+type Fixture struct {
+	Name *syntax.Node // the key
+
+	Doc      *syntax.Node   `key:"doc,any" doc:"what it is for"`
+	Scope    *syntax.Node   `key:"scope" doc:"case: each case has its own, the default; file: cases of the file share one, as long as they pass and leave it as it was"`
+	Needs    []*syntax.Node `key:"needs" doc:"fixtures that are set up before this one"`
+	Setup    []*Step        `key:"setup,required" doc:"steps that make it; a case in which they fail is an error, not a failure"`
+	Teardown []*Step        `key:"teardown" doc:"steps that end it, also after a failure; each is tried. What they leave is freed with the case"`
+}
+
 // Threshold is a limit on a metric.
 type Threshold struct {
 	Metric *syntax.Node   `key:"metric,required" doc:"what is measured: duration, loop{name=..}, latency{test=..,size>=64KiB}, bandwidth{..}, connect{..}, connect_rate{..}; a threshold concerns the cases that have a step measured so, whatever its size"`
@@ -185,6 +199,15 @@ type Threshold struct {
 	// Abort is `true`, or a mapping; nil: nothing ends early.
 	Abort *syntax.Node `key:"abort_on_fail,later" doc:"true, or {after: 2s}: end a running measurement when it does not hold any more"`
 }
+
+// The scopes of fixtures.
+const (
+	ScopeCase = "case"
+	ScopeFile = "file"
+)
+
+// Shared tells whether cases share the fixture.
+func (f *Fixture) Shared() bool { return f.Scope != nil && f.Scope.Value == ScopeFile }
 
 // The sections of a file.
 var (
@@ -200,6 +223,7 @@ var (
 	caseSection      = sectionOf[Case]("a case")
 	xfailSection     = sectionOf[XFail]("xfail")
 	fragmentSection  = sectionOf[Fragment]("a fragment")
+	fixtureSection   = sectionOf[Fixture]("a fixture")
 	thresholdSection = sectionOf[Threshold]("a threshold")
 	stepSection      = sectionOf[Step]("a step")
 )
@@ -235,5 +259,7 @@ var (
 	}
 )
 
-// IsLibrary tells whether a file has only fragments, and so nothing to run.
-func (f *File) IsLibrary() bool { return f.Steps == nil && f.Cases == nil && len(f.Fragments) > 0 }
+// IsLibrary tells whether a file has only fragments and fixtures, and so nothing to run.
+func (f *File) IsLibrary() bool {
+	return f.Steps == nil && f.Cases == nil && len(f.Fragments)+len(f.Fixtures) > 0
+}

@@ -1,7 +1,6 @@
 package ast
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -9,6 +8,7 @@ import (
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/syntax"
+	"rdmarun/host/scenario/tags"
 )
 
 func (r *reader) cases(node *syntax.Node) (cases []*Case) {
@@ -159,9 +159,6 @@ func (r *reader) matrix(node *syntax.Node) *Matrix {
 	return m
 }
 
-// tagForm is what thresholds can choose by.
-var tagForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:-]*$`)
-
 // stepTags reads the tags of a step: a list of words, or a mapping of names to values.
 func (r *reader) stepTags(node *syntax.Node) []syntax.Pair {
 	switch {
@@ -190,7 +187,7 @@ func (r *reader) stepTags(node *syntax.Node) []syntax.Pair {
 }
 
 func (r *reader) tag(node *syntax.Node) bool {
-	if tagForm.MatchString(node.Value) {
+	if tags.IsTag(node.Value) {
 		return true
 	}
 	r.errors.Report(diag.BadName, node.Span(), "%q cannot be a tag", node.Value).

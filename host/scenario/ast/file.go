@@ -2,6 +2,7 @@ package ast
 
 import (
 	"cmp"
+	"slices"
 
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/syntax"
@@ -57,7 +58,7 @@ func (r *reader) file(root *syntax.Node) *File {
 	case root.Get("steps") != nil && root.Get("cases") != nil:
 		r.errors.Report(diag.Conflict, root.Key("cases").Span(), "a file has either \"steps\" or \"cases\"").
 			WithHint("\"steps\" is one case without a name; make it one of the cases")
-	case root.Get("steps") == nil && root.Get("cases") == nil && root.Get("fragments") == nil:
+	case root.Get("steps") == nil && root.Get("cases") == nil && root.Get("fragments") == nil && root.Get("fixtures") == nil:
 		r.errors.Report(diag.MissingKey, root.Span(), "the scenario has neither \"steps\" nor \"cases\"")
 	}
 	return f
@@ -172,6 +173,20 @@ func (r *reader) fragments(node *syntax.Node) (fragments []*Fragment) {
 		}
 	})
 	return fragments
+}
+
+func (r *reader) fixtures(node *syntax.Node) (fixtures []*Fixture) {
+	r.named(node, "fixtures", func(name, value *syntax.Node) {
+		fixture := &Fixture{Name: name}
+		if !r.read(value, fixtureSection, fixture) {
+			return
+		}
+		if scope, scopes := fixture.Scope, []string{ScopeCase, ScopeFile}; scope != nil && !slices.Contains(scopes, scope.Value) {
+			r.errors.Report(diag.NotOneOf, scope.Span(), "there is no scope %q", scope.Value).WithOneOf(scope.Value, scopes)
+		}
+		fixtures = append(fixtures, fixture)
+	})
+	return fixtures
 }
 
 func (r *reader) roles(node *syntax.Node) (roles []*Role) {

@@ -222,6 +222,8 @@ func (r *reader) field(field sectionField, value *syntax.Node, to any) {
 		*to = r.roles(value)
 	case *[]*Fragment:
 		*to = r.fragments(value)
+	case *[]*Fixture:
+		*to = r.fixtures(value)
 	case *[]*Import:
 		*to = r.imports(value)
 	case *[]*Threshold:
@@ -274,6 +276,7 @@ func Mappings() []Mapping {
 		{"xfail", "xfail", xfailSection.keys},
 		{"raises", "the failure that xfail expects", raisesKeys},
 		{"fragments", "a fragment", fragmentSection.keys},
+		{"fixtures", "a fixture", fixtureSection.keys},
 		{"thresholds", "a threshold", thresholdSection.keys},
 		{"abort_on_fail", "abort_on_fail", abortKeys},
 		{"action", "a step without a verb", keysOf(actions, func(a actionRow) Key { return a.Key })},

@@ -18,6 +18,7 @@ type Step struct {
 	Verb   *verb.Verb   // of a Call
 	Do     []*Step      // of a Block, Repeat, Parallel or ForEach
 	Axes   []Axis       // of a ForEach
+	Shared *syntax.Node // of a step of steps: the role that it gives to those that have none
 
 	// AnyResult is set for `expect: any`; Expect is nil then.
 	AnyResult bool
@@ -57,7 +58,30 @@ func (s *Step) shareRole() {
 		step.Role = s.Role
 		step.shareRole()
 	}
-	s.Role = nil
+	s.Shared, s.Role = s.Role, nil
+}
+
+// IsOf tells whether a role is that of a step and of all steps in it.
+func (s *Step) IsOf(role *syntax.Node) bool {
+	if len(s.Do) == 0 {
+		return s.Role == role
+	}
+	return !slices.ContainsFunc(s.Do, func(step *Step) bool { return !step.IsOf(role) })
+}
+
+// By is a copy of a step, and of the steps in it, with another role.
+func (s *Step) By(role *syntax.Node) *Step {
+	copied := *s
+	if len(s.Do) == 0 {
+		copied.Role = role
+		return &copied
+	}
+	copied.Shared = nil // each of the steps has it
+	copied.Do = make([]*Step, len(s.Do))
+	for i, step := range s.Do {
+		copied.Do[i] = step.By(role)
+	}
+	return &copied
 }
 
 func (r *reader) steps(node *syntax.Node) []*Step {
@@ -172,7 +196,7 @@ type actionRow struct {
 }
 
 var actions = []actionRow{
-	{Key{"parallel", "steps that run at the same time; the first failure cancels the others"}, Parallel},
+	{Key{"parallel", "steps that run at the same time; the first failure cancels the others.  A step of a counted role is a branch for each instance, and so is a do, repeat or for_each with nothing but steps of that role"}, Parallel},
 	{Key{"for_each", "the steps of \"do\", or the one action beside it, for each value of a list: {name: [a, b]}"}, ForEach},
 	{Key{"repeat", "the steps of \"do\", or the one action beside it, several times: so often, or {for: 60s}, {times, until, rate}; \"as\" names the counter, from 0"}, Repeat},
 	{Key{"use", "the steps of a fragment, parameters given by \"with\""}, Use},

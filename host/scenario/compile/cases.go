@@ -44,6 +44,11 @@ func (x *expander) casesOf(p *Program, combo combination, taken map[string]bool)
 	}
 	requires := x.requirements(x.file.Requires, x.global)
 	x.facts = newFacts()
+	x.compiled = make(map[*ast.Fixture]*fixture)
+	x.fixtures = nil
+	x.ownFixtures()
+	fixtures := x.needs(x.file.Needs, nil)
+	x.have(fixtures)
 	setup := x.stepList(x.file.Setup, x.global)
 	shared := x.facts
 	start := x.timeline
@@ -83,6 +88,11 @@ func (x *expander) casesOf(p *Program, combo combination, taken map[string]bool)
 			}
 			x.timeline = start.clone()
 			x.facts = shared.clone()
+			all := x.needs(written.Needs, fixtures)
+			x.have(all[len(fixtures):])
+			if compiled.Fixtures = programs(all); len(all) > 0 && compiled.Fixtures[0].Shared {
+				compiled.Family = first + 1 // a number of this combination
+			}
 			x.matrices = append(x.matrices, written.Matrix)
 			compiled.Steps = x.stepList(written.Steps, scope)
 			x.matrices = x.matrices[:len(x.matrices)-1]
@@ -90,6 +100,7 @@ func (x *expander) casesOf(p *Program, combo combination, taken map[string]bool)
 			compiled.Needs, compiled.Meetings = x.facts.needs(), x.facts.meetings()
 			x.lintMeetings(p, roles, compiled.Meetings)
 			compiled.Thresholds = x.thresholds(written, scope)
+			x.lintTimeout(compiled)
 			merged.merge(x.timeline)
 			p.Cases = append(p.Cases, compiled)
 		}

@@ -10,6 +10,7 @@ package compile
 import (
 	"path/filepath"
 
+	"rdmarun/host/guest"
 	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
@@ -26,6 +27,8 @@ type Options struct {
 	// InspectModule looks at a guest's module and lists the functions that it exports; nil leaves modules
 	// alone.
 	InspectModule func(path string) (map[string]Signature, error)
+	// ParseScript finds what is no script; nil leaves that to the run.
+	ParseScript func(*guest.Script) error
 	// Hosts is how many hosts of a lab a role is placed on; nil: there is no lab.
 	Hosts func(role string) int
 	// Wrong is set when the file already has errors, so that parts of it may be missing.
@@ -53,6 +56,8 @@ type resolver struct {
 	timeline *timeline
 	// matrices are those around the current steps.
 	matrices []*ast.Matrix
+	// fixtures are those of the current combination of the file's matrix that are compiled, each behind what it needs.
+	fixtures []*fixture
 	// abstract is set while an unused fragment is checked: its parameters have no values.
 	abstract bool
 }
@@ -81,6 +86,13 @@ type expander struct {
 	// using are the fragments being expanded, to see recursion.
 	using []string
 	used  map[*ast.Fragment]bool
+	// compiled are the same fixtures as they are written, compiling those being compiled, to see cycles, and needed those
+	// that some case or fixture needs.
+	compiled  map[*ast.Fixture]*fixture
+	compiling []*ast.Fixture
+	// prefix is what the file calls what stands beside the fixture that is being compiled: PREFIX. of an import, "" of its own.
+	prefix string
+	needed map[*ast.Fixture]bool
 	// branches are those of the parallel steps around the current step, the outermost first; appointments the
 	// barriers in them.
 	branches     []*branch
@@ -94,6 +106,8 @@ type expander struct {
 	// case.
 	unmet   map[*ast.Threshold]*unmet
 	sources []*source
+	// long are steps that take longer than a timeout lets them.
+	long []lasting
 	// steps counts expanded steps.
 	steps int
 }
@@ -116,6 +130,7 @@ func Compile(file *ast.File, options Options, errors *diag.List) *Program {
 		decoder:   newDecoder(file, options, errors),
 		libraries: make(map[string]*module),
 		used:      make(map[*ast.Fragment]bool),
+		needed:    make(map[*ast.Fixture]bool),
 		unmet:     make(map[*ast.Threshold]*unmet),
 		facts:     newFacts(),
 	}
@@ -143,8 +158,10 @@ func Compile(file *ast.File, options Options, errors *diag.List) *Program {
 	x.roleParams()
 	x.clock(p)
 	x.deterministic(p)
+	x.reportLong(p.Soft.Virtual)
 	x.unmeasured()
 	x.unusedFragments()
+	x.unusedFixtures()
 	x.unusedNames()
 	for _, path := range sortedKeys(x.libraries) {
 		if !standard.Is(path) {

@@ -18,15 +18,18 @@ const indexName = "index"
 
 // countedRole is the counted role that a step names as a whole, so that all its instances do the step; nil for any
 // other step.
-func (x *expander) countedRole(step *ast.Step, s *scope) *role {
-	if !x.counted || step.Role == nil || step.Role.Kind != syntax.Scalar {
+func (x *expander) countedRole(step *ast.Step, s *scope) *role { return x.countedNamed(step.Role, s) }
+
+// countedNamed is the counted role that a node names as a whole; nil for any other.
+func (x *expander) countedNamed(node *syntax.Node, s *scope) *role {
+	if !x.counted || node == nil || node.Kind != syntax.Scalar {
 		return nil
 	}
-	name := step.Role.Value
+	name := node.Value
 	if expression.Contains(name) {
 		quiet := *x.decoder
 		quiet.errors = &diag.List{} // errors are reported when the step itself is compiled
-		value := quiet.scalar(&verb.Argument{Name: "role", Type: verb.Text}, step.Role, place{scope: s})
+		value := quiet.scalar(&verb.Argument{Name: "role", Type: verb.Text}, node, place{scope: s})
 		if value == nil {
 			return nil
 		}
@@ -46,7 +49,7 @@ func (x *expander) eachInstance(step *ast.Step, group *role, s *scope) *Step {
 	x.errors.OfCopies(func() {
 		for _, phase := range phases(step) {
 			for i := range group.instances {
-				block.Steps = append(block.Steps, x.instanceStep(phase, group, i, s))
+				block.Steps = append(block.Steps, x.instanceStep(phase, phase.Role, group, i, s))
 			}
 		}
 	})
@@ -68,21 +71,20 @@ func phases(step *ast.Step) []*ast.Step {
 	return []*ast.Step{&start, &wait}
 }
 
-// instanceStep compiles a step for one instance; the step knows its number.
-func (x *expander) instanceStep(step *ast.Step, group *role, index int, s *scope) *Step {
-	named, role := *step, *step.Role
+// instanceStep compiles a step of a counted role, which written names, for one instance; the step knows its number.
+func (x *expander) instanceStep(step *ast.Step, written *syntax.Node, group *role, index int, s *scope) *Step {
+	role := *written
 	role.Value = group.instances[index].name
-	named.Role = &role
-	use := &Use{With: []Parameter{{indexName, constant(index, step.Role.Span())}}}
+	use := &Use{With: []Parameter{{indexName, constant(index, written.Span())}}}
 	round := &Step{Span: step.Key.Span(), Action: use}
 	if s.find(indexName).kind != nil {
-		x.errors.Report(diag.NameTaken, step.Role.Span(), "%q is the number of the instance here, and something else is called so, too", indexName).
+		x.errors.Report(diag.NameTaken, written.Span(), "%q is the number of the instance here, and something else is called so, too", indexName).
 			WithHint("call the parameter or counter around the step something else")
 		return round
 	}
 	inner := s.inner()
 	inner.add(indexName, expression.Integer, index)
-	use.Steps = x.stepList([]*ast.Step{&named}, inner)
+	use.Steps = x.stepList([]*ast.Step{step.By(&role)}, inner)
 	return round
 }
 
@@ -92,18 +94,23 @@ type part struct {
 	compile func() []*Step
 }
 
-// branchesOf are the branches of a parallel step: each instance of a counted role is one.
+// branchesOf are the branches of a parallel step: each instance of a counted role is one, with a step or with steps that all are
+// of that role.
 func (x *expander) branchesOf(steps []*ast.Step, s *scope) []part {
 	var parts []part
 	for _, step := range steps {
-		group := x.countedRole(step, s)
+		written := step.Role
+		if step.Shared != nil && step.IsOf(step.Shared) {
+			written = step.Shared
+		}
+		group := x.countedNamed(written, s)
 		if group == nil {
 			parts = append(parts, part{step, func() []*Step { return x.stepList([]*ast.Step{step}, s) }})
 			continue
 		}
 		for i := range group.instances {
 			parts = append(parts, part{step, func() (steps []*Step) {
-				x.errors.OfCopies(func() { steps = append(steps, x.instanceStep(step, group, i, s)) })
+				x.errors.OfCopies(func() { steps = append(steps, x.instanceStep(step, written, group, i, s)) })
 				return steps
 			}})
 		}

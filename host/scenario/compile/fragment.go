@@ -19,7 +19,7 @@ import (
 
 // use expands a fragment.
 func (x *expander) use(step *ast.Step, at place) Action {
-	fragment, from := x.find(step.Body)
+	fragment, from := lookUp(x, step.Body, fragmentKind)
 	if fragment == nil {
 		return &Block{}
 	}
@@ -116,20 +116,27 @@ func (x *expander) bindParam(u *Use, step *ast.Step, fragment *ast.Fragment, par
 	u.With = append(u.With, Parameter{word, value})
 }
 
-// module is a file as the fragments in it see it: their names, and those of the files it imports.
+// module is a file as the fragments and fixtures in it see it: their names, and those of the files it imports.
 type module struct {
 	file      *ast.File
 	fragments map[string]*ast.Fragment
+	fixtures  map[string]*ast.Fixture
 	imports   map[string]*module
-	// global is what its fragments see besides their parameters: an imported file has no parameters.
+	// global is what its fragments see besides their parameters, and its fixtures: an imported file has no parameters.
 	global *scope
 }
 
-// module reads the fragments and imports of a file.  chain are the files on the way to it, and itself.
+// module reads the fragments, fixtures and imports of a file.  chain are the files on the way to it, and itself.
 func (x *expander) module(file *ast.File, global *scope, chain []string) *module {
-	m := &module{file: file, global: global, fragments: make(map[string]*ast.Fragment), imports: make(map[string]*module)}
+	m := &module{
+		file: file, global: global, imports: make(map[string]*module),
+		fragments: make(map[string]*ast.Fragment), fixtures: make(map[string]*ast.Fixture),
+	}
 	for _, fragment := range file.Fragments {
 		m.fragments[fragment.Name.Value] = fragment
+	}
+	for _, fixture := range file.Fixtures {
+		m.fixtures[fixture.Name.Value] = fixture
 	}
 	own := chain[len(chain)-1]
 	for _, each := range file.Imports {
@@ -180,8 +187,8 @@ func (x *expander) library(each *ast.Import, path string, chain []string) *modul
 	case file == nil:
 		return nil
 	case !file.IsLibrary():
-		x.errors.Report(diag.Import, each.Path.Span(), "%s has steps of its own, and only fragments can be imported", path).
-			WithHint("put the fragments into a file without \"steps\" and \"cases\"")
+		x.errors.Report(diag.Import, each.Path.Span(), "%s has steps of its own, and only fragments and fixtures can be imported", path).
+			WithHint("put them into a file without \"steps\" and \"cases\"")
 		return nil
 	}
 	x.libraries[path] = x.module(file, newScope(), append(slices.Clone(chain), path))
@@ -221,13 +228,25 @@ func libraryLike(prefix string) string {
 	return "lib/" + prefix + ".yaml"
 }
 
-// find looks up a fragment, NAME of the file itself or PREFIX.NAME of an import.
-func (x *expander) find(node *syntax.Node) (*ast.Fragment, *module) {
+// kind is what files name and import: fragments or fixtures.
+type kind[T any] struct {
+	what    string
+	unknown diag.Code
+	of      func(*module) map[string]*T
+}
+
+var (
+	fragmentKind = kind[ast.Fragment]{"fragment", diag.UnknownFragment, func(m *module) map[string]*ast.Fragment { return m.fragments }}
+	fixtureKind  = kind[ast.Fixture]{"fixture", diag.UnknownFixture, func(m *module) map[string]*ast.Fixture { return m.fixtures }}
+)
+
+// lookUp finds one of a kind, NAME of the file itself or PREFIX.NAME of an import.
+func lookUp[T any](x *expander, node *syntax.Node, kind kind[T]) (*T, *module) {
 	name, from := node.Value, x.current
 	if prefix, rest, dotted := strings.Cut(name, "."); dotted {
 		imported, known := from.imports[prefix]
 		if !known {
-			x.errors.Report(diag.UnknownFragment, node.Span(), "nothing is imported as %q", prefix).
+			x.errors.Report(kind.unknown, node.Span(), "nothing is imported as %q", prefix).
 				WithHint("%s", cmp.Or(diag.DidYouMean(prefix, sortedKeys(from.imports)), "imports: {"+prefix+": "+libraryLike(prefix)+"}"))
 			return nil, nil
 		}
@@ -236,22 +255,22 @@ func (x *expander) find(node *syntax.Node) (*ast.Fragment, *module) {
 		}
 		name, from = rest, imported
 	}
-	fragment := from.fragments[name]
-	if fragment != nil {
-		return fragment, from
+	there := kind.of(from)
+	if found := there[name]; found != nil {
+		return found, from
 	}
-	hint := diag.DidYouMean(name, sortedKeys(from.fragments))
+	hint := diag.DidYouMean(name, sortedKeys(there))
 	if hint == "" && from == x.current {
 		for _, prefix := range sortedKeys(from.imports) {
-			if imported := from.imports[prefix]; imported != nil && imported.fragments[name] != nil {
+			if imported := from.imports[prefix]; imported != nil && kind.of(imported)[name] != nil {
 				hint = "did you mean \"" + prefix + "." + name + "\"?"
 			}
 		}
 	}
 	if hint == "" && from != x.current {
-		hint = diag.ThereAre(sortedKeys(from.fragments))
+		hint = diag.ThereAre(sortedKeys(there))
 	}
-	x.errors.Report(diag.UnknownFragment, node.Span(), "there is no fragment %q", node.Value).
-		WithHint("%s", cmp.Or(hint, "fragments stand under the key \"fragments\" of the file"))
+	x.errors.Report(kind.unknown, node.Span(), "there is no %s %q", kind.what, node.Value).
+		WithHint("%s", cmp.Or(hint, kind.what+"s stand under the key \""+kind.what+"s\" of the file"))
 	return nil, nil
 }

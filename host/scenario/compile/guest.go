@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -67,10 +68,17 @@ func (x *expander) guest(written *ast.Guest, optional bool) (*testbed.GuestConfi
 	if err == nil && x.options.InspectModule != nil {
 		functions, err = x.options.InspectModule(config.Module)
 	}
+	if err == nil && config.Script != nil && x.options.ParseScript != nil {
+		err = x.options.ParseScript(config.Script)
+	}
 	if err != nil && optional {
 		config.Missing = oneLine(err.Error())
 	} else if err != nil {
-		wrong := x.errors.Report(diag.GuestModule, at.Span(), "%s", oneLine(err.Error()))
+		span, message := at.Span(), err.Error()
+		if place := (*guest.ScriptError)(nil); written.Script != nil && errors.As(err, &place) {
+			span, message = scriptSpan(at, config.Script.Text, place), place.Text
+		}
+		wrong := x.errors.Report(diag.GuestModule, span, "%s", oneLine(message))
 		if strings.Contains(filepath.ToSlash(config.Module), "bin/guests/") {
 			wrong.WithHint("`make guests` builds the guests that come with rdmarun")
 		}
@@ -135,6 +143,20 @@ func scriptIn(node *syntax.Node) *guest.Script {
 		text = blanks + text
 	}
 	return &guest.Script{File: node.Source.Name, Text: strings.Repeat("\n", before) + text}
+}
+
+// scriptSpan is where a script in the scenario, padded by scriptIn, is wrong.  A quoted one may have more lines than the
+// scenario has for it.
+func scriptSpan(node *syntax.Node, padded string, place *guest.ScriptError) diag.Span {
+	if node.Style == syntax.Literal || node.Style == syntax.Folded {
+		return node.Source.At(diag.Position{Line: place.Line, Column: place.Column}, 1)
+	}
+	from, lines := 0, strings.SplitAfter(padded, "\n")
+	for _, line := range lines[:min(place.Line-1, len(lines))] {
+		from += len(line)
+	}
+	from = max(0, min(from+place.Column-1-(len(padded)-len(node.Value)), len(node.Value)-1))
+	return node.Locate(from, from+1)
 }
 
 // oneLine joins the lines of an error.

@@ -20,6 +20,8 @@ type facts struct {
 	conditional int
 	// sources are the steps that measure.
 	sources []*source
+	// long are the steps that say how long they take.
+	long []lasting
 	// portSpaces are those of endpoints, "" where only the run will tell.
 	portSpaces map[endpointName]string
 }
@@ -34,6 +36,20 @@ type noted struct {
 	limit *Value
 }
 
+// lasting is a step that says how long it takes.
+type lasting struct {
+	what  string
+	takes time.Duration
+	span  diag.Span
+	// onClock tells that it takes so long on the provider's clock, and not on the wall's.
+	onClock bool
+	// measures tells that a threshold with abort_on_fail may end it earlier.
+	measures bool
+	// of has a shorter timeout, of limit.
+	of    string
+	limit time.Duration
+}
+
 // endpointName is an endpoint of a role.
 type endpointName struct{ role, name string }
 
@@ -41,7 +57,21 @@ func newFacts() *facts { return &facts{portSpaces: make(map[endpointName]string)
 
 // clone lets several cases begin where the setup has ended.
 func (f *facts) clone() *facts {
-	return &facts{calls: slices.Clip(f.calls), sources: slices.Clip(f.sources), portSpaces: maps.Clone(f.portSpaces)}
+	return &facts{calls: slices.Clip(f.calls), sources: slices.Clip(f.sources), long: slices.Clip(f.long), portSpaces: maps.Clone(f.portSpaces)}
+}
+
+// merge adds the facts of other steps of the case.
+func (f *facts) merge(other *facts) {
+	f.calls, f.sources, f.long = append(f.calls, other.calls...), append(f.sources, other.sources...), append(f.long, other.long...)
+	maps.Copy(f.portSpaces, other.portSpaces)
+}
+
+// since are the facts that came after earlier ones.
+func (f *facts) since(earlier *facts) *facts {
+	return &facts{
+		calls: f.calls[len(earlier.calls):], sources: f.sources[len(earlier.sources):], long: f.long[len(earlier.long):],
+		portSpaces: f.portSpaces,
+	}
 }
 
 // note remembers a step, and checks what one step alone tells.
@@ -129,6 +159,54 @@ func (call *Call) setsRNR() bool {
 		}
 	}
 	return false
+}
+
+// lasts notes a step that says how long it takes, and whether a timeout of its own or of a step around it is shorter.
+// Another branch of parallel steps may end a measurement, by a fault.
+func (x *expander) lasts(step lasting) {
+	if step.measures && len(x.branches) > 0 {
+		return
+	}
+	for _, around := range slices.Backward(x.around) {
+		if around.Timeout == nil {
+			continue
+		}
+		if limit, known := around.Timeout.Constant(); known && limit.(time.Duration) < step.takes {
+			x.noteLong(step, "step", limit.(time.Duration))
+			return
+		}
+	}
+	x.facts.long = append(x.facts.long, step)
+}
+
+// noteLong notes a step that takes longer than it may.  In the cases of a matrix it does so once.
+func (x *expander) noteLong(step lasting, of string, limit time.Duration) {
+	step.of, step.limit = of, limit
+	if !slices.Contains(x.long, step) {
+		x.long = append(x.long, step)
+	}
+}
+
+// lintTimeout finds steps that take longer than their case may.
+func (x *expander) lintTimeout(compiled *Case) {
+	aborts := slices.ContainsFunc(compiled.Thresholds, func(t *Threshold) bool { return t.Abort })
+	for _, step := range x.facts.long {
+		if step.takes > compiled.Timeout && !(step.measures && aborts) {
+			x.noteLong(step, "case", compiled.Timeout)
+		}
+	}
+}
+
+// reportLong warns of steps that take longer than they may.  Timeouts are times of the wall, so those on a virtual clock are not
+// too long.
+func (x *expander) reportLong(virtual bool) {
+	for _, step := range x.long {
+		if step.onClock && virtual {
+			continue
+		}
+		x.errors.Report(diag.BeyondTimeout, step.span, "%s %s, and the %s has a timeout of %s", step.what, quantity.Time(step.takes), step.of, quantity.Time(step.limit)).
+			WithHint("timeout: %s leaves room for what else is done", quantity.Time((step.takes + step.takes/4).Round(time.Millisecond)))
+	}
 }
 
 // lintCase says what only the steps of a case together tell.

@@ -367,7 +367,11 @@ func Show(value any, t verb.Type) string {
 		if t == verb.Options {
 			words := make([]string, 0, len(v))
 			for _, name := range sortedKeys(v) {
-				words = append(words, name+": "+Show(v[name], verb.Any))
+				of := verb.Any
+				if _, are := v[name].([]int); are {
+					of = verb.Sizes
+				}
+				words = append(words, name+": "+Show(v[name], of))
 			}
 			return "{" + strings.Join(words, ", ") + "}"
 		}

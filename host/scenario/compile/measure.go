@@ -2,9 +2,12 @@ package compile
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
+	"rdmarun/host/record"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/quantity"
@@ -223,6 +226,10 @@ func (x *expander) measuring(call *Call) {
 	case !operationKnown:
 		known["op"], known["name"] = nil, nil
 	}
+	if call.argument("stages") != nil {
+		known[record.StageTag] = verb.StageNames(call.constant("stages"))
+	}
+	x.lintLength(call)
 	from, fromKnown := call.constant("from").(string)
 	to, toKnown := call.constant("to").(string)
 	if fromKnown && toKnown {
@@ -234,6 +241,25 @@ func (x *expander) measuring(call *Call) {
 		}
 	}
 	x.addSource(metrics, known)
+}
+
+// lintLength finds measurements that take longer than they may.
+func (x *expander) lintLength(call *Call) {
+	what, take, length := "measurement", "takes", call.argument("duration")
+	takes, _ := call.constant("duration").(time.Duration)
+	if stages := call.argument("stages"); stages != nil {
+		what, take, length, takes = "stages", "take", stages, verb.StagesTake(call.constant("stages"))
+	}
+	if takes <= 0 {
+		return
+	}
+	sizes, _ := call.constant("sizes").([]int)
+	n := time.Duration(max(len(sizes), 1))
+	if n > 1 {
+		what = fmt.Sprintf("%s of %d sizes", what, n)
+	}
+	// More than any timeout is counted as that: the product must fit.
+	x.lasts(lasting{what: "the " + what + " " + take, takes: n * min(takes, math.MaxInt64/2/n), span: length.Span, measures: true})
 }
 
 // words is the text of a value that is known before the run; nil for any other.

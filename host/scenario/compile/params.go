@@ -47,7 +47,7 @@ func (x *expander) params() (bindings []Binding) {
 			}
 			continue
 		}
-		written := paramText(value)
+		written := paramText(argument, value)
 		if hex {
 			written = ShowHex(value, verb.Integer)
 		}
@@ -57,7 +57,10 @@ func (x *expander) params() (bindings []Binding) {
 }
 
 // paramText is a value as -p would give it.
-func paramText(value any) string {
+func paramText(argument *verb.Argument, value any) string {
+	if n, is := value.(int); is && argument.Type == verb.Size {
+		return quantity.Size(int64(n))
+	}
 	switch v := value.(type) {
 	case []int:
 		return sizesText(v)

@@ -2,6 +2,7 @@ package compile
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"rdmarun/host/scenario/diag"
@@ -71,9 +72,13 @@ type Case struct {
 	Meetings   []Meeting
 	XFail      *XFail // nil: it should pass
 	Thresholds []*Threshold
-	Setup      []*Step
-	Steps      []*Step
-	Finally    []*Step
+	// Fixtures are set up one after another before Setup, and those that were begun are torn down after Finally, the last first.
+	Fixtures []*Fixture
+	// Family is the same number in all cases of the file that may share fixtures, 0 in one that shares none.
+	Family  int
+	Setup   []*Step
+	Steps   []*Step
+	Finally []*Step
 }
 
 // DefaultTimeout is how long a case may take when the scenario does not say.
@@ -119,12 +124,32 @@ func appendAll(all, steps []*Step) []*Step {
 }
 
 // AllSteps are the steps of the case as written, with those in them.
-func (c *Case) AllSteps() []*Step {
-	return appendAll(appendAll(appendAll(nil, c.Setup), c.Steps), c.Finally)
+func (c *Case) AllSteps() (all []*Step) {
+	for _, steps := range c.lists() {
+		all = appendAll(all, steps)
+	}
+	return all
+}
+
+// lists are the lists of steps of the case, in the order in which they run.
+func (c *Case) lists() (lists [][]*Step) {
+	for _, fixture := range c.Fixtures {
+		lists = append(lists, fixture.Setup)
+	}
+	lists = append(lists, c.Setup, c.Steps, c.Finally)
+	for _, fixture := range slices.Backward(c.Fixtures) {
+		lists = append(lists, fixture.Teardown)
+	}
+	return lists
 }
 
 // Actions is how many actions the steps of the case are.
-func (c *Case) Actions() int { return actions(c.Setup) + actions(c.Steps) + actions(c.Finally) }
+func (c *Case) Actions() (count int) {
+	for _, steps := range c.lists() {
+		count = min(count+actions(steps), math.MaxInt32)
+	}
+	return count
+}
 
 func actions(steps []*Step) (count int) {
 	for _, step := range steps {
@@ -134,7 +159,7 @@ func actions(steps []*Step) (count int) {
 			continue
 		}
 		rounds := 1
-		if loop, is := step.Action.(*Repeat); is {
+		if loop, is := step.Action.(*Repeat); is && loop.Count != nil {
 			if known, constant := loop.Count.Constant(); constant {
 				rounds, _ = known.(int)
 			}

@@ -76,7 +76,7 @@ func (d *decoder) objectName(argument *verb.Argument, node *syntax.Node, at plac
 		none, step = "there is no "+object.What, ""
 	}
 	names := d.timeline.names(object, at.role)
-	hint := diag.DidYouMean(name, names)
+	hint := cmp.Or(d.makes(object, at.role, name), diag.DidYouMean(name, names))
 	switch {
 	case hint != "":
 	case len(names) > 0:

@@ -225,6 +225,8 @@ func (rs *resolver) notParty(name string) *problem {
 func (rs *resolver) noRole(name string) *problem {
 	group, _, bracket := strings.Cut(name, "[")
 	switch r := rs.roles[group]; {
+	case len(rs.roles) == 0:
+		return diag.Wrong(diag.UnknownRole, "there is no role "+quoted(name), "the file has no roles; they stand under the key \"roles\"")
 	case !bracket || r == nil:
 		return diag.Wrong(diag.UnknownRole, "there is no role "+quoted(name), diag.OneOf(name, rs.roleNames()))
 	case r.instances == nil:

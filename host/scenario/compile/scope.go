@@ -310,7 +310,7 @@ func NamesInSteps() []ast.Key {
 		{Name: indexName, Doc: "of a counted role: which instance it is, from 0"},
 		{Name: "ROLE.name", Doc: "the role's name"},
 		{Name: "ROLE.address", Doc: "its IP address"},
-		{Name: "ROLE.counters", Doc: "counters of its device (rdmarun explain counters), by how much each has grown since the case began: $(client.counters.packet_seq_err), if: " + "'packet_seq_err' in client.counters"},
+		{Name: "ROLE.counters", Doc: "counters of its device (rdmarun explain counters), by how much each has grown since the case began; where another process plays the role, in steps of that role alone: $(client.counters.packet_seq_err), if: " + "'packet_seq_err' in client.counters"},
 		{Name: baselineName, Doc: "in thresholds: the metric of the baseline, with its fields; nil without one"},
 	}
 	names, docs := testbed.BufferMembers()

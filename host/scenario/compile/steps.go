@@ -3,6 +3,7 @@ package compile
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/diag"
@@ -115,6 +116,11 @@ func (x *expander) repeat(step *ast.Step, at place, inner *scope) Action {
 		r.Count = count("times", 0, longestRepeat, times)
 	}
 	r.For = x.duration("for", ends.Get("for"), at)
+	if r.For != nil && r.Count == nil && ends.Get("until") == nil {
+		if takes, known := r.For.Constant(); known {
+			x.lasts(lasting{what: "the steps are repeated for", takes: takes.(time.Duration), span: r.For.Span, onClock: true})
+		}
+	}
 	if rate := ends.Get("rate"); rate != nil {
 		perSecond := *rate
 		perSecond.Value = strings.TrimSuffix(rate.Value, "/s")

@@ -199,6 +199,7 @@ const (
 	nanoseconds
 	bitsPerSecond
 	perSecond
+	ratio // of several samples together
 )
 
 // metric is a row of what thresholds can speak of.
@@ -213,21 +214,30 @@ type metricField struct {
 	unit unit
 }
 
+// Fields that compare all samples that a threshold chooses with each other.
+const (
+	// Fairness is Jain's index (DEC-TR-301): 1 where all have the same, 1/n where one of n has everything.
+	Fairness = "fairness"
+	// Spread is the greatest divided by the least.
+	Spread = "spread"
+)
+
 // times are the fields of a distribution of times.
 var times = []metricField{
 	{"count", plainCount}, {"min", nanoseconds}, {"avg", nanoseconds}, {"stddev", nanoseconds}, {"p50", nanoseconds}, {"p90", nanoseconds},
 	{"p99", nanoseconds}, {"p99_9", nanoseconds}, {"p99_99", nanoseconds}, {"max", nanoseconds}, {"errors", plainCount},
+	{Fairness, ratio}, {Spread, ratio},
 }
 
 // metrics are the rows, the measured ones under the kinds of the measure verb, but for the rate of connections.
 var metrics = []metric{
 	{"duration", "how long a case took, on the provider's clock", []metricField{{"value", nanoseconds}}},
-	{"loop", "the rounds of a repeat that has a name, by name=.. or its tags; one in another such repeat is not timed; late are rounds that began later than their rate wants", []metricField{{"count", plainCount}, {"late", plainCount}, {"min", nanoseconds}, {"p50", nanoseconds}, {"p99", nanoseconds}, {"max", nanoseconds}}},
+	{"loop", "the rounds of a repeat that has a name, by name=.. or its tags; one in another such repeat is not timed; late are rounds that began later than their rate wants", []metricField{{"count", plainCount}, {"late", plainCount}, {"min", nanoseconds}, {"p50", nanoseconds}, {"p99", nanoseconds}, {"max", nanoseconds}, {Fairness, ratio}, {Spread, ratio}}},
 	{"counter", "by how much a counter of a device has grown in the case, by name=.. (rdmarun explain counters), role=.. or device=..; several are limited each", []metricField{{"value", plainCount}}},
 	{"latency", "measure {kind: latency}, by the tags of its step, name=.. or size", times},
-	{"bandwidth", "measure {kind: bandwidth}, likewise; min and max want sample_every", []metricField{{"avg", bitsPerSecond}, {"min", bitsPerSecond}, {"max", bitsPerSecond}, {"count", plainCount}, {"messages", perSecond}}},
+	{"bandwidth", "measure {kind: bandwidth}, likewise; min and max want sample_every", []metricField{{"avg", bitsPerSecond}, {"min", bitsPerSecond}, {"max", bitsPerSecond}, {"count", plainCount}, {"messages", perSecond}, {Fairness, ratio}, {Spread, ratio}}},
 	{"connect", "measure {kind: connect}: how long a connection takes", times},
-	{connectRate, "measure {kind: connect}: connections a second", []metricField{{"avg", perSecond}, {"count", plainCount}, {"errors", plainCount}}},
+	{connectRate, "measure {kind: connect}: connections a second", []metricField{{"avg", perSecond}, {"count", plainCount}, {"errors", plainCount}, {Fairness, ratio}, {Spread, ratio}}},
 }
 
 // connectRate is the other metric of measured connections.
@@ -245,6 +255,8 @@ func (u unit) argument(name string) *verb.Argument {
 		return &verb.Argument{Name: name, Type: verb.Duration}
 	case bitsPerSecond:
 		return &verb.Argument{Name: name, Type: verb.Rate}
+	case ratio:
+		return &verb.Argument{Name: name, Type: verb.Fraction}
 	}
 	return &verb.Argument{Name: name, Type: verb.Integer}
 }
@@ -367,7 +379,10 @@ func (d *decoder) limitOperand(field *metricField, node *syntax.Node, text strin
 			return constant(n, node.Span())
 		}
 	}
-	if numberForm.MatchString(text) && (field.unit != bitsPerSecond || !isNumber(text)) {
+	if n, err := strconv.ParseFloat(text, 64); err == nil && field.unit == ratio {
+		return constant(n, node.Span())
+	}
+	if numberForm.MatchString(text) && field.unit != ratio && (field.unit != bitsPerSecond || !isNumber(text)) {
 		return d.converted(d.literal(argument, &plain), toBase)
 	}
 	at := place{scope: s.inner()}
@@ -404,7 +419,11 @@ func (d *decoder) fitLimit(argument *verb.Argument, value any) (any, error) {
 		ok = false
 	}
 	if !ok || math.IsNaN(n) {
-		return nil, wrongType(argument.Type.String(), expression.Word(value), "")
+		wanted := argument.Type.String()
+		if argument.Type == verb.Fraction {
+			wanted = "a number" // a spread is above 1
+		}
+		return nil, wrongType(wanted, expression.Word(value), "")
 	}
 	return n, nil
 }
@@ -414,14 +433,22 @@ func toBase(value any) (any, error) {
 	return n, nil
 }
 
-// Excess tells how far a value of the field, in its base unit, is beyond the limit, as a part of it: more than 0 where the
-// limit does not hold, and else the less the further it is from it.  env has the baseline.
-func (l *Limit) Excess(got float64, env expression.Env) (float64, error) {
+// Bound is what the field is compared with, in its base unit.  env has the baseline.
+func (l *Limit) Bound(env expression.Env) (float64, error) {
 	value, err := l.operand.Get(env)
 	if err != nil {
 		return 0, err
 	}
-	limit := value.(float64)
+	return value.(float64), nil
+}
+
+// Excess tells how far a value of the field, in its base unit, is beyond the limit, as a part of it: more than 0 where the
+// limit does not hold, and else the less the further it is from it.  env has the baseline.
+func (l *Limit) Excess(got float64, env expression.Env) (float64, error) {
+	limit, err := l.Bound(env)
+	if err != nil {
+		return 0, err
+	}
 	excess := got - limit
 	switch l.Operator {
 	case ">", ">=":
@@ -447,6 +474,8 @@ func (l *Limit) Show(got float64) string {
 		return quantity.Rate(significant(got))
 	case perSecond:
 		return fmt.Sprintf("%.0f/s", got)
+	case ratio:
+		return strconv.FormatFloat(significant(got), 'f', -1, 64)
 	}
 	return fmt.Sprintf("%.0f", got)
 }
@@ -459,6 +488,9 @@ func significant(value float64) float64 {
 	}
 	return short
 }
+
+// OfAll tells whether the field compares all samples with each other.
+func (l *Limit) OfAll() bool { return l.unit == ratio }
 
 // Grows tells whether the field only grows while something is measured, so that a lower limit on it says
 // nothing before the end.

@@ -60,6 +60,9 @@ const (
 	UnknownObject    Code = "E0220 an unknown object: a protection domain, a queue, an address handle, a memory window"
 	GuestFunction    Code = "E0221 a call that does not fit the guest's function"
 	NothingMeasured  Code = "E0222 a threshold of what nothing measures"
+	UnknownFixture   Code = "E0223 an unknown fixture"
+	FixtureCycle     Code = "E0224 a fixture that needs itself"
+	FixtureScope     Code = "E0225 a fixture of the file that needs one of the case"
 
 	ExpressionSyntax Code = "E0301 an expression that cannot be read"
 	Unterminated     Code = "E0302 an expression that does not end"
@@ -79,8 +82,9 @@ const (
 	PaddedData        Code = "W0415 private data compared as a whole, which may come padded"
 	PaddedLength      Code = "W0416 length of private data compared exactly, which may come padded"
 	RetryCountLarge   Code = "W0417 a retry count of more than 7, which is 7"
-	Unused            Code = "W0418 a parameter or a name of a matrix that nothing mentions"
+	Unused            Code = "W0418 a parameter, a name of a matrix or a fixture that nothing mentions"
 	Unreachable       Code = "E0419 roles of providers of which neither reaches the other"
+	BeyondTimeout     Code = "W0420 a step that takes longer than its timeout, or that of its case"
 )
 
 // codes lists them.
@@ -92,10 +96,11 @@ var codes = []Code{
 	UnknownRole, MissingRole, UnknownBuffer, UnknownEndpoint, UnknownFragment, Recursion, UnknownParameter,
 	MissingParameter, NameTaken, BadName, NothingToName, UnknownField, WrongRole, GuestModule, ImportCycle, Import,
 	UnknownFault, ExcludesNothing, NobodyComes, UnknownObject, GuestFunction, NothingMeasured,
+	UnknownFixture, FixtureCycle, FixtureScope,
 	ExpressionSyntax, Unterminated, UndefinedName, UndefinedMember, ExpressionType, PowerOperator, Evaluation,
 	NotConstant, AmbiguousName,
 	AcceptRetryCount, RNRRetryOfConnect, PrivateDataLong, TookBelowRNR, ReadWithoutDepth, PaddedData, PaddedLength,
-	RetryCountLarge, Unused, Unreachable,
+	RetryCountLarge, Unused, Unreachable, BeyondTimeout,
 }
 
 // Number is the code as messages have it, "E0001".

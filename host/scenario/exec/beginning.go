@@ -190,7 +190,7 @@ func (r *caseRun) learn(facts []roleFacts) error {
 		}
 		if counters, is := object["counters"].(map[string]any); is {
 			for name := range counters {
-				counters[name] = nil // they grow there
+				counters[name] = expression.Elsewhere{} // they grow there
 			}
 		}
 		text, _ := object["address"].(string)

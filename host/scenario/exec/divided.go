@@ -18,7 +18,7 @@ import (
 // others are told, a size at a time.
 
 // half runs the part of a step that another process runs; nil where there is none here.
-func (r *caseRun) half(call *compile.Call, owner string) func(context.Context) {
+func (r *caseRun) half(step *compile.Step, call *compile.Call, owner string) func(context.Context) {
 	if !r.divides(call) {
 		return nil
 	}
@@ -37,7 +37,13 @@ func (r *caseRun) half(call *compile.Call, owner string) func(context.Context) {
 			r.ended.Add(1) // not stalled
 		}
 		var err error
-		if half.Arguments, err = r.evaluate(nil, call.Arguments); err == nil {
+		if call.Verb.Measures {
+			err = r.watchHalf(step, &half)
+		}
+		if err == nil {
+			half.Arguments, err = r.evaluate(nil, call.Arguments)
+		}
+		if err == nil {
 			err = call.Verb.Run(ctx, &half)
 		}
 		if err != nil && !call.Verb.Measures { // whose halves have told each other

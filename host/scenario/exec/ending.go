@@ -126,7 +126,7 @@ func (r *caseRun) stay(ctx context.Context) {
 // part ends the case together with the others: what failed in one of them has failed.
 func (r *caseRun) part(ctx context.Context) {
 	o := r.others
-	defer o.meeting.Forget(o.prefix)
+	defer o.meeting.EndCase(r.config.Number)
 	err := cmp.Or(o.quiet.end(), o.meeting.Tell(o.key("end", o.meeting.Name()), r.ownEnd()))
 	if r.config.Stop != nil && r.result.Status != record.Passed {
 		r.config.Stop()

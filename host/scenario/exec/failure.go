@@ -100,7 +100,7 @@ func (r *caseRun) hostOf(role string) string {
 // describe makes what reports tell of the failure of a step.
 func (r *caseRun) describe(err error) record.Failure {
 	f := record.Failure{Kind: "expectation", Timeline: r.history.moments()}
-	span, cut := diag.Span{}, "it was cut off in this step"
+	span, cut, whole := diag.Span{}, "it was cut off in this step", err
 	var step *stepError
 	if errors.As(err, &step) {
 		f.Role, f.Action, f.Path, f.Used, span, err = step.role, step.action, step.path, step.used, step.span, step.err
@@ -136,6 +136,9 @@ func (r *caseRun) describe(err error) record.Failure {
 	default:
 		f.What = err.Error()
 	}
+	if of := (*fixtureError)(nil); errors.As(whole, &of) && f.Kind != "stopped" {
+		f.Kind, f.What = "error", of.what(f.What)
+	}
 	f.Line, f.Column, f.Excerpt, f.File = span.Line, span.Column, span.Excerpt(diag.Painter{}), span.File()
 	if step != nil && step.known != "" {
 		f.Hint = joined(f.Hint, step.known)
@@ -164,7 +167,7 @@ func (r *caseRun) expectFailure() {
 		}
 	case record.Passed:
 		r.addFailure(record.Failure{
-			Kind: "xpass", What: "it passed, and xfail says that it fails", Hint: "take the xfail away: " + known.Reason,
+			Kind: "xpass", What: "it passed, and xfail says that it fails", Hint: "remove the xfail: " + known.Reason,
 		})
 	}
 }
@@ -235,11 +238,19 @@ func (r *caseRun) leftovers() {
 func (r *caseRun) rerun() string { return r.config.RerunCase(r.program, r.testCase) }
 
 // RerunCase is the command that runs a case alone, with the parameters that its file has: empty where nobody knows that of the run.
+// A case that takes over what cases before it have shared runs behind them again, in the same order.
 func (c *Config) RerunCase(program *compile.Program, testCase *compile.Case) string {
 	if c.Rerun == "" {
 		return ""
 	}
-	command := Command(c.Rerun, program.Given, c.Seed) + " " + ShellWord(program.File)
+	command := Command(c.Rerun, program.Given, c.Seed)
+	if c.TakesOver {
+		if c.Shuffle != nil {
+			command += " --shuffle=" + strconv.FormatUint(*c.Shuffle, 10)
+		}
+		return command + " " + ShellWord(program.File)
+	}
+	command += " " + ShellWord(program.File)
 	if testCase.ID != program.File {
 		command += " --id " + ShellWord(testCase.ID)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"rdmarun/host/printable"
@@ -28,13 +29,7 @@ func (r *caseRun) measure(step *compile.Step, call *verb.Call) {
 			r.turns.untold = cmp.Or(r.turns.untold, r.tellMeasured(found))
 		}
 	}
-	call.Interval = r.config.Interval
-	call.Measuring = func(part []*record.Measure) {
-		for _, m := range part {
-			r.locate(step, m)
-			r.config.Stream.Write(&record.Record{Kind: record.Measuring, File: r.program.File, Case: r.testCase.ID, Measure: m})
-		}
-	}
+	r.watch(call, func(m *record.Measure) { r.locate(step, m) })
 	var watching []*compile.Threshold
 	for _, threshold := range r.testCase.Thresholds {
 		if threshold.Abort && !r.config.NoThresholds {
@@ -59,17 +54,54 @@ func (r *caseRun) measure(step *compile.Step, call *verb.Call) {
 	}
 }
 
+// watch has a call tell what its measurement does while it runs, also where its figures are those of another process.
+func (r *caseRun) watch(call *verb.Call, locate func(*record.Measure)) {
+	call.Interval, call.Follows = r.config.Interval, r.config.Leader == "" // the process that leads hears it of that one
+	call.Measuring = func(part []*record.Measure) {
+		for _, m := range part {
+			locate(m)
+			r.config.Stream.Write(&record.Record{Kind: record.Measuring, File: r.program.File, Case: r.testCase.ID, Measure: m})
+		}
+	}
+}
+
+// watchHalf has the half of a measurement tell what the whole one does: under the names of the step, which is of another process.
+func (r *caseRun) watchHalf(step *compile.Step, half *verb.Call) error {
+	names := r.path
+	if step.Name != nil {
+		name, err := step.Name.Get(r.env)
+		if err != nil {
+			return err
+		}
+		names = []string{name.(string)}
+	}
+	tags, err := r.tagsIn(step)
+	if err != nil {
+		return err
+	}
+	r.watch(half, func(m *record.Measure) { r.label(step, m, names, tags) })
+	return nil
+}
+
 // locate says which step of the file a measurement is of.  Nothing of the run changes while one of its steps measures, so any
 // goroutine of it may ask.
-func (r *caseRun) locate(step *compile.Step, m *record.Measure) {
+func (r *caseRun) locate(step *compile.Step, m *record.Measure) { r.label(step, m, r.path, r.tags) }
+
+// label says where in the file a measurement stands, and what it is called: by the last of the names and the tags around it.
+func (r *caseRun) label(step *compile.Step, m *record.Measure, names []string, tags map[string]string) {
 	m.Name = m.Type
 	if m.Operation != "" {
 		m.Name += " " + m.Operation
 	}
-	if len(r.path) > 0 {
-		m.Name = r.path[len(r.path)-1]
+	if len(names) > 0 {
+		m.Name = names[len(names)-1]
 	}
-	m.Tags = r.tags
+	own := m.Tags // of a stage
+	if m.Tags = tags; len(own) > 0 {
+		m.Tags = make(map[string]string, len(tags)+len(own))
+		maps.Copy(m.Tags, tags)
+		maps.Copy(m.Tags, own)
+	}
 	r.locateIn(step, m)
 }
 

@@ -53,7 +53,7 @@ const meetTime = 30 * time.Second
 
 func newOthers(config *Config) *others {
 	o := &others{
-		meeting: config.Meeting, names: config.Others, prefix: fmt.Sprintf("%d/", config.Number), where: make(map[string]string), numbers: make(map[string]int),
+		meeting: config.Meeting, names: config.Others, prefix: meeting.CasePrefix(config.Number), where: make(map[string]string), numbers: make(map[string]int),
 		faults: make(map[string]string), ends: make(map[string]ending),
 	}
 	o.quiet, o.player = newQuiet(o.meeting, o.prefix), o.meeting.Player

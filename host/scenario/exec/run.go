@@ -3,6 +3,7 @@
 //
 // A case, in the order of its run:
 //   - run.go is its frame, state.go what it knows, skip.go whether it can run here.
+//   - fixture.go sets up what the case needs, and ends it.
 //   - step.go runs a step, block.go the steps of a step: loops, fragments, branches.
 //   - judge.go holds results against expectations; failure.go says what failed, history.go what came before it.
 //   - time.go measures loops and ends what takes too long; progress.go says how far the run is, packets.go what was sent.
@@ -76,6 +77,13 @@ type Config struct {
 	Allow func(what, why string) error
 	// Room takes room for bytes of what another process has measured, of all cases together; nil: there is room.
 	Room func(process string, bytes int) bool
+	// Session is what the case shares with those that run before and after it; nil: it has all fixtures for itself.  Last is set
+	// if none comes after it.
+	Session *Session
+	Last    bool
+	// TakesOver is set where cases before it have begun the session, and Shuffle is what the order of all was drawn from.
+	TakesOver bool
+	Shuffle   *uint64
 	// Stop ends the case in the others, when it has failed and they are still in it; nil: they go on until they notice.
 	Stop func()
 }
@@ -156,6 +164,7 @@ func Decline(config Config, program *compile.Program, c *compile.Case, status re
 		o := newOthers(&config)
 		// Who is gone need not hear of it.
 		_ = o.meeting.Tell(o.key("begin", o.meeting.Name()), beginning{Case: config.Key, Status: status, Reason: reason})
+		o.meeting.EndCase(config.Number)
 	}
 	End(config.Stream, program, c, status, reason)
 }
@@ -185,24 +194,29 @@ func (r *caseRun) lookWhetherKnown() {
 
 // execute does it all; the result tells how it went.
 func (r *caseRun) execute(ctx context.Context) {
-	before := r.config.Providers.Live(r.testCase.Roles)
+	before, joined := r.config.Providers.Live(r.testCase.Roles), r.config.Session != nil && r.config.Session.Open()
 	if !r.setUp(ctx) {
 		return
 	}
 	defer r.carryStreams()() // until the guests have ended
+	// This goroutine acts for all roles that steps drive, until all is freed: a virtual clock moves while it waits.
+	// Between cases that share the testbed it goes on acting.
+	if !joined {
+		r.testbed.Clock().Enter()
+	}
 	defer r.tearDown(before)
 	defer r.recoverPanic()
-	// This goroutine acts for all roles that steps drive: a virtual clock moves while it waits.
-	r.testbed.Clock().Enter()
-	defer r.testbed.Clock().Leave()
 
 	limit := r.config.stretched(r.testCase.Timeout)
 	steps, cancel := context.WithTimeoutCause(ctx, limit, caseTimeout(limit))
 	defer cancel()
 	steps, relax := watch(steps, r.stall(), r.ended, r.away)
 	defer relax()
+	err := r.fixtures(steps)
 	begin := r.testbed.Clock().Now()
-	err := r.list(steps, r.testCase.Setup)
+	if err == nil {
+		err = r.list(steps, r.testCase.Setup)
+	}
 	if err == nil {
 		err = r.list(steps, r.testCase.Steps)
 	}
@@ -222,21 +236,23 @@ func (r *caseRun) execute(ctx context.Context) {
 	r.finally(ctx)
 }
 
-// finally runs the steps that follow in any case.  Each is tried, whatever became of the one before.
+// finally runs the steps that follow in any case, and ends the fixtures.  Each is tried, whatever became of the one before.
 func (r *caseRun) finally(ctx context.Context) {
-	if len(r.testCase.Finally) == 0 {
-		return
-	}
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), finallyGrace, caseTimeout(finallyGrace))
 	defer cancel()
 	failed := r.result.Status != record.Passed && !r.result.FailedByThreshold()
 	if r.others != nil {
 		r.others.over = true // each for itself, as nobody can say whether the others still wait
 	}
-	for _, step := range r.testCase.Finally {
-		if err := r.step(ctx, step); err != nil && !failed {
+	note := func(err error) {
+		if !failed {
 			r.fail(err)
 		}
+	}
+	r.each(ctx, r.testCase.Finally, note)
+	r.tearDownFixtures(ctx, r.begun, note)
+	if r.kept = r.keeps(); !r.kept && r.config.Session != nil {
+		r.tearDownFixtures(ctx, r.config.Session.begun, note)
 	}
 }
 
@@ -250,15 +266,16 @@ func (r *caseRun) seed() uint64 {
 
 // setUp makes the testbed and the names of expressions.
 func (r *caseRun) setUp(ctx context.Context) bool {
-	made, err := testbed.New(testbed.Config{
-		Providers: r.config.Providers, Roles: r.testCase.Roles, Guests: r.config.Guests, Output: r.output,
-		Seed: r.seed(),
-	})
+	made, err := r.newTestbed()
 	if err == nil {
 		r.testbed = made
 		if err = r.environmentNames(); err != nil {
 			made.Close()
 			r.testbed = nil
+			if s := r.config.Session; s != nil && s.Open() {
+				made.Clock().Leave()
+				s.end()
+			}
 		}
 	}
 	if err != nil {
@@ -274,16 +291,52 @@ func (r *caseRun) setUp(ctx context.Context) bool {
 	return true
 }
 
-// tearDown frees the testbed and compares what lives with what lived before.
+// newTestbed is the testbed of the session, or one that is made.
+func (r *caseRun) newTestbed() (*testbed.Testbed, error) {
+	s := r.config.Session
+	if shared := s.join(r); shared != nil {
+		return shared, nil
+	}
+	output := r.output
+	if s != nil {
+		output, s.before = s.output, r.config.Providers.Live(r.testCase.Roles)
+	}
+	made, err := testbed.New(testbed.Config{
+		Providers: r.config.Providers, Roles: r.testCase.Roles, Guests: r.config.Guests, Output: output,
+		Seed: r.seed(),
+	})
+	return made, err
+}
+
+// tearDown frees the testbed, or of one that is kept what the case has made, and compares what lives with what lived before.
 func (r *caseRun) tearDown(before rdmacore.Live) {
 	r.result.Traffic, r.result.Counters = r.testbed.Traffic(), r.testbed.Counters(r.hostOf)
+	var failures []error
+	s := r.config.Session
+	switch {
+	case r.kept:
+		failures, before = r.testbed.Release(s.kept), s.between
+		s.testbed = r.testbed
+	case s != nil:
+		before = s.before
+		s.end()
+		fallthrough
+	default:
+		failures = r.testbed.Close()
+		r.testbed.Clock().Leave()
+	}
 	var details []string
-	for _, err := range r.testbed.Close() {
+	for _, err := range failures {
 		details = append(details, err.Error())
 	}
 	for kind, count := range r.config.Providers.Live(r.testCase.Roles) {
-		if more := count - before[kind]; more > 0 {
+		if more := count - before[kind]; more > 0 && !(r.kept && s.kept.Guests()) {
 			details = append(details, fmt.Sprintf("%d %s still alive", more, kind))
+		}
+	}
+	if r.kept && len(details) > 0 {
+		for _, err := range s.Close() {
+			details = append(details, err.Error())
 		}
 	}
 	r.result.Faults, r.result.Known = r.testbed.Faults(), r.tallies.Known // all faults are healed now

@@ -26,6 +26,10 @@ type caseRun struct {
 	history    *history // of all branches
 	loops      loops
 	found      []measured
+	// begun are the fixtures whose setup has begun, in that order.
+	begun []*compile.Fixture
+	// kept is set if what the case shares with others is left to the next one.
+	kept bool
 	// path holds the names of the steps around the current one.
 	path []string
 	// uses are the steps that use the fragments around the current step, the outermost first.
@@ -143,6 +147,9 @@ func (r *caseRun) bind(role, name string, index int, result map[string]any, took
 	}
 	if r.others != nil {
 		r.turns.note(boundResult{Role: role, Name: name, Index: index, value: result})
+	}
+	if s := r.config.Session; s != nil && s.noting {
+		s.results = append(s.results, sharedResult{role, name, index, result, took})
 	}
 	var value, given any = result, result
 	if index >= 0 {

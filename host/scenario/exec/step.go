@@ -185,8 +185,21 @@ func rounded(d time.Duration) string {
 func (r *caseRun) marked(ctx context.Context, step *compile.Step) error {
 	before := r.tags
 	defer func() { r.tags = before }()
-	tags := make(map[string]string, len(before)+len(step.Tags))
-	maps.Copy(tags, before)
+	tags, err := r.tagsIn(step)
+	if err != nil {
+		return r.failed(step, "", "tags", err)
+	}
+	r.tags = tags
+	if step.XFail == nil {
+		return r.timed(ctx, step)
+	}
+	return r.expectedToFail(ctx, step)
+}
+
+// tagsIn are the tags that a step runs with: its own and those of the steps around it.
+func (r *caseRun) tagsIn(step *compile.Step) (map[string]string, error) {
+	tags := make(map[string]string, len(r.tags)+len(step.Tags))
+	maps.Copy(tags, r.tags)
 	for _, tag := range step.Tags {
 		tags[tag.Name] = ""
 		if tag.Value == nil {
@@ -194,15 +207,11 @@ func (r *caseRun) marked(ctx context.Context, step *compile.Step) error {
 		}
 		value, err := tag.Value.Get(r.env)
 		if err != nil {
-			return r.failed(step, "", "tags", err)
+			return nil, err
 		}
 		tags[tag.Name] = value.(string)
 	}
-	r.tags = tags
-	if step.XFail == nil {
-		return r.timed(ctx, step)
-	}
-	return r.expectedToFail(ctx, step)
+	return tags, nil
 }
 
 // expectedToFail runs a step that is known to fail: its failure is expected, its success is not.  Only what
@@ -225,7 +234,7 @@ func (r *caseRun) expectedToFail(ctx context.Context, step *compile.Step) error 
 	switch {
 	case err == nil:
 		return r.failed(step, "", "xfail", &testbed.Failure{
-			What: "it passed, and xfail says that it fails", Hint: "take the xfail away: " + step.XFail.Reason,
+			What: "it passed, and xfail says that it fails", Hint: "remove the xfail: " + step.XFail.Reason,
 		})
 	case ctx.Err() == nil && (errors.As(err, &failure) || errors.As(err, &late) && late.ofStep):
 		if err = r.excused(step.XFail, err); err == nil {

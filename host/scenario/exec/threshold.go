@@ -89,9 +89,22 @@ func (r *caseRun) verdictsOf(raw json.RawMessage) (verdicts []verdict, err error
 		}
 		seen[place{each.Threshold, each.Limit}] = true
 		own.OK, own.Value, own.Reason = each.Checked.OK, verb.Brief(each.Checked.Value), verb.Brief(each.Checked.Reason)
+		own.Bounds = boundsTold(each.Checked.Bounds)
 		each.Checked = own
 	}
 	return verdicts, nil
+}
+
+// boundsTold are the bounds that the process tells which judges, as far as they are any.
+func boundsTold(told []record.Bound) (bounds []record.Bound) {
+	for _, each := range told[:min(len(told), record.MostBounds)] {
+		if math.IsNaN(each.Value) || math.IsInf(each.Value, 0) || each.Size < 0 {
+			continue
+		}
+		each.Name, each.Of = verb.Brief(each.Name), verb.Brief(each.Of)
+		bounds = append(bounds, each)
+	}
+	return bounds
 }
 
 // unjudged tells which limit the process that judges says nothing of.  Where nobody leads, it may have been told to check none.
@@ -149,11 +162,16 @@ func (r *caseRun) wanted(threshold *compile.Threshold) (bool, error) {
 
 // unchecked is a limit that was not held against anything.
 func unchecked(threshold *compile.Threshold, limit *compile.Limit) record.Threshold {
-	return record.Threshold{Text: threshold.Text + " " + limit.Text, Line: limit.Span.Line, Column: limit.Span.Column}
+	return record.Threshold{
+		Text: threshold.Text + " " + limit.Text, Line: limit.Span.Line, Column: limit.Span.Column, Metric: threshold.Metric, Field: limit.Field,
+	}
 }
 
 func (r *caseRun) limit(threshold *compile.Threshold, limit *compile.Limit, samples []sample) record.Threshold {
 	checked := unchecked(threshold, limit)
+	if limit.OfAll() {
+		samples = r.samplesCompared(threshold, samples)
+	}
 	checked.OK = len(samples) > 0
 	if !checked.OK {
 		checked.Reason = "no samples: the case has measured nothing of that kind"
@@ -175,6 +193,9 @@ func (r *caseRun) limit(threshold *compile.Threshold, limit *compile.Limit, samp
 				checked.Reason = "no baseline of it: --baseline names one, and \"if: baseline != nil\" leaves the threshold out without"
 			}
 			continue
+		}
+		if bound, err := limit.Bound(each.env); err == nil && each.one != nil && len(checked.Bounds) < record.MostBounds {
+			checked.Bounds = append(checked.Bounds, record.Bound{Name: each.one.Name, Of: each.of, Size: each.one.Size, Value: bound})
 		}
 		checked.OK = checked.OK && excess <= 0
 		if excess <= worst {
@@ -212,15 +233,23 @@ func (r *caseRun) heed(verdicts []verdict) {
 // sample is something that a threshold speaks of: the fields of its metric in their base units, and what its
 // limits may mention.
 type sample struct {
-	what   string // to tell it from others
+	what string // to tell it from others
+	// one is the measurement that it is of alone, of its times: those of a step of a connection, or "total".
+	one *record.Measure
+	of  string
+	// group is what samples have alike that are compared with each other.
+	group  string
 	fields map[string]float64
 	env    expression.Env
 }
 
 // missing tells why a sample does not have a field of its metric.
 func (s *sample) missing() string {
-	if s.fields == nil {
+	switch {
+	case s.fields == nil:
 		return "no samples of " + s.what
+	case s.fields[sampleCount] == 1:
+		return "there is one sample of " + s.what + ": there must be two to compare"
 	}
 	return "no samples: there are no intervals without sample_every"
 }
@@ -302,7 +331,11 @@ func (r *caseRun) sampleOf(threshold *compile.Threshold, found measured) (s samp
 	}
 	now, of := fieldsOf(threshold, chosen)
 	then, _ := fieldsOf(threshold, r.earlier(chosen))
-	return sample{what: describe(chosen[0], of), fields: now, env: r.limitEnv(then)}, true
+	s = sample{what: describe(chosen[0], of), of: of, fields: now, env: r.limitEnv(then), group: groupOf(chosen[0])}
+	if len(chosen) == 1 {
+		s.one = chosen[0]
+	}
+	return s, true
 }
 
 // limitEnv is what limits may mention; then is what the baseline has, nil for nothing.

@@ -67,7 +67,7 @@ func (r *caseRun) turnOf(ctx context.Context, step *compile.Step, call *compile.
 	}
 	_, err := r.elsewhere(ctx, &remoteStep{
 		step: step, role: role, action: call.Verb.Name, process: process, leaves: call.Verb.Divides,
-		hears: r.measuredKey, heard: func(raw json.RawMessage) error { return r.takeMeasured(step, call, process, raw) }, half: r.half(call, process),
+		hears: r.measuredKey, heard: func(raw json.RawMessage) error { return r.takeMeasured(step, call, process, raw) }, half: r.half(step, call, process),
 		binds: r.binds(call, role),
 	})
 	return err

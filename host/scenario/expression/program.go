@@ -101,8 +101,22 @@ func (p *Program) Run(env Env) (any, error) {
 	if err != nil {
 		return nil, errors.New(reason(err))
 	}
+	if elsewhere, is := value.(Elsewhere); is {
+		return nil, elsewhere
+	}
 	return value, nil
 }
+
+// Elsewhere stands for a number that only another process knows: a counter of a role that it plays.
+type Elsewhere struct{}
+
+// Error says so, and what to do.
+func (Elsewhere) Error() string {
+	return "another process plays the role whose counter this is, and it alone reads it: give the step that role (role: NAME), so that it runs there"
+}
+
+// elsewhereType is what messages of the library call it.
+var elsewhereType = reflect.TypeFor[Elsewhere]().String()
 
 // reason is a run-time error without the library's picture of the source, which the caller has.
 func reason(err error) string {
@@ -116,6 +130,9 @@ func reason(err error) string {
 	}
 	if text == "interface conversion: interface {} is nil, not int" || fromNothing.MatchString(text) {
 		return "a number is not there: the device has no counter of that name, or the step that sets it has not run"
+	}
+	if strings.Contains(text, elsewhereType) {
+		return Elsewhere{}.Error()
 	}
 	if text == "memory budget exceeded" {
 		return fmt.Sprintf("its lists have more than %d items together: take a shorter range, or a loop (repeat, for_each)", longestRange)

@@ -53,7 +53,7 @@ var fabricForm = regexp.MustCompile(`^run-[0-9a-f]{16}$`)
 func newMeeting(name string) *Meeting {
 	return &Meeting{
 		name: name, members: make(map[string]string), came: make(map[string]netip.Addr), heard: make(map[string]time.Time), arrived: make(map[Key]json.RawMessage),
-		kept: make(map[string]int), change: make(chan struct{}), gone: make(map[string]*GoneError),
+		kept: make(map[string]int), early: make(map[int]bool), change: make(chan struct{}), gone: make(map[string]*GoneError),
 		players: make(map[string]string),
 	}
 }
@@ -73,7 +73,6 @@ func Join(ctx context.Context, config Config) (*Meeting, error) {
 		m.Close()
 		return nil, err
 	}
-	slices.Sort(m.others)
 	return m, nil
 }
 
@@ -147,7 +146,7 @@ func (m *Meeting) visit(ctx context.Context, config Config) error {
 		return fmt.Errorf("the process of %s: %w", all.Host, wrong)
 	}
 	m.fabric = all.Fabric
-	m.others = slices.DeleteFunc(all.Processes, func(name string) bool { return name == m.name })
+	m.others = slices.DeleteFunc(slices.Sorted(slices.Values(all.Processes)), func(name string) bool { return name == m.name })
 	if config.Silence > 0 {
 		go m.listenToHost(all.Host, config.Silence, m.during())
 	}
@@ -247,6 +246,7 @@ func (m *Meeting) host(ctx context.Context, config Config) (err error) {
 		return err
 	}
 	m.own(m.conn.Close)
+	m.own(m.leaving.Wait)
 	m.server.OnLeave(func(id string) { _ = m.conn.Publish(bus.From(id, sayLeft), nil) })
 	came, left := make(chan arrival), make(chan struct{})
 	defer close(left)
@@ -268,6 +268,11 @@ func (m *Meeting) host(ctx context.Context, config Config) (err error) {
 		}
 	}, bus.From("*", ">"))
 	if err != nil {
+		return err
+	}
+	m.own(stop)
+	// On a way of their own: what is done with a report may take its time, such as a write to a pipe that nobody reads.
+	if stop, err = m.conn.Listen(func(said *bus.Message) { m.isThere(bus.Speaker(said.Subject)) }, bus.From("*", sayBeat)); err != nil {
 		return err
 	}
 	m.own(stop)
@@ -316,6 +321,7 @@ func (m *Meeting) gather(ctx context.Context, config Config, where string, came 
 			roles, all, m.others = append(roles, who.Roles...), append(all, who), append(m.others, name)
 		}
 	}
+	slices.Sort(m.others)
 	if config.Silence > 0 {
 		go m.beat(bus.To(bus.Everybody, sayBeat), m.during())
 		go m.listenForBeats(config.Silence, m.during())

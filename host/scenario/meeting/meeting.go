@@ -63,7 +63,9 @@ type Meeting struct {
 
 	conn   *bus.Conn
 	server *bus.Server // of the host; nil elsewhere
-	ends   []func()    // what Close ends, in the order of making
+	// leaving are those of whom the host asks why.
+	leaving sync.WaitGroup
+	ends    []func() // what Close ends, in the order of making
 
 	// order is held by the host while a message goes to others, so that what was said in answer to it comes after it
 	// everywhere.  It is taken before mu.
@@ -75,6 +77,8 @@ type Meeting struct {
 	heard    map[string]time.Time  // when, of members; of the host under ""
 	arrived  map[Key]json.RawMessage
 	kept     map[string]int // of what has arrived and nobody has forgotten, by who has said it
+	ended    int            // runs of cases up to this number have ended here
+	early    map[int]bool   // and these above it
 	change   chan struct{}  // closed at the next arrival
 	gone     map[string]*GoneError
 	reported int
@@ -202,66 +206,6 @@ type GoneError struct{ Who, Why string }
 
 func (e *GoneError) Error() string { return fmt.Sprintf("the process of %s %s", e.Who, e.Why) }
 
-// Await waits for a message of a process under one of several keys, and takes it.  It fails when the process is there no
-// more.
-func (m *Meeting) Await(ctx context.Context, from string, names ...string) (name string, value json.RawMessage, err error) {
-	keys := make([]Key, len(names))
-	for i, name := range names {
-		keys[i] = Key{from, name}
-	}
-	key, value, err := m.AwaitWith(ctx, []string{from}, keys...)
-	return key.Name, value, err
-}
-
-// AwaitWith is Await for messages of several processes, all of which must be there.
-func (m *Meeting) AwaitWith(ctx context.Context, all []string, keys ...Key) (key Key, value json.RawMessage, err error) {
-	for {
-		m.mu.Lock()
-		for _, key := range keys {
-			if value, came := m.arrived[key]; came {
-				m.forget(key)
-				m.mu.Unlock()
-				return key, value, nil
-			}
-		}
-		change := m.change
-		var gone *GoneError
-		for _, name := range all {
-			if gone == nil {
-				gone = m.gone[name]
-			}
-		}
-		m.mu.Unlock()
-		if gone != nil {
-			return Key{}, nil, gone
-		}
-		select {
-		case <-change:
-		case <-ctx.Done():
-			return Key{}, nil, context.Cause(ctx)
-		}
-	}
-}
-
-// Take takes a message of a process under a key, if it has come.
-func (m *Meeting) Take(from, name string) (value json.RawMessage, came bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	key := Key{from, name}
-	if value, came = m.arrived[key]; came {
-		m.forget(key)
-	}
-	return value, came
-}
-
-// HasCome tells whether there is a message of a process under a key.
-func (m *Meeting) HasCome(from string, name []byte) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	_, came := m.arrived[Key{from, string(name)}]
-	return came
-}
-
 // Gone is why a process is there no more; nil while it is.
 func (m *Meeting) Gone(name string) error {
 	m.mu.Lock()
@@ -270,55 +214,6 @@ func (m *Meeting) Gone(name string) error {
 		return gone
 	}
 	return nil
-}
-
-// Forget drops what came under keys with a prefix.
-func (m *Meeting) Forget(prefix string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for key := range m.arrived {
-		if strings.HasPrefix(key.Name, prefix) {
-			m.forget(key)
-		}
-	}
-}
-
-// forget drops what came under a key.  mu is held.
-func (m *Meeting) forget(key Key) {
-	m.kept[key.From] -= cost + len(key.Name) + len(m.arrived[key])
-	delete(m.arrived, key)
-}
-
-// keep notes a message, unless its process has said too much; one that has ended may have said it before.  Where there is no
-// room, the process that has taken most of it is lost, with all that it has said: what others say still counts.
-func (m *Meeting) keep(key Key, value json.RawMessage) (lost string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if gone := m.gone[key.From]; gone != nil && gone.Why == saysTooMuch {
-		return ""
-	}
-	if _, again := m.arrived[key]; again {
-		m.forget(key)
-	}
-	size, all := cost+len(key.Name)+len(value), 0
-	m.kept[key.From] += size
-	for name, kept := range m.kept {
-		if all += kept; lost == "" || kept > m.kept[lost] || kept == m.kept[lost] && name == key.From {
-			lost = name
-		}
-	}
-	if all <= most {
-		lost = ""
-	} else {
-		m.gone[lost] = &GoneError{lost, saysTooMuch}
-		maps.DeleteFunc(m.arrived, func(each Key, _ json.RawMessage) bool { return each.From == lost })
-		delete(m.kept, lost)
-	}
-	if lost != key.From {
-		m.arrived[key] = value
-	}
-	m.changed()
-	return lost
 }
 
 // changed wakes who waits.  mu is held.
@@ -371,12 +266,7 @@ func (m *Meeting) hear(said *bus.Message) {
 // preside takes what a member says to the host, which passes it on.
 func (m *Meeting) preside(said *bus.Message) {
 	id := bus.Speaker(said.Subject)
-	m.mu.Lock()
-	name, known := m.members[id]
-	if known {
-		m.heard[id] = time.Now()
-	}
-	m.mu.Unlock()
+	name, known := m.isThere(id)
 	if !known {
 		return
 	}
@@ -392,8 +282,18 @@ func (m *Meeting) preside(said *bus.Message) {
 	case sayBye:
 		m.lost(id, name, endedItsRun)
 	case sayLeft:
-		m.lost(id, name, endedUnexpectedly)
+		m.leaving.Go(func() { m.lost(id, name, endedUnexpectedly) }) // why takes its time
 	}
+}
+
+// isThere notes that a member has said something, who is called so; false is of somebody who is no member.
+func (m *Meeting) isThere(id string) (name string, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if name, known = m.members[id]; known {
+		m.heard[id] = time.Now()
+	}
+	return name, known
 }
 
 // pass keeps what a member tells, and passes it on.
@@ -495,18 +395,25 @@ func (m *Meeting) listenForBeats(silence time.Duration, ended <-chan struct{}) {
 			return
 		case <-tick.C:
 		}
+		crowded := m.server.Crowded()
 		silent := make(map[string]string)
 		m.mu.Lock()
 		for id, name := range m.members {
-			if time.Since(m.heard[id]) > silence {
+			if crowded {
+				m.heard[id] = time.Now() // or might have been
+			} else if time.Since(m.heard[id]) > silence {
 				silent[id] = name
 			}
 		}
 		m.mu.Unlock()
+		var losing sync.WaitGroup // each takes its time, and none waits for another
 		for id, name := range silent {
-			m.lost(id, name, fmt.Sprintf("says nothing for %s", silence))
-			m.server.Expel(id)
+			losing.Go(func() {
+				m.lost(id, name, fmt.Sprintf("says nothing for %s", silence))
+				m.server.Expel(id)
+			})
 		}
+		losing.Wait()
 	}
 }
 

@@ -295,69 +295,66 @@ func TestReports(t *testing.T) {
 	}
 }
 
-func TestTooMuch(t *testing.T) {
-	found := met(t, plays("server"), plays("a", "b"))
-	text := strings.Repeat("x", longest-1000)
-	for i := range most/len(text) + 2 {
-		tell(t, found[1], fmt.Sprint("key", i), text)
+// TestSlowReports: who is there is not lost while the host takes its time for what it reports.
+func TestSlowReports(t *testing.T) {
+	const silence = 3 * time.Second
+	begun, goOn, others := make(chan bool), make(chan bool), 0
+	host, other := plays("server"), plays("a", "b")
+	host.Silence, other.Silence = silence, silence
+	host.Report = func(string, []byte) {
+		if others++; others == 1 {
+			close(begun)
+			<-goOn
+		}
 	}
-	_, _, err := found[0].Await(t.Context(), "a+b", "never")
-	if err == nil || !strings.Contains(err.Error(), "says too much") {
-		t.Errorf("%v", err)
+	found := met(t, host, other)
+	reported := make(chan error, 1)
+	go func() {
+		for i := range 2 * reportWindow { // more than what waits before no more is read of members
+			if err := found[1].Report(t.Context(), fmt.Append(nil, i)); err != nil {
+				reported <- err
+				return
+			}
+		}
+		reported <- found[1].Send("server", "done", true)
+	}()
+	<-begun
+	time.Sleep(2 * silence)
+	for i, other := range []string{"a+b", "server"} {
+		if err := found[i].Gone(other); err != nil {
+			t.Errorf("%v", err)
+		}
 	}
-	if err := found[1].Tell("long", strings.Repeat("x", longest)); !errors.Is(err, bus.ErrTooLong) {
-		t.Error("a message was longer than the longest")
+	close(goOn)
+	if err := <-reported; err != nil {
+		t.Fatal(err)
+	}
+	hears(t, found[0], "a+b", "done")
+	if others != 2*reportWindow {
+		t.Errorf("%d reports have come", others)
 	}
 }
 
-// TestOwnName: what a process says is its own, also under a key that others wait for of another process.
-func TestOwnName(t *testing.T) {
-	found := met(t, plays("server"), plays("a"), plays("b"))
-	for _, key := range []string{"1/end/b", "turn/1", "stop/1", "1/step/1", "last"} {
-		tell(t, found[1], key, "forged")
+// TestManyLost: the host asks of all that are lost at once why they are, and hears meanwhile what others say.
+func TestManyLost(t *testing.T) {
+	asked, answer := make(chan string, 2), make(chan bool)
+	host := plays("server")
+	host.Why = func(process, why string) string {
+		asked <- process
+		<-answer
+		return why + ", as asked"
 	}
-	for _, i := range []int{0, 2} {
-		hears(t, found[i], "a", "last")
-		for _, of := range []string{"server", "b"} {
-			if value, came := found[i].Take(of, "1/end/b"); came {
-				t.Errorf("%d: %s says %s", i, of, value)
-			}
-			if found[i].HasCome(of, []byte("turn/1")) {
-				t.Errorf("%d: %s has the next turn", i, of)
-			}
-		}
-		if _, came := found[i].Take("a", "1/end/b"); !came {
-			t.Error("what a says under its own name is lost")
-		}
+	found := met(t, host, plays("a"), plays("b"))
+	found[1].conn.Abandon()
+	found[2].conn.Abandon()
+	if first, second := <-asked, <-asked; first == second {
+		t.Errorf("asked twice of %s", first)
 	}
-}
-
-// TestRoom: who fills the room for messages is lost, be they long or many, and not who speaks when it is full.
-func TestRoom(t *testing.T) {
-	for name, value := range map[string]json.RawMessage{"many": nil, "long": make(json.RawMessage, 1<<20)} {
-		m, said := newMeeting("host"), 0
-		for ; said < most/cost && m.keep(Key{"loud", fmt.Sprint(said)}, value) == ""; said++ {
-			if said%100 == 0 && m.keep(Key{"quiet", "again"}, nil) != "" {
-				t.Fatalf("%s: who says little is lost", name)
-			}
+	close(answer)
+	for _, other := range []string{"a", "b"} {
+		if _, _, err := found[0].Await(t.Context(), other, "never"); err == nil || !strings.Contains(err.Error(), "as asked") {
+			t.Errorf("%s: %v", other, err)
 		}
-		if said*(cost+len(value)) > most || m.gone["loud"] == nil || m.gone["quiet"] != nil || len(m.arrived) != 1 {
-			t.Errorf("%s: after %d messages %v, %d are kept", name, said, m.gone, len(m.arrived))
-		}
-		if m.keep(Key{"loud", "more"}, nil) != "" || len(m.arrived) != 1 {
-			t.Errorf("%s: who is lost is heard", name)
-		}
-		m.Forget("")
-		if m.kept["quiet"] != 0 || len(m.arrived) != 0 {
-			t.Errorf("%s: %v, %v", name, m.kept, m.arrived)
-		}
-	}
-	m := newMeeting("host")
-	for i := range 15 {
-		m.keep(Key{"loud", fmt.Sprint(i)}, make(json.RawMessage, 1<<20))
-	}
-	if lost := m.keep(Key{"quiet", "x"}, make(json.RawMessage, 1<<20)); lost != "loud" || !m.HasCome("quiet", []byte("x")) || m.gone["quiet"] != nil {
-		t.Errorf("%q is lost", lost)
 	}
 }
 
@@ -391,6 +388,7 @@ func FuzzSaid(f *testing.F) {
 		}
 		m.preside(&bus.Message{Subject: bus.From("a1", word), Data: data})
 		m.preside(&bus.Message{Subject: bus.From("stranger", word), Data: data})
+		m.leaving.Wait()
 		if m.gone["b"] != nil || m.gone["host"] != nil || m.members["b1"] != "b" || reports > 1 || len(m.heard) > 1 {
 			t.Errorf("%+v", m)
 		}

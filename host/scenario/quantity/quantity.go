@@ -111,6 +111,14 @@ func Bytes(n int64) string {
 	return strconv.FormatInt(n, 10) + " B"
 }
 
+// Length is Size for readers of text, "100 bytes" where it has no unit.
+func Length(n int64) string {
+	if text := Size(n); HasUnit(text) {
+		return text
+	}
+	return strconv.FormatInt(n, 10) + " bytes"
+}
+
 var withRate = regexp.MustCompile(`^(-?[0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*/s)$`)
 
 // ParseRate reads a number of bits a second with its unit.

@@ -3,9 +3,16 @@ package tags
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
+
+// form is what thresholds can choose by.
+var form = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:-]*$`)
+
+// IsTag tells whether a text can be a tag: letters, digits, and any of _.:-, of which the last three do not begin it.
+func IsTag(text string) bool { return form.MatchString(text) }
 
 // Expression is a condition on the tags of a case, or on the words of its name.  The nil Expression holds for all.
 type Expression struct{ holds condition }

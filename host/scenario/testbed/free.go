@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 )
 
 // free is one entry of the stack of things to free.
@@ -76,13 +75,7 @@ func freeAll(entries []*free) []error {
 // Close frees everything in the reverse order of its making and returns what could not be freed.
 func (t *Testbed) Close() []error {
 	var failures []error
-	var stopped sync.WaitGroup
-	for _, role := range t.roles { // all guests at once: each has the same time to end by itself
-		if role.guest != nil && role.guest.Running() {
-			stopped.Go(func() { role.guest.running.Stop(context.Background()) })
-		}
-	}
-	stopped.Wait()
+	t.stopGuests()
 	for _, role := range t.roles {
 		if err := role.acknowledge(); err != nil {
 			failures = append(failures, fmt.Errorf("acknowledge events of role %s: %w", role.Name, err))
@@ -91,6 +84,23 @@ func (t *Testbed) Close() []error {
 	failures = append(failures, freeAll(t.frees)...)
 	t.frees = nil
 	return failures
+}
+
+// stopGuests ends all guests at once: each has the same time to end by itself.  On a virtual clock, on
+// which the caller acts, all are asked before one goes on.
+func (t *Testbed) stopGuests() {
+	clock := t.Clock()
+	var stopped []<-chan struct{}
+	for _, role := range t.roles {
+		if role.guest != nil && role.guest.Running() {
+			stopped = append(stopped, clock.Launch(func() { role.guest.running.Stop(context.Background()) }))
+		}
+	}
+	clock.Outside(func() {
+		for _, each := range stopped {
+			<-each
+		}
+	})
 }
 
 // Kill ends a role as the death of its process would: a guest is stopped, and everything of another role is

@@ -103,6 +103,8 @@ type Guest struct {
 	output  []*lineWriter
 	// seen is set once a step has looked at how the guest ended.
 	seen bool
+	// kept is set for a guest of a fixture, which nobody waits for in the case.
+	kept bool
 }
 
 // Start starts the guest with the given arguments, nil for those of the role.
@@ -144,7 +146,7 @@ func (g *Guest) Start(ctx context.Context, args []string, input GuestInput) erro
 		cancel()
 		return err
 	}
-	g.running, g.cancel, g.seen = running, cancel, false
+	g.running, g.cancel, g.seen, g.kept = running, cancel, false, false
 	t.listeners.announce()
 	g.role.deferFree("guest", func() error {
 		g.running.Stop(context.Background())
@@ -278,7 +280,7 @@ func (t *Testbed) FailedGuests() []GuestResult {
 // leftover says what is left of a guest that no step has asked about.
 func (g *Guest) leftover() string {
 	switch {
-	case g.running == nil || g.seen:
+	case g.running == nil || g.seen, g.kept && g.Running():
 		return ""
 	case g.Running():
 		return g.stillRuns()

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"rdmarun/host/scenario/quantity"
 	"rdmarun/rdmacore"
 )
 
@@ -44,9 +45,10 @@ type measureKnobs struct {
 	Kind             Optional[rdmacore.MeasureKind]       `arg:"kind,required" doc:"latency: one message at a time; bandwidth: as many as the knobs allow; connect: connections made and ended"`
 	Operation        Optional[rdmacore.Opcode]            `arg:"op" words:"SEND|RDMA_WRITE|RDMA_READ|ATOMIC_FETCH_AND_ADD|ATOMIC_CMP_AND_SWP" doc:"latency, bandwidth: the operation; a sample of SEND and RDMA_WRITE is half of a round trip, of the others a whole one; atomics work on 8 bytes"`
 	Size             Optional[sizeList]                   `arg:"sizes" doc:"latency, bandwidth: bytes of a message, each measured in turn"`
-	Iterations       Optional[int]                        `arg:"iterations" group:"iterations, duration or connections" min:"1" max:"0x400000000000" doc:"latency, bandwidth: round trips, or messages of each direction, of each size and queue pair"`
-	Duration         time.Duration                        `arg:"duration" group:"iterations, duration or connections" min:"1ns" max:"168h" doc:"how long each size is measured"`
-	Connections      Optional[int]                        `arg:"connections" group:"iterations, duration or connections" min:"1" max:"0x100000000" doc:"connect: how many are made"`
+	Iterations       Optional[int]                        `arg:"iterations" group:"iterations, duration, stages or connections" min:"1" max:"0x400000000000" doc:"latency, bandwidth: round trips, or messages of each direction, of each size and queue pair"`
+	Duration         time.Duration                        `arg:"duration" group:"iterations, duration, stages or connections" min:"1ns" max:"168h" doc:"how long each size is measured"`
+	Stages           []stageArguments                     `arg:"stages" group:"iterations, duration, stages or connections" doc:"parts of the measurement that follow each other, each with a load of its own: [{for: 10s, depth: 1}, {for: 30s, depth: 64}].  Each size goes through all of them, after one warm-up.  Each stage has its own results, with the tag 'stage', over intervals of a quarter of the shortest stage, of 1 s at most, unless sample_every sets them.  Not of a mesh"`
+	Connections      Optional[int]                        `arg:"connections" group:"iterations, duration, stages or connections" min:"1" max:"0x100000000" doc:"connect: how many are made"`
 	WarmupDuration   time.Duration                        `arg:"warmup" min:"1ns" max:"168h" doc:"time before the timed part, not counted"`
 	WarmupIterations int                                  `arg:"warmup_iterations" min:"1" max:"0x400000000000" doc:"what is done before the timed part, not counted"`
 	QPs              Optional[int]                        `arg:"qps" min:"1" max:"64" doc:"bandwidth: queue pairs that transmit at once, each with a thread at either end; default 1"`
@@ -95,7 +97,7 @@ func (m measured) summary() string {
 	if m.Cut {
 		return fmt.Sprintf("ended early by a threshold after %d messages", m.Messages)
 	}
-	return fmt.Sprintf("%d messages, %d bytes", m.Messages, m.Bytes)
+	return fmt.Sprintf("%d messages, %s", m.Messages, quantity.Length(int64(m.Bytes)))
 }
 
 func (a *measureKnobs) needs() string {
@@ -120,11 +122,11 @@ func (a *measureArguments) check() *Refusal {
 	if !a.Kind.Known() || a.Operation.Later {
 		return nil
 	}
-	_, refusal := a.specs()
+	_, refusal := a.parts()
 	return refusal
 }
 
-// specs are the measurements of each size for the core.
+// specs are the measurements of each size for the core, without stages.
 func (a *measureArguments) specs() ([]rdmacore.MeasureSpec, *Refusal) {
 	if refusal := a.checkKind(); refusal != nil {
 		return nil, refusal
@@ -162,7 +164,7 @@ func (a *measureArguments) checkKind() *Refusal {
 		{"op", "connections have no operation", connect, a.Operation.Given},
 		{"sizes", "connections have no size", connect, a.Size.Given},
 		{"builders", "connections post nothing", connect, a.Builders.Given},
-		{"connections", "iterations: .. or duration: .. says how long", !connect, a.Connections.Given},
+		{"connections", "iterations: .., duration: .. or stages: .. says how long", !connect, a.Connections.Given},
 		{"qps", "it means something for bandwidth", kind != rdmacore.MeasureBandwidth, a.QPs.Given},
 	} {
 		if each.refused && each.given {

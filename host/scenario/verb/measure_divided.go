@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"rdmarun/host/record"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
@@ -28,7 +29,8 @@ import (
 //	                             <--    figures
 //
 // Of connections the one to listens, so `from` prepares after it.  Who fails says so instead of what would come next, which
-// ends the other half.  Between `prepared` and `over` nothing is said, but the figures so far where a threshold wants them.
+// ends the other half.  Between `prepared` and `over` nothing is said, but the figures so far: those of `to` where a threshold or
+// an interval of `from` wants them, and those of `from` where the process of `to` shows intervals.
 
 // Counterpart is the process with the other role of a measurement.  What one of the two says the other hears in its order.
 type Counterpart interface {
@@ -41,9 +43,10 @@ type Counterpart interface {
 type said struct {
 	// Failed is why there is no other half any more.
 	Failed *failed `json:"failed,omitempty"`
-	// IWARP tells what the device is, Watch that the figures so far are wanted.
-	IWARP bool `json:"iwarp,omitempty"`
-	Watch bool `json:"watch,omitempty"`
+	// IWARP tells what the device is, Watch that `from` wants the figures so far, Follow that `to` does.
+	IWARP  bool `json:"iwarp,omitempty"`
+	Watch  bool `json:"watch,omitempty"`
+	Follow bool `json:"follow,omitempty"`
 	// Port is where `to` listens, Memory what its peer may use.
 	Port   uint16        `json:"port,omitempty"`
 	Memory *remoteMemory `json:"memory,omitempty"`
@@ -52,6 +55,15 @@ type said struct {
 	// SoFar and Found are the figures of `to`.
 	SoFar *figures `json:"so_far,omitempty"`
 	Found *figures `json:"found,omitempty"`
+	// Running are the figures so far of `from`.
+	Running *running `json:"running,omitempty"`
+}
+
+// running is what a measurement has found so far: of both ends, where both transmit.
+type running struct {
+	Active  figures               `json:"active"`
+	Passive *figures              `json:"passive,omitempty"`
+	Latency []record.Distribution `json:"latency,omitempty"`
 }
 
 // failed is a failure as the other half tells it.
@@ -106,8 +118,10 @@ type exchange struct {
 	inbox chan said
 	done  chan struct{}
 	soFar atomic.Pointer[figures]
-	// watch tells that the other half wants to see figures.
-	watch bool
+	// running are the figures so far that `from` has told.
+	running atomic.Pointer[running]
+	// watch tells that the other half wants to see figures of this one, follow that it wants to see those of the measurement.
+	watch, follow bool
 }
 
 // meet begins to hear what the other half says.
@@ -132,6 +146,10 @@ func (e *exchange) listen() {
 		}
 		if got.SoFar != nil {
 			e.soFar.Store(got.SoFar)
+			continue
+		}
+		if got.Running != nil {
+			e.running.Store(got.Running)
 			continue
 		}
 		select {
@@ -209,6 +227,45 @@ func (e *exchange) shown() *figures {
 	return e.soFar.Load()
 }
 
+// follows tells whether the other half wants to see what the measurement has found so far.
+func (e *exchange) follows() bool { return e != nil && e.follow }
+
+// tell tells the other half what the measurement has found so far.
+func (e *exchange) tell(found []*record.Measure) {
+	all := make([]figures, len(found))
+	for i, each := range found {
+		all[i] = figures{Messages: each.Messages, Bytes: each.Bytes, Errors: each.Errors, Took: each.Took}
+	}
+	told := &running{Active: all[0], Latency: found[0].WithoutHistograms().Latency}
+	if len(all) > 1 {
+		told.Passive = &all[1]
+	}
+	_ = e.say(said{Running: told})
+}
+
+// told is what the half of `from` has told of the measurement so far; nil for nothing yet.
+func (m *measuring) told() ([]*record.Measure, error) {
+	told := m.other.running.Load()
+	if told == nil || (told.Passive != nil) != m.args.Bidirectional {
+		return nil, nil
+	}
+	active := m.record(nil, &told.Active)
+	active.Latency = told.Latency
+	list := []*record.Measure{active}
+	if told.Passive != nil {
+		passive := m.record(nil, told.Passive)
+		passive.Role, passive.Peer = passive.Peer, passive.Role
+		list = append(list, passive)
+	}
+	for _, each := range list {
+		each.Size = int64(m.part.spec.Size)
+		if err := each.Check(); err != nil {
+			return nil, m.untrue(err)
+		}
+	}
+	return list, nil
+}
+
 // greet finds out what the other half's device is.
 func (m *measuring) greet(ctx context.Context) error {
 	for _, role := range m.here() {
@@ -217,14 +274,20 @@ func (m *measuring) greet(ctx context.Context) error {
 	if m.other == nil {
 		return nil
 	}
-	err := m.other.say(said{IWARP: m.iwarp, Watch: (m.call.Abort != nil || m.call.Interval > 0) && m.args.Bidirectional && m.from != nil})
+	err := m.other.say(said{
+		IWARP: m.iwarp, Watch: (m.call.Abort != nil || m.call.Interval > 0) && m.args.Bidirectional && m.from != nil, Follow: m.follows(),
+	})
 	if err != nil {
 		return err
 	}
 	there, err := m.other.hear(ctx)
 	m.iwarp, m.other.watch = m.iwarp || there.IWARP, there.Watch && m.to != nil && m.args.Bidirectional
+	m.other.follow = there.Follow && m.from != nil
 	return err
 }
+
+// follows tells whether this half shows intervals of a measurement whose figures another process has.
+func (m *measuring) follows() bool { return m.from == nil && m.call.Interval > 0 && m.call.Follows }
 
 // pair makes a queue pair of each role, or of the one that is here.
 func (m *measuring) pair(ctx context.Context, config testbed.PairConfig) (made measuredPair, err error) {
@@ -351,7 +414,11 @@ func (m *measuring) checkTold(there *figures) error {
 	told := m.record(nil, there)
 	told.Errors = max(told.Errors, there.Verified) // a number of messages, too
 	if err := told.Check(); err != nil {
-		return &testbed.Failure{What: "the figures of role " + m.other.role + " cannot be true", Got: err.Error()}
+		return m.untrue(err)
 	}
 	return nil
+}
+
+func (m *measuring) untrue(err error) error {
+	return &testbed.Failure{What: "the figures of role " + m.other.role + " cannot be true", Got: err.Error()}
 }

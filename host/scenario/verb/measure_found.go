@@ -32,6 +32,7 @@ func (m *measuring) record(results []*rdmacore.MeasureResult, f *figures) *recor
 		What: record.What{Type: kind.String()}, Role: string(m.args.From), Peer: string(m.args.To), How: record.How{Both: m.args.Bidirectional},
 		Messages: f.Messages, Bytes: f.Bytes, Errors: f.Errors, Took: f.Took, Intervals: f.Intervals,
 	}
+	found.Tags = m.part.tags()
 	if m.args.Operation.Given {
 		found.Operation = m.args.Operation.Value.String()
 	}
@@ -84,7 +85,7 @@ func (m *measuring) figures(role rdmacore.MeasureRole, results []*rdmacore.Measu
 			ends = append(ends, end)
 		}
 	}
-	found.Took, found.Intervals = window.length(), mergeIntervals(ends, m.args.SampleEvery, window)
+	found.Took, found.Intervals = window.length(), mergeIntervals(ends, m.part.spec.SampleEvery, window)
 	return found
 }
 

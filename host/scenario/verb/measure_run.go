@@ -22,13 +22,15 @@ import (
 type measuring struct {
 	call     *Call
 	args     *measureArguments
-	from, to *testbed.Role          // nil for the one that another process plays
-	other    *exchange              // with that process; nil: both are here
-	iwarp    bool                   // one of the two is on iWARP
-	specs    []rdmacore.MeasureSpec // of each size
-	pairs    []measuredPair         // of each queue pair; none for connections
+	from, to *testbed.Role  // nil for the one that another process plays
+	other    *exchange      // with that process; nil: both are here
+	iwarp    bool           // one of the two is on iWARP
+	parts    []part         // sizes, or stages of sizes
+	part     part           // the one that is measured
+	elapsed  time.Duration  // how long the stages of its size before it took
+	pairs    []measuredPair // of each queue pair; none for connections
 	sums     measured
-	scant    error // the first size with fewer messages than min_messages
+	scant    error // the first part with fewer messages than min_messages
 }
 
 // measuredPair is a queue pair of each role, or of the one that is here.
@@ -81,20 +83,20 @@ func (m *measuring) here() []*testbed.Role {
 
 // all measures between the roles.
 func (m *measuring) all(ctx context.Context) error {
-	specs, refusal := m.args.specs()
+	parts, refusal := m.args.parts()
 	if refusal != nil {
 		return refusal.failure()
 	}
-	m.specs = specs
+	m.parts = parts
 	return m.call.Testbed.Busy(ctx, "a measurement", m.run, m.here()...)
 }
 
-// run measures each size on the same connections, which are unchanged after each.
+// run measures each part on the same connections, which are unchanged after each.
 func (m *measuring) run(ctx context.Context) (err error) {
 	if err := m.greet(ctx); err != nil {
 		return err
 	}
-	if m.specs[0].Kind != rdmacore.MeasureConnect {
+	if m.parts[0].spec.Kind != rdmacore.MeasureConnect {
 		if err := m.connect(ctx); err != nil {
 			return err
 		}
@@ -103,23 +105,18 @@ func (m *measuring) run(ctx context.Context) (err error) {
 			err = errors.Join(err, m.disconnect())
 		}()
 	}
-	for i, spec := range m.specs {
-		if m.call.Advance != nil {
-			m.call.Advance(m.partText(spec), i+1, len(m.specs))
+	for i, part := range m.parts {
+		if m.part = part; part.first {
+			m.elapsed = 0
 		}
-		if err := m.size(ctx, spec); err != nil || m.sums.Cut {
+		if m.call.Advance != nil {
+			m.call.Advance(part.text(), i+1, len(m.parts))
+		}
+		if err := m.measurePart(ctx); err != nil || m.sums.Cut {
 			return err
 		}
 	}
-	return m.scant // the sizes after it were measured, too
-}
-
-// partText is what is measured, "SEND 64 B".
-func (m *measuring) partText(spec rdmacore.MeasureSpec) string {
-	if spec.Kind == rdmacore.MeasureConnect {
-		return "connections"
-	}
-	return spec.Operation.String() + " " + quantity.Bytes(int64(spec.Size))
+	return m.scant // the parts after it were measured, too
 }
 
 func (m *measuring) connect(ctx context.Context) error {
@@ -127,7 +124,7 @@ func (m *measuring) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for range max(m.args.QPs.Value, 1) {
+	for range m.qps() {
 		pair, err := m.pair(ctx, config)
 		if pair.Pair != nil { // half made, if it failed
 			m.pairs = append(m.pairs, pair)
@@ -149,11 +146,11 @@ func (m *measuring) disconnect() error {
 	return errors.Join(failures...)
 }
 
-// size measures one size on all queue pairs at once.
-func (m *measuring) size(ctx context.Context, spec rdmacore.MeasureSpec) error {
+// measurePart measures the current part on all of its queue pairs at once.
+func (m *measuring) measurePart(ctx context.Context) error {
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	prepared, err := m.prepareBoth(ctx, spec)
+	prepared, err := m.prepareBoth(ctx, m.part.spec)
 	defer func() {
 		for _, each := range prepared {
 			each.Close()
@@ -174,8 +171,8 @@ func (m *measuring) size(ctx context.Context, spec rdmacore.MeasureSpec) error {
 		})
 	}
 	m.call.Testbed.Clock().OnWall(group.Wait)
+	over() // before it, the other half has told its last figures
 	stop()
-	over()
 	err = context.Cause(running) // what ended first, not its consequences
 	m.sums.Cut = errors.Is(err, errAborted)
 	if err != nil && !m.sums.Cut {
@@ -186,8 +183,14 @@ func (m *measuring) size(ctx context.Context, spec rdmacore.MeasureSpec) error {
 		return m.failure(err)
 	}
 	there, err := m.conclude(ctx, results)
-	if err == nil && m.from != nil {
+	switch {
+	case err != nil:
+	case m.from != nil:
 		m.report(results, there)
+	default:
+		if told := m.other.running.Swap(nil); told != nil { // what comes is of the next part
+			m.elapsed += told.Active.Took
+		}
 	}
 	return err
 }
@@ -227,7 +230,7 @@ func (m *measuring) ends(kind rdmacore.MeasureKind, port uint16) (list [][]rdmac
 		}
 		return [][]rdmacore.MeasureEnd{ends}
 	}
-	for i := range m.pairs {
+	for i := range m.part.qps {
 		pair := &m.pairs[i]
 		var ends []rdmacore.MeasureEnd
 		add := func(role rdmacore.MeasureRole, party *testbed.Role, here, there *testbed.PairEnd) {
@@ -277,8 +280,8 @@ const watchEvery = 50 * time.Millisecond
 // watch ends a measurement when a threshold fails, tells what it does in each interval, and shows the figures to the process
 // that looks for either; stop ends the watch.
 func (m *measuring) watch(prepared []*rdmacore.Measurement, cancel context.CancelCauseFunc) (stop func()) {
-	told := m.call.Interval > 0 && m.from != nil
-	if !told && (m.call.Abort == nil || m.from == nil) && !m.other.watched() {
+	told := m.call.Interval > 0 && (m.from != nil || m.follows())
+	if !told && (m.call.Abort == nil || m.from == nil) && !m.other.watched() && !m.other.follows() {
 		return func() {}
 	}
 	quit, done := make(chan struct{}), make(chan struct{})
@@ -300,11 +303,16 @@ func (m *measuring) watch(prepared []*rdmacore.Measurement, cancel context.Cance
 				return
 			case found == nil || found[0].Took <= 0:
 				continue
-			case !ended && m.call.Abort != nil && m.call.Abort(found):
+			}
+			if m.other.follows() {
+				m.other.tell(found)
+			}
+			switch {
+			case !ended && m.from != nil && m.call.Abort != nil && m.call.Abort(found):
 				cancel(errAborted)
 				return
 			case told && found[0].Took >= nextInterval(tookOf(before), m.call.Interval, ended):
-				m.call.Measuring(since(found, before))
+				m.call.Measuring(m.continued(since(found, before)))
 				before = found
 			}
 		}
@@ -322,8 +330,10 @@ func (m *measuring) soFar(prepared []*rdmacore.Measurement) ([]*record.Measure, 
 		results[i] = each.SoFar()
 	}
 	if m.from == nil {
-		m.other.show(m.figures(rdmacore.MeasurePassive, results))
-		return nil, nil
+		if m.other.watched() {
+			m.other.show(m.figures(rdmacore.MeasurePassive, results))
+		}
+		return m.told()
 	}
 	there := m.other.shown()
 	if there == nil {
@@ -380,7 +390,8 @@ func (m *measuring) report(results []*rdmacore.MeasureResult, there *figures) {
 			m.scant = m.enough(found)
 		}
 	}
-	m.call.Measured(list)
+	m.call.Measured(m.continued(list))
+	m.elapsed += list[0].Took
 	if there != nil {
 		m.sums.Verified += int(there.Verified)
 	}
@@ -401,6 +412,9 @@ func (m *measuring) enough(found *record.Measure) error {
 	what := "connections"
 	if m.args.Kind.Value != rdmacore.MeasureConnect {
 		what = "messages of " + quantity.Bytes(found.Size)
+	}
+	if m.part.stage != "" {
+		what += " in stage " + m.part.stage
 	}
 	return &testbed.Failure{
 		What:     fmt.Sprintf("%s completed %d %s", found.Role, found.Messages, what),
@@ -428,8 +442,8 @@ const (
 // pairConfig is what the largest size needs; the device itself refuses what is too much for it.
 func (m *measuring) pairConfig() (testbed.PairConfig, error) {
 	largest := 0
-	for _, spec := range m.specs {
-		largest = max(largest, spec.Size)
+	for i := range m.parts {
+		largest = max(largest, m.parts[i].spec.Size)
 	}
 	inPayload := m.iwarp
 	if inPayload {
@@ -437,9 +451,10 @@ func (m *measuring) pairConfig() (testbed.PairConfig, error) {
 	}
 	stride := max((largest+cacheLine-1)/cacheLine*cacheLine, cacheLine)
 	slots := 1
-	if m.args.Verify == verifyData || inPayload && m.specs[0].Operation == rdmacore.OpSend {
+	if m.args.Verify == verifyData || inPayload && m.parts[0].spec.Operation == rdmacore.OpSend {
 		m.limitDepth(stride)
-		slots = max(m.specs[0].Depth, m.specs[0].ReceiveDepth, 16) + controlEntries
+		sends, receives := m.depths()
+		slots = max(sends, receives, 16) + controlEntries
 	}
 	if inPayload && m.other != nil && m.args.Bidirectional {
 		slots = max(slots, 1+controlEntries)
@@ -455,12 +470,9 @@ func (m *measuring) pairConfig() (testbed.PairConfig, error) {
 	if attr.Atomic {
 		config.Access |= rdmacore.AccessRemoteAtomic
 	}
-	spec := m.specs[0]
-	sends := max(spec.Depth, spec.SignalEvery, spec.PostList) + max(spec.PostList, 1)
-	if spec.Depth == 0 {
-		sends = max(sends, defaultDepth)
-	}
-	receives := spec.ReceiveDepth
+	spec := m.parts[0].spec
+	sends, receives := m.depths()
+	sends = max(sends, spec.SignalEvery, spec.PostList) + max(spec.PostList, 1)
 	if receives == 0 {
 		receives = max(defaultDepth, 2*spec.PostList, 4*spec.ReceivePostList)
 	}
@@ -493,8 +505,8 @@ func buildersOf(operation rdmacore.Opcode, inPayload bool) rdmacore.SendOps {
 // limitDepth limits the messages in flight to what fits into memory, where the scenario does not say how many.
 func (m *measuring) limitDepth(stride int) {
 	fitting := min(max(verifiedBytes/stride, 4), defaultDepth)
-	for i := range m.specs {
-		spec := &m.specs[i]
+	for i := range m.parts {
+		spec := &m.parts[i].spec
 		if spec.Kind == rdmacore.MeasureBandwidth && spec.Depth == 0 {
 			spec.Depth = max(fitting, spec.PostList, spec.SignalEvery+spec.PostList)
 		}

@@ -105,6 +105,9 @@ func (a *meshArguments) check() *Refusal {
 	if !a.Measure.Kind.Known() || a.Measure.Operation.Later {
 		return nil
 	}
+	if len(a.Measure.Stages) > 0 {
+		return &Refusal{Argument: "measure", Message: "stages: the pairs of a mesh are compared under one load", Hint: "duration: 1s"}
+	}
 	between := measureArguments{measureKnobs: a.Measure}
 	if _, refusal := between.specs(); refusal != nil {
 		return &Refusal{Argument: "measure", Message: refusal.of(), Hint: refusal.Hint}

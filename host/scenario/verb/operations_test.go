@@ -49,7 +49,7 @@ func operations() map[string]string {
 		"Provider.CreateID": "create_id", "Provider.Fault": "fault", "Provider.GetAddrInfo": "getaddrinfo",
 		"QP.AttachMulticast": "attach_mcast", "QP.BindMW": "bind_mw", "QP.DetachMulticast": "detach_mcast", "QP.Modify": "modify_qp", "QP.Num": "query_qp", "QP.PostRecv": "post_recv", "QP.PostSend": "post_send", "QP.Query": "query_qp",
 		"SRQ.Arm": "modify_srq", "SRQ.Destroy": "destroy_srq", "SRQ.PostRecv": "post_srq_recv", "SRQ.Query": "query_srq", "SRQ.Resize": "modify_srq",
-		"func.Measure": "measure", "func.NewMeasurement": "measure", "Measurement.Run": "measure",
+		"func.NewMeasurement": "measure", "Measurement.Run": "measure",
 	}
 }
 
@@ -70,10 +70,10 @@ func withoutVerb() map[string]string {
 			"Live.Total MR.Length PD.Device QP.InitAttr Provider.Name func.Providers func.RejectReason func.StatusString",
 		runner: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.Now Clock.OnWall Clock.Outside Clock.Virtual Clock.WithTimeout EventChannel.Pending EventChannel.Poll Device.PendingAsyncEvents " +
 			"Provider.CanFault Provider.Clock Provider.Close Provider.Live Provider.Link Provider.SendsPackets func.Links func.LinkText func.WithLink func.WithFabric func.WithSharedFabric func.CheckFabric Provider.NewResolver Resolver.GetAddrInfo func.Open func.WithSeed func.WithVirtualClock func.NewMemory func.NewMemoryOn func.HugePages " +
-			"Capture.Close CapturedPacket.Name Provider.Captures Provider.CaptureName Provider.CaptureStep Provider.Captured func.CreateCapture func.WithCapture func.NewNotices Notices.Close func.WithNotices " +
+			"Capture.Close CapturedPacket.Name Clock.CaptureTime Provider.Captures Provider.CaptureName Provider.CaptureStep Provider.Captured func.CreateCapture func.WithCapture func.NewNotices Notices.Close func.WithNotices " +
 			"Memory.Base Memory.Bytes Memory.Release Memory.Retain Memory.Size Measurement.Close Measurement.Listens",
-		guest:    "Provider.NewWork Work.SendSpin Work.RecvSpin Work.Poll Work.Free EventChannel.Source CQ.Source CQ.EventSource Device.AsyncSource func.NewSource Provider.NewPoller Poller.Look Poller.Wait Poller.Close MR.ReregAt PD.RegMRAt QP.PostRecvAt QP.PostSendAt SRQ.PostRecvAt",
-		measured: "Histogram.* Measurement.SoFar MeasureResult.* Interval.BitsPerSecond",
+		guest:    "Provider.NewWork Work.SendSpin Work.RecvSpin Work.Poll Work.Free EventChannel.Source CQ.Source CQ.EventSource Device.AsyncSource func.NewSource Source.Device Provider.NewPoller Poller.Look Poller.Wait Poller.Close MR.ReregAt PD.RegMRAt QP.PostRecvAt QP.PostSendAt SRQ.PostRecvAt",
+		measured: "Histogram.* Measurement.SoFar",
 		wrapped: "ID.RegMsgs ID.RegRead ID.RegWrite ID.PostRecv ID.PostRecvv ID.PostSend ID.PostSendv ID.PostRead ID.PostReadv " +
 			"ID.PostUDSend ID.PostWrite ID.PostWritev ID.GetSendComp ID.GetRecvComp",
 		alone:  "CompChannel.CreateCQ CompChannel.CreateCQEx CompChannel.Destroy CompChannel.Device CompChannel.GetCQEvent CompChannel.Source Device.CreateCompChannel PD.CreateQP PD.CreateQPEx QP.Destroy",

@@ -126,7 +126,7 @@ func (c completion) summary() string {
 	case c.Status != rdmacore.WCSuccess:
 		return fmt.Sprintf("wr_id %d %s", c.WRID, c.Status)
 	case c.Opcode.Value&rdmacore.WCRecv != 0, c.Opcode.Value == rdmacore.WCRDMARead:
-		return fmt.Sprintf("wr_id %d %s %d bytes", c.WRID, c.Opcode.Value, c.ByteLen.Value)
+		return fmt.Sprintf("wr_id %d %s %s", c.WRID, c.Opcode.Value, quantity.Length(int64(c.ByteLen.Value)))
 	}
 	return fmt.Sprintf("wr_id %d %s", c.WRID, c.Opcode.Value)
 }

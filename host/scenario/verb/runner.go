@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"rdmarun/host/guest"
 	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/testbed"
 )
@@ -100,7 +101,7 @@ var stepVerbs = sync.OnceValue(func() map[string]*Verb {
 		}),
 		ask("guest stop", "", "Stop the guest of a role.", func(ctx context.Context, call *Call, args *guestWait) (guestEnd, error) {
 			end, err := args.end(ctx, call, call.Role.Guest().Stop)
-			call.Outcome.NoDefaults = end.Outcome == "stopped" // who stops a guest wants it gone, not well
+			call.Outcome.NoDefaults = end.Outcome == "stopped" || end.Exit == guest.CodeStopped // who stops a guest wants it gone, not well
 			return end, err
 		}),
 		ask("guest call", "", "Call a function of a guest that waits at a barrier.", callGuest),

@@ -233,6 +233,8 @@ type Call struct {
 	// Measuring is given what a measurement has done in each interval of that length while it runs; no Interval, nothing.
 	Interval  time.Duration
 	Measuring func([]*record.Measure)
+	// Follows is set where Measuring wants the intervals also of a measurement whose figures another process has.
+	Follows bool
 	// Abort is given the figures so far and tells whether to end the measurement; nil to let it run.
 	Abort func([]*record.Measure) bool
 }

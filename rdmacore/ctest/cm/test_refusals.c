@@ -10,6 +10,7 @@
 #include "soft/ipc/ipc.h"
 
 #define MANY 800 /* they fit into the queue together */
+#define ANSWERS 1024 /* a second, to one host */
 
 static const uint8_t attacker_ip[4] = {198, 51, 100, 66}, good_ip[4] = {198, 51, 100, 9};
 
@@ -23,14 +24,14 @@ static struct rdma_cm_id *read_request(struct process *process)
 	return child;
 }
 
-static uint32_t refusals_of(uint32_t id)
+static uint32_t sent_to(uint32_t id, uint16_t attribute)
 {
 	uint32_t found = 0;
 
 	for (uint32_t index = 0; index < far_sent_count(); index++) {
 		struct soft_cm_message message = far_sent(index);
 
-		found += message.attribute == SOFT_CM_REJ && message.remote == id;
+		found += message.attribute == attribute && message.remote == id;
 	}
 	return found;
 }
@@ -59,8 +60,30 @@ static void test_by_source(void)
 	req.local = 7;
 	flood(&process, 0x1000, far_port());
 	far_arrive(&process, good_ip, &req);
-	FAR_WAIT(refusals_of(7));
+	FAR_WAIT(sent_to(7, SOFT_CM_REJ));
 	CHECK(far_sent(0).reason == SOFT_REJ_INVALID_SERVICE_ID);
+	process_end(&process);
+}
+
+/* Nor does one that ends connections which there are not: it has its own answers, as many as it may need, and no more. */
+static void test_answers_by_source(void)
+{
+	struct process process = far_start(1);
+	struct soft_cm *cm = far_cm(&process);
+	struct soft_cm_message dreq = {.attribute = SOFT_CM_DREQ, .remote = 0x5000};
+	uint64_t began = cm->fabric->wall.now(&cm->fabric->wall), seconds;
+
+	far_forget();
+	for (uint32_t batch = 0; batch < 5; batch++) {
+		dreq.local = 10;
+		for (uint32_t index = 0; index < MANY; index++)
+			far_arrive(&process, attacker_ip, &dreq);
+		dreq.local = 11 + batch;
+		far_arrive(&process, good_ip, &dreq);
+		FAR_WAIT(sent_to(11 + batch, SOFT_CM_DREP)); /* and those before it are dealt with */
+	}
+	seconds = (cm->fabric->wall.now(&cm->fabric->wall) - began) / SOFT_SECOND;
+	CHECK(sent_to(10, SOFT_CM_DREP) >= ANSWERS && sent_to(10, SOFT_CM_DREP) <= ANSWERS * (seconds + 2));
 	process_end(&process);
 }
 
@@ -76,7 +99,7 @@ static void test_passed_on(void)
 	flood(&process, 0x2000, (uint16_t)(far_port() + 1));
 	far_arrive(&process, good_ip, &req);
 	child = read_request(&other);
-	CHECK(!refusals_of(8));
+	CHECK(!sent_to(8, SOFT_CM_REJ));
 	process_destroy(&other, child);
 	process_destroy(&other, listener);
 	process_end(&other);
@@ -127,6 +150,7 @@ static void test_taken_back(void)
 int main(void)
 {
 	test_by_source();
+	test_answers_by_source();
 	test_passed_on();
 	test_taken_back();
 	return 0;

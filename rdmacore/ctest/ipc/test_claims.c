@@ -1,11 +1,13 @@
 /* Ports that another process has: bind and listen fail as on one host (cma_check_port of Linux). */
 #include <arpa/inet.h>
+#include <pthread.h>
 
 #include "ctest/support/check.h"
 #include "ctest/support/cm.h"
 #include "ctest/support/process.h"
 
 #define PORT 7471
+#define RACES 200
 
 static struct process first, second;
 
@@ -166,11 +168,77 @@ static void test_wildcards(void)
 	}
 }
 
+/* --- two threads at once ----------------------------------------------------------------------------- */
+
+static pthread_barrier_t start;
+
+struct racer {
+	struct rdma_cm_id *id;
+	const char *address;
+	int bound, listening; /* 0, or an errno */
+};
+
+static void *race(void *argument)
+{
+	struct racer *racer = argument;
+	struct sockaddr_storage address = ip_address(racer->address, PORT);
+
+	pthread_barrier_wait(&start);
+	racer->bound = first.provider->rdma_bind_addr(racer->id, (struct sockaddr *)&address) ? errno : 0;
+	if (!racer->bound)
+		racer->listening = first.provider->rdma_listen(racer->id, 0) ? errno : 0;
+	return NULL;
+}
+
+/* Who binds leaves cm.lock while it reads which names there are: of two that want one port, one has it, and the other learns why. */
+static void test_at_once(const char *address, const char *other, int error)
+{
+	for (int round = 0; round < RACES; round++) {
+		struct racer racers[2] = {{.address = address}, {.address = other}};
+		pthread_t threads[2];
+		int loser;
+
+		for (int index = 0; index < 2; index++) {
+			racers[index].id = process_id(&first, RDMA_PS_TCP);
+			CHECK(!pthread_create(&threads[index], NULL, race, &racers[index]));
+		}
+		for (int index = 0; index < 2; index++)
+			CHECK(!pthread_join(threads[index], NULL));
+		loser = racers[0].bound ? 0 : 1;
+		CHECK(racers[loser].bound == error && !racers[!loser].bound && !racers[!loser].listening);
+		for (int index = 0; index < 2; index++)
+			process_destroy(&first, racers[index].id);
+	}
+}
+
+/* One id is bound once, whoever of two is first. */
+static void test_one_id_at_once(void)
+{
+	for (int round = 0; round < RACES; round++) {
+		struct rdma_cm_id *id = process_id(&first, RDMA_PS_TCP);
+		struct sockaddr_storage address = ip_address("127.0.0.1", PORT);
+		struct racer racers[2] = {{id, "127.0.0.1", 0, 0}, {id, "127.0.0.1", 0, 0}};
+		pthread_t threads[2];
+
+		for (int index = 0; index < 2; index++)
+			CHECK(!pthread_create(&threads[index], NULL, race, &racers[index]));
+		for (int index = 0; index < 2; index++)
+			CHECK(!pthread_join(threads[index], NULL));
+		CHECK(!racers[0].bound != !racers[1].bound);
+		CHECK(first.provider->rdma_bind_addr(id, (struct sockaddr *)&address) && errno == EINVAL);
+		process_destroy(&first, id);
+	}
+}
+
 int main(void)
 {
 	first = process_start(1);
 	second = process_start(2);
 	test_conflicts();
+	CHECK(!pthread_barrier_init(&start, NULL, 2));
+	test_at_once("127.0.0.1", "127.0.0.1", EADDRINUSE);
+	test_at_once("127.0.0.1", "0.0.0.0", EADDRNOTAVAIL);
+	test_one_id_at_once();
 	test_listening_on_a_shared_port();
 	test_chosen_ports_and_port_spaces();
 	/* Rejections by the requests that were dropped above are of no interest. */

@@ -314,7 +314,7 @@ static void test_names_for_hosts(struct user *bob)
 		struct sockaddr_storage any = ipv4("0.0.0.0"), to = ipv4("192.0.2.1");
 		struct sockaddr_in *destination = (void *)&to;
 		struct soft_ipc *ipc = process_ipc(server.provider), *its = process_ipc(other.provider);
-		struct soft_claim *claim, *second;
+		struct soft_claim *claim, *second = NULL;
 		struct soft_ipc_port wanted = {RDMA_PS_TCP, port, true};
 		struct soft_local_list list;
 		uid_t stranger;
@@ -322,15 +322,19 @@ static void test_names_for_hosts(struct user *bob)
 
 		destination->sin_port = htons(port);
 		soft_mutex_lock(ipc->lock);
-		CHECK(!soft_claim_make(ipc, &wanted, (struct sockaddr *)&any, true, false, NULL, &claim));
+		CHECK(!soft_claim_make(ipc, &wanted, (struct sockaddr *)&any, true, false, &claim));
 		CHECK(!soft_claim_listen(claim));
 		soft_mutex_unlock(ipc->lock);
 		soft_local_list_read(&list);
 		soft_mutex_lock(its->lock);
 		CHECK(!soft_claim_connect(its, &wanted, (struct sockaddr *)&to, &list, &fd, &stranger));
-		soft_local_list_free(&list);
 		CHECK(soft_local_user(fd) == geteuid() && !close(fd));
-		CHECK(soft_claim_make(its, &wanted, (struct sockaddr *)&any, true, false, NULL, &second)); /* another of this user has it */
+		/* Another of this user has it. */
+		CHECK(soft_claim_make(its, &wanted, (struct sockaddr *)&any, true, false, &second) ||
+		      soft_claim_check(second, &wanted, (struct sockaddr *)&any, true, &list));
+		if (second)
+			soft_claim_release(second);
+		soft_local_list_free(&list);
 		soft_mutex_unlock(its->lock);
 		soft_mutex_lock(ipc->lock);
 		soft_claim_release(claim);

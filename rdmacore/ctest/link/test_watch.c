@@ -1,10 +1,18 @@
 /*
- * Three that share the port of other hosts, one of which takes nothing: it gets nothing either, until it takes packets again.
- * Packets come from this host, from ports that the kernel would spread over all three.
+ * Three that share the port of other hosts, one of which takes nothing: it gets nothing either, until it takes packets again, whatever
+ * probes another user sends.
+ * And one whose socket for management is full: what is for its queue pairs comes all the same.
+ * Packets come from this host, from ports that the kernel would spread over all sockets.
  */
 #include <arpa/inet.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "ctest/support/bare.h"
@@ -14,11 +22,20 @@
 #include "ctest/support/process.h"
 #include "soft/host.h"
 #include "soft/link/udp_pass.h"
+#include "soft/wire/fields.h"
+#include "soft/wire/mad.h"
+#include "soft/wire/packet.h"
 
 #define PORT 7471
 #define SHARERS 3
 #define PORTS 64
 #define ATTEMPTS 20000 /* of some milliseconds */
+#define SOME_QUEUE_PAIR 0x123456
+#define FULL (1 << 15) /* datagrams, more than any buffer takes */
+#define PROBES 4 /* of more rounds than a place has that does not answer */
+#define ROUNDS 20
+#define FORGED 8 /* places: more than there are */
+#define ATTACH 51 /* SO_ATTACH_REUSEPORT_CBPF */
 
 static struct process sharers[SHARERS];
 static struct rdma_cm_id *listeners[SHARERS];
@@ -26,6 +43,11 @@ static struct rdma_cm_id *listeners[SHARERS];
 static struct soft_udp *udp_of(int sharer)
 {
 	return ((struct soft_host *)sharers[sharer].provider->host)->udp;
+}
+
+static uint64_t now_of(int sharer)
+{
+	return udp_of(sharer)->fabric->wall.now(&udp_of(sharer)->fabric->wall);
 }
 
 static union ibv_gid address_of(bool ipv6)
@@ -42,40 +64,148 @@ static union ibv_gid address_of(bool ipv6)
 	return gid;
 }
 
-static int descriptor_of(int sharer, bool ipv6)
+static struct soft_udp_socket *socket_of(int sharer, bool ipv6)
 {
 	union ibv_gid gid = address_of(ipv6);
 	int error = 0;
 	struct soft_udp_socket *socket = soft_udp_open(udp_of(sharer), &gid, SOFT_WIRE_PORT, &error);
 
 	CHECK(socket);
-	return socket->source.fd;
+	return socket;
 }
 
-/* From another port each: a byte that is no packet. */
-static void send_from_all(bool ipv6)
+static int descriptor_of(int sharer, bool ipv6)
+{
+	return socket_of(sharer, ipv6)->source.fd;
+}
+
+/* Which is opened when the kernel is known to choose among places. */
+static int management_of(int sharer, bool ipv6)
+{
+	struct soft_udp_socket *socket = socket_of(sharer, ipv6), *management;
+
+	for (int attempt = 0; !(management = atomic_load(&socket->management)); usleep(1000))
+		CHECK(++attempt < ATTEMPTS);
+	return management->source.fd;
+}
+
+/* Some more, from one port, for one queue pair: what is no packet for want of its ICRC. */
+static void send_for(uint32_t number, bool ipv6, int count)
 {
 	union ibv_gid gid = address_of(ipv6);
+	uint8_t bytes[SOFT_WIRE_BTH] = {0};
 	union soft_udp_address to;
+	int fd;
 
 	soft_gid_to_sockaddr(&gid, SOFT_WIRE_PORT, &to.any);
-	for (int port = 0; port < PORTS; port++) {
-		int fd = socket(to.any.sa_family, SOCK_DGRAM, 0);
+	fd = socket(to.any.sa_family, SOCK_DGRAM, 0);
+	soft_put24(bytes + 5, number);
+	CHECK(fd >= 0);
+	while (count--)
+		CHECK(sendto(fd, bytes, sizeof(bytes), 0, &to.any, soft_udp_length(&to)) == sizeof(bytes));
+	CHECK(!close(fd));
+}
 
-		CHECK(fd >= 0 && sendto(fd, "", 1, 0, &to.any, soft_udp_length(&to)) == 1 && !close(fd));
+/* From another port each: for a queue pair, and for the communication manager. */
+static void send_from_all(bool ipv6)
+{
+	for (int port = 0; port < PORTS; port++) {
+		send_for(SOME_QUEUE_PAIR, ipv6, 1);
+		send_for(SOFT_GSI_QUEUE_PAIR, ipv6, 1);
 	}
 }
 
-static bool gets_nothing(int fd, bool ipv6)
+/* What waits, which is taken. */
+struct waiting {
+	int data, management, probes;
+	uint64_t round; /* of the last probe */
+};
+
+static void take_waiting(int fd, struct waiting *waiting)
 {
 	uint8_t bytes[2048];
-	int waiting = 0;
+	ssize_t length;
 
-	while (recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) >= 0)
-		;
+	while ((length = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT)) >= 0) {
+		if (length == SOFT_UDP_PROBE) {
+			waiting->probes++;
+			waiting->round = soft_get64(bytes + 8);
+		}
+		/* Those of one sender may have come together. */
+		for (ssize_t packet = 0; length != SOFT_UDP_PROBE && packet < length; packet += SOFT_WIRE_BTH)
+			++*(soft_get24(bytes + packet + 5) == SOFT_GSI_QUEUE_PAIR ? &waiting->management : &waiting->data);
+	}
+}
+
+/* What another user of this host may send: probes of a process that there is not, for each place. */
+static void forge_probes(bool ipv6)
+{
+	union ibv_gid gid = address_of(ipv6);
+	uint8_t bytes[SOFT_UDP_PROBE] = {0x52, 0x44, 0x4d, 0x70};
+	union soft_udp_address to, from;
+	int fd;
+
+	soft_gid_to_sockaddr(&gid, SOFT_WIRE_PORT, &to.any);
+	soft_gid_to_sockaddr(&gid, 0, &from.any);
+	fd = socket(to.any.sa_family, SOCK_DGRAM, 0);
+	CHECK(fd >= 0 && !bind(fd, &from.any, soft_udp_length(&from)));
+	soft_put32(bytes + 16, UINT32_MAX >> 1);
+	for (uint32_t place = 0; place < FORGED; place++) {
+		soft_put32(bytes + 4, place);
+		CHECK(sendto(fd, bytes, sizeof(bytes), 0, &to.any, soft_udp_length(&to)) == sizeof(bytes));
+	}
+	CHECK(!close(fd));
+}
+
+static bool gets_nothing(int fd, int management, bool ipv6)
+{
+	int waiting[2] = {0};
+
+	take_waiting(fd, &(struct waiting){0});
+	take_waiting(management, &(struct waiting){0});
 	send_from_all(ipv6);
-	CHECK(!ioctl(fd, FIONREAD, &waiting));
-	return !waiting;
+	CHECK(!ioctl(fd, FIONREAD, &waiting[0]) && !ioctl(management, FIONREAD, &waiting[1]));
+	return !waiting[0] && !waiting[1];
+}
+
+/* Whether each of its sockets gets what is for it, and all of that.  The provider takes nothing meanwhile. */
+static bool is_told_apart(int fd, int management, bool ipv6)
+{
+	struct waiting at_data = {0}, at_management = {0};
+
+	take_waiting(fd, &(struct waiting){0});
+	take_waiting(management, &(struct waiting){0});
+	send_from_all(ipv6);
+	take_waiting(fd, &at_data);
+	take_waiting(management, &at_management);
+	return at_data.data == PORTS && at_management.management == PORTS && !at_data.management && !at_management.data;
+}
+
+/* A flood of requests fills its socket, for many rounds in which no probe gets through: data has another, and gets all of it. */
+static void test_flooded(bool ipv6)
+{
+	int fd = descriptor_of(0, ipv6), management = management_of(0, ipv6), attempt = 0;
+	struct waiting waiting = {0};
+
+	bare_hold(&udp_of(0)->receiving);
+	while (!is_told_apart(fd, management, ipv6)) { /* until it knows its places */
+		CHECK(++attempt < ATTEMPTS);
+		bare_let_go(&udp_of(0)->receiving);
+		usleep(1000);
+		bare_hold(&udp_of(0)->receiving);
+	}
+	for (int sent = 0; sent < FULL; sent += PORTS)
+		send_for(SOFT_GSI_QUEUE_PAIR, ipv6, PORTS);
+	for (attempt = 0; waiting.probes < PROBES; usleep(1000)) {
+		CHECK(++attempt < ATTEMPTS);
+		take_waiting(fd, &waiting);
+	}
+	CHECK(!waiting.management && !waiting.data);
+	CHECK(waiting.round >> 32); /* no count, which another host could guess */
+	send_from_all(ipv6);
+	take_waiting(fd, &waiting);
+	CHECK(!waiting.management && waiting.data == PORTS);
+	bare_let_go(&udp_of(0)->receiving);
 }
 
 static uint64_t dropped_by(int sharer)
@@ -85,12 +215,15 @@ static uint64_t dropped_by(int sharer)
 
 static void test_stopped(int sharer, bool ipv6)
 {
-	int fd = descriptor_of(sharer, ipv6), attempt = 0;
+	int fd = descriptor_of(sharer, ipv6), management = management_of(sharer, ipv6), attempt = 0;
 	uint64_t before;
 
 	bare_hold(&udp_of(sharer)->receiving);
-	while (!gets_nothing(fd, ipv6)) {
+	while (!gets_nothing(fd, management, ipv6)) {
 		CHECK(++attempt < ATTEMPTS);
+		forge_probes(ipv6);
+		/* Of a process that is stopped the timers are, too. */
+		atomic_store(&socket_of(sharer, ipv6)->probed, now_of(sharer));
 		usleep(1000);
 	}
 	bare_let_go(&udp_of(sharer)->receiving);
@@ -99,6 +232,51 @@ static void test_stopped(int sharer, bool ipv6)
 		CHECK(++attempt < ATTEMPTS);
 		send_from_all(ipv6);
 	}
+}
+
+/* From now on no thread of this process may give the kernel such a program, as in a container that forbids it. */
+static void refuse_programs(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_setsockopt, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])), /* its lower half: the processors are little-endian */
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ATTACH, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOPROTOOPT),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+
+	CHECK(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	CHECK(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program));
+	CHECK(setsockopt(0, SOL_SOCKET, ATTACH, &program, sizeof(program)) && errno == ENOPROTOOPT);
+}
+
+/*
+ * Without a program the kernel chooses: one socket has all that is for a process.  Who is stopped keeps its part, the others have theirs,
+ * and it takes up its own again.
+ */
+static void test_without_program(int stopped, bool ipv6)
+{
+	struct soft_udp_socket *socket = socket_of(stopped, ipv6);
+	uint64_t before[SHARERS];
+
+	bare_hold(&udp_of(stopped)->receiving);
+	for (int sharer = 0; sharer < SHARERS; sharer++)
+		before[sharer] = dropped_by(sharer);
+	for (int round = 0; round < ROUNDS; round++) {
+		struct waiting waiting = {0};
+
+		send_from_all(ipv6);
+		take_waiting(socket->source.fd, &waiting);
+		CHECK(waiting.data && waiting.management && !waiting.probes);
+	}
+	send_from_all(ipv6);
+	CHECK(dropped_by(stopped) == before[stopped] && !atomic_load(&socket->management));
+	bare_let_go(&udp_of(stopped)->receiving);
+	for (int sharer = 0; sharer < SHARERS; sharer++)
+		for (int attempt = 0; dropped_by(sharer) == before[sharer]; usleep(1000))
+			CHECK(++attempt < ATTEMPTS);
 }
 
 /* A probe of another form, or from elsewhere, is none, and no answer goes out for an answer. */
@@ -125,24 +303,46 @@ static void test_no_probes(void)
 	soft_lock_release(&udp->receiving);
 }
 
+static void start_sharer(int sharer)
+{
+	sharers[sharer] = process_start((uint64_t)sharer + 1);
+	listeners[sharer] = process_listen(&sharers[sharer], (uint16_t)(PORT + sharer));
+}
+
+static void stop_each(void (*test)(int sharer, bool ipv6))
+{
+	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
+		for (int sharer = 0; sharer < SHARERS; sharer++)
+			(void)descriptor_of(sharer, ipv6); /* each has a socket before one is stopped */
+		for (int sharer = 0; sharer < SHARERS; sharer++)
+			test(sharer, ipv6);
+	}
+}
+
+static void end_sharers(void)
+{
+	for (int sharer = 0; sharer < SHARERS; sharer++) {
+		process_destroy(&sharers[sharer], listeners[sharer]);
+		process_end(&sharers[sharer]);
+	}
+}
+
 int main(void)
 {
 	if (!network_of_own())
 		return 0;
 	for (int sharer = 0; sharer < SHARERS; sharer++) {
-		sharers[sharer] = process_start((uint64_t)sharer + 1);
-		listeners[sharer] = process_listen(&sharers[sharer], (uint16_t)(PORT + sharer));
+		start_sharer(sharer);
+		for (int ipv6 = 0; ipv6 < 2 && !sharer; ipv6++)
+			test_flooded(ipv6);
 	}
 	test_no_probes();
-	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
-		for (int sharer = 0; sharer < SHARERS; sharer++)
-			(void)descriptor_of(sharer, ipv6); /* each has a socket before one is stopped */
-		for (int sharer = 0; sharer < SHARERS; sharer++)
-			test_stopped(sharer, ipv6);
-	}
-	for (int sharer = 0; sharer < SHARERS; sharer++) {
-		process_destroy(&sharers[sharer], listeners[sharer]);
-		process_end(&sharers[sharer]);
-	}
+	stop_each(test_stopped);
+	end_sharers();
+	refuse_programs();
+	for (int sharer = 0; sharer < SHARERS; sharer++)
+		start_sharer(sharer);
+	stop_each(test_without_program);
+	end_sharers();
 	return 0;
 }

@@ -10,6 +10,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "soft/base/order.h"
+
 #define UNKNOWN ((uid_t)-1)
 /* Another user may bind any number of NAME=NUMBER; so many are tried, which takes some milliseconds. */
 #define OTHERS_MAX 1024
@@ -155,10 +157,12 @@ static bool add_name(struct soft_local_list *list, size_t *room, const char *nam
 
 void soft_local_list_read(struct soft_local_list *list)
 {
-	FILE *file = fopen("/proc/net/unix", "re");
+	FILE *file;
 	size_t size = 0, room = 0;
 	char *line = NULL;
 
+	soft_order_expect_none();
+	file = fopen("/proc/net/unix", "re");
 	*list = (struct soft_local_list){.known = file};
 	if (!file)
 		return;
@@ -191,15 +195,4 @@ bool soft_local_list_each(const struct soft_local_list *list, const char *begin,
 		if (!strncmp(name + 1, begin, length) && each(context, name + 1 + length, *name))
 			return true;
 	return false;
-}
-
-bool soft_local_each(const char *begin, bool (*each)(void *context, const char *rest, bool listens), void *context)
-{
-	struct soft_local_list list;
-	bool found;
-
-	soft_local_list_read(&list);
-	found = soft_local_list_each(&list, begin, each, context);
-	soft_local_list_free(&list);
-	return found;
 }

@@ -53,13 +53,11 @@ int soft_local_connect_other(const char *name, const struct soft_local_trust *tr
 uid_t soft_local_user(int fd);
 /* Who listens on the name; (uid_t)-1: nobody does, or it is unknown. */
 uid_t soft_local_holder(const char *name);
-/* The caller frees it. */
+/* The caller frees it, and holds no lock. */
 void soft_local_list_read(struct soft_local_list *list);
 void soft_local_list_free(struct soft_local_list *list);
 /* Each name that begins so is told, without what it begins with, until each returns true. */
 bool soft_local_list_each(const struct soft_local_list *list, const char *begin,
 			  bool (*each)(void *context, const char *rest, bool listens), void *context);
-/* The same of a list that is read for it. */
-bool soft_local_each(const char *begin, bool (*each)(void *context, const char *rest, bool listens), void *context);
 
 #endif

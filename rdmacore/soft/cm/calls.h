@@ -253,6 +253,8 @@ bool soft_gate_is_proven(struct soft_cm *cm, uint64_t source);
 void soft_gate_shut(struct soft_cm *cm, bool shut, uint32_t local);
 /* Whether a message from another host was dealt with: a request is kept and its host asked, or it is the answer to that. */
 bool soft_gate_keeps(struct soft_cm *cm, const struct soft_cm_message *message);
+/* Whether a DREQ of another host for a connection that there is not may have one more answer, which is counted. */
+bool soft_gate_may_answer(struct soft_cm *cm, const struct soft_cm_message *dreq);
 /* The next request of a host that has answered. */
 bool soft_gate_take(struct soft_cm *cm, struct soft_cm_message *request);
 

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "soft/base/fabric.h"
 #include "soft/base/lock.h"
@@ -26,6 +27,13 @@
 /* One host is not asked again so soon, while its slot is not another's. */
 #define ASKED 4096
 #define ASKED_TIME (100 * SOFT_MILLISECOND)
+/*
+ * Answers to one host that asks the same, or ends connections which there are not, so that nobody can have more of them sent to a host
+ * than that may need: it ends as many connections at once with a process that has died.  They have no bound of all hosts together:
+ * they are no longer than what they answer, and with one a flood under any address would take the answers of good hosts.
+ */
+#define ANSWERS 1024
+#define ANSWERS_TIME SOFT_SECOND
 /* Hosts whose requests are about to be taken. */
 #define RELEASED 64
 
@@ -40,6 +48,8 @@ struct soft_gate {
 	struct {
 		uint64_t source, time;
 	} asked[ASKED];
+	uint64_t answered_until; /* what was answered counts no more then */
+	uint16_t answered[SOFT_HALF_OPEN_SOURCES];
 	uint64_t released[RELEASED];
 	uint32_t released_first, released_count, place; /* of the next request of the first of them */
 	struct {
@@ -188,6 +198,32 @@ static bool is_answer(struct soft_cm *cm, const struct soft_cm_message *drep)
 	prove(cm->gate, source);
 	soft_lock_release(&cm->gate->lock);
 	return true;
+}
+
+bool soft_gate_may_answer(struct soft_cm *cm, const struct soft_cm_message *dreq)
+{
+	struct soft_gate *gate = cm->gate;
+	uint64_t source = source_of(cm, dreq), now = now_of(cm);
+	union ibv_gid from;
+	uint16_t *answered;
+	bool may;
+
+	if (!gate) /* the provider is being closed */
+		return false;
+	answered = &gate->answered[source % SOFT_HALF_OPEN_SOURCES];
+	soft_lock_take(&gate->lock);
+	if (now >= gate->answered_until) {
+		memset(gate->answered, 0, sizeof(gate->answered));
+		gate->answered_until = now + ANSWERS_TIME;
+	}
+	may = *answered < ANSWERS;
+	*answered += may;
+	soft_lock_release(&gate->lock);
+	if (!may) {
+		soft_address_to_gid((const struct sockaddr *)&dreq->source, &from);
+		soft_notice(&cm->fabric->notices, SOFT_NOTICE_FLOOD, &from, 1);
+	}
+	return may;
 }
 
 bool soft_gate_keeps(struct soft_cm *cm, const struct soft_cm_message *message)

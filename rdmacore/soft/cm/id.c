@@ -53,6 +53,25 @@ int soft_id_wait_moved(struct soft_id *id)
 	return soft_refuse(EBUSY, "the id's queue pair is being modified by a thread that was stopped");
 }
 
+void soft_id_step_out(struct soft_id *id)
+{
+	id->moving++;
+	id->binding = true;
+	soft_mutex_unlock(&id->cm->lock);
+	soft_order_expect_none();
+}
+
+int soft_id_come_back(struct soft_id *id, enum soft_id_state state)
+{
+	soft_mutex_lock(&id->cm->lock);
+	id->moving--;
+	id->binding = false;
+	pthread_cond_broadcast(&id->cm->acknowledged);
+	if (id->state == state)
+		return 0;
+	return id->state == SOFT_ID_REMOVED ? ENXIO : EINVAL;
+}
+
 void soft_id_set_channel(struct soft_id *id, struct soft_event_channel *channel)
 {
 	soft_mutex_expect(&id->cm->lock);

@@ -56,7 +56,8 @@ struct soft_id {
 	bool unaccepted; /* a child before its rdma_accept */
 	bool connect_error; /* the user read CONNECT_ERROR, after which no event of the connection is reported */
 	uint32_t events_reported, events_acknowledged;
-	uint32_t moving; /* calls that modify its queue pair with cm.lock released */
+	bool binding; /* a call has left cm.lock to look who has its port (soft_id_step_out) */
+	uint32_t moving; /* calls that modify its queue pair, or bind it, with cm.lock released */
 	struct soft_cm_event *unread, **last_unread;
 	struct soft_id *channel_next, **channel_link; /* soft_event_channel.ids */
 	struct soft_id *destroyed_next; /* soft_cm.destroyed */
@@ -148,6 +149,13 @@ struct soft_id *soft_id_alloc(struct soft_cm *cm, struct soft_event_channel *cha
  * while it waits.
  */
 int soft_id_wait_moved(struct soft_id *id);
+/*
+ * What reads /proc, or asks the kernel for long, is done with cm.lock released, for other connections.  Meanwhile the id is neither
+ * destroyed nor bound or resolved by another thread.  The second takes cm.lock: 0, or what has become of the id, which was in that
+ * state: ENXIO when its device was removed, else EINVAL.
+ */
+void soft_id_step_out(struct soft_id *id);
+int soft_id_come_back(struct soft_id *id, enum soft_id_state state);
 /* Put id on a channel, or on none. */
 void soft_id_set_channel(struct soft_id *id, struct soft_event_channel *channel);
 /* The queue pair number that an end tells its peer: of the id's queue pair, or of param. */

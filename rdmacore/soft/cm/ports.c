@@ -59,6 +59,33 @@ static int choose_port(struct soft_id *id, const struct sockaddr *address, uint1
 	return EADDRNOTAVAIL;
 }
 
+/* A claim that is checked against those of other processes.  own: the one that the id has. */
+static int make_claim(struct soft_id *id, const struct soft_ipc_port *port, const struct sockaddr *address, bool shared,
+		      const struct soft_claim *own, struct soft_claim **out)
+{
+	struct soft_ipc *ipc = id->cm->ipc;
+	enum soft_id_state state = id->state;
+	struct soft_local_list list;
+	struct soft_claim *claim;
+	int error = soft_claim_make(ipc, port, address, id->only_family, shared, &claim);
+
+	if (error)
+		return error;
+	soft_id_step_out(id);
+	soft_local_list_read(&list);
+	error = soft_id_come_back(id, state);
+	if (!error && id->claim != own && !port->for_hosts)
+		error = EINVAL;
+	if (!error)
+		error = soft_claim_check(claim, port, address, id->only_family, &list);
+	soft_local_list_free(&list);
+	if (error)
+		soft_claim_release(claim);
+	else
+		*out = claim;
+	return error;
+}
+
 /*
  * Keep other processes from the port, unless ids of theirs may share it.  own: a claim of the same id, which the new one
  * replaces.
@@ -72,7 +99,7 @@ static int claim(struct soft_id *id, const struct sockaddr *address, bool shared
 	if (!id->cm->ipc || !soft_address_is_ip(address))
 		return 0;
 	port = soft_ipc_port(id->rdma.ps, address, false);
-	error = soft_claim_make(id->cm->ipc, &port, address, id->only_family, shared, own, &id->claim);
+	error = make_claim(id, &port, address, shared, own, &id->claim);
 	if (!error && own)
 		soft_claim_release(own);
 	return error;
@@ -97,6 +124,14 @@ int soft_port_bind(struct soft_id *id, const struct sockaddr *address)
 	/* A port that soft has chosen is claimed when somebody listens: connecting costs no socket. */
 	if (!error && !id->port_chosen)
 		error = claim(id, address, id->reuse_address);
+	/* Another id may have the port since. */
+	if (!error && id->claim) {
+		error = check_port(id, address, port, id->reuse_address);
+		if (error) {
+			soft_claim_release(id->claim);
+			id->claim = NULL;
+		}
+	}
 	if (error)
 		return error;
 	memcpy(source, address, soft_address_length(address));
@@ -112,35 +147,48 @@ int soft_port_bind(struct soft_id *id, const struct sockaddr *address)
  * Where another user has the address's one UDP port, or another fabric of this user listens on the port, other hosts cannot
  * come; the own host's can.
  */
-static void listen_for_hosts(struct soft_id *id)
+static int listen_for_hosts(struct soft_id *id)
 {
 	struct soft_management *management = &id->cm->device->management;
 	const struct sockaddr *address = &id->addr.src_addr;
+	enum soft_id_state state = id->state;
 	struct soft_ipc_port port;
 	union ibv_gid gid;
+	struct soft_claim *claimed;
+	int refused, error;
 
 	if (!management->open || !soft_address_is_ip(address))
-		return;
+		return 0;
 	soft_address_to_gid(address, &gid);
 	if (soft_gid_is_this_host_only(&gid))
-		return;
-	if (management->open(management, soft_address_is_any(address) ? NULL : &gid)) {
+		return 0;
+	soft_id_step_out(id);
+	refused = management->open(management, soft_address_is_any(address) ? NULL : &gid); /* which looks for who has the port */
+	error = soft_id_come_back(id, state);
+	if (error)
+		return error;
+	if (refused) {
 		if (*soft_refusal())
 			soft_notice_text(&id->cm->fabric->notices, "the listener on port %u is not reachable from other hosts: %s",
 					 id->port, soft_refusal());
 		soft_refusal_clear();
-		return;
+		return 0;
 	}
 	if (!id->cm->ipc)
-		return;
+		return 0;
 	port = soft_ipc_port(id->rdma.ps, address, true);
-	id->yields_hosts = soft_claim_make(id->cm->ipc, &port, address, id->only_family, false, NULL, &id->claim_for_hosts);
-	if (id->yields_hosts)
-		return;
+	error = make_claim(id, &port, address, false, NULL, &claimed);
+	if (id->state != state)
+		return error;
+	id->yields_hosts = error;
+	if (error)
+		return 0;
+	id->claim_for_hosts = claimed;
 	if (soft_claim_listen(id->claim_for_hosts)) {
 		soft_claim_release(id->claim_for_hosts);
 		id->claim_for_hosts = NULL;
 	}
+	return 0;
 }
 
 int soft_port_listen(struct soft_id *id)
@@ -150,12 +198,19 @@ int soft_port_listen(struct soft_id *id)
 	soft_mutex_expect(&id->cm->lock);
 	if (!error && (!id->claim || id->claim->shared))
 		error = claim(id, &id->addr.src_addr, false);
+	if (!error)
+		error = listen_for_hosts(id);
+	if (!error) /* another id may have bound it since */
+		error = check_port(id, &id->addr.src_addr, id->port, false);
+	/* Last: who sees the name listen connects at once, and cm.lock is held from here until the id listens. */
 	if (!error && id->claim)
 		error = soft_claim_listen(id->claim);
 	if (!error)
-		listen_for_hosts(id);
-	if (!error)
 		id->reuse_address = false;
+	else if (id->claim_for_hosts) {
+		soft_claim_release(id->claim_for_hosts);
+		id->claim_for_hosts = NULL;
+	}
 	return error;
 }
 

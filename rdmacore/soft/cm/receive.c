@@ -233,7 +233,7 @@ static struct soft_id *find_receiver(struct soft_cm *cm, const struct soft_cm_me
 	return id;
 }
 
-/* No id has the connection.  A DREQ is answered, so that its sender can end (IBTA 12.9.8.3.1); others are late. */
+/* No id has the connection.  A DREQ is answered, so that its sender can end (IBTA 12.9.8.3.1), or repeats it; others are late. */
 static void receive_lost(struct soft_cm *cm, const struct soft_cm_message *message)
 {
 	struct soft_cm_message drep = {
@@ -247,7 +247,7 @@ static void receive_lost(struct soft_cm *cm, const struct soft_cm_message *messa
 		.destination = message->source,
 	};
 
-	if (message->attribute == SOFT_CM_DREQ)
+	if (message->attribute == SOFT_CM_DREQ && (!message->between_hosts || soft_gate_may_answer(cm, message)))
 		soft_cm_send(cm, &drep);
 }
 

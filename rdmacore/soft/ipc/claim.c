@@ -73,7 +73,7 @@ static void write_name(const struct soft_ipc *ipc, const struct soft_ipc_port *p
 
 /* What a claim has to be compared with. */
 struct claimant {
-	const char *name, *own; /* without what all names of the port begin with */
+	const struct soft_ipc *ipc;
 	struct place place;
 	const char *begin; /* what all names of the port begin with */
 	const struct soft_local_trust *trust; /* whose names count; NULL: everybody's */
@@ -100,6 +100,17 @@ static uid_t holder_of(const char *begin, const char *rest)
 	return soft_local_holder(name);
 }
 
+/* Of this process: soft/cm/ports.c compares those. */
+static bool is_own(const struct claimant *mine, const char *rest)
+{
+	size_t length = strlen(mine->begin);
+
+	for (const struct soft_claim *claim = mine->ipc->claims; claim; claim = claim->next)
+		if (!strncmp(claim->name, mine->begin, length) && !strcmp(claim->name + length, rest))
+			return true;
+	return false;
+}
+
 /* As cma_check_port of Linux (soft/cm/ports.c). */
 static bool conflicts(void *context, const char *rest, bool listens)
 {
@@ -108,7 +119,7 @@ static bool conflicts(void *context, const char *rest, bool listens)
 	bool shared;
 
 	(void)listens;
-	if (!strcmp(rest, mine->name) || (mine->own && !strcmp(rest, mine->own)) || !read_place(rest, &other, &shared))
+	if (is_own(mine, rest) || !read_place(rest, &other, &shared))
 		return false;
 	if (mine->shared && shared)
 		return false;
@@ -129,21 +140,20 @@ static bool conflicts(void *context, const char *rest, bool listens)
  * hosts only this user's processes count.
  */
 static int check_others(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct soft_claim *claim,
-			const struct soft_claim *own, const struct place *place, uid_t *holder)
+			const struct place *place, const struct soft_local_list *list, uid_t *holder)
 {
 	const struct soft_local_trust same = {.user = ipc->user};
 	char begin[SOFT_IPC_NAME];
-	int length = write_port(ipc, port, begin);
 	struct claimant mine = {
-		.name = claim->name + length,
-		.own = own ? own->name + length : NULL,
+		.ipc = ipc,
 		.place = *place,
 		.begin = begin,
 		.trust = port->for_hosts ? &same : NULL,
 		.shared = claim->shared,
 	};
 
-	soft_local_each(begin, conflicts, &mine);
+	write_port(ipc, port, begin);
+	soft_local_list_each(list, begin, conflicts, &mine);
 	*holder = mine.holder;
 	return mine.error;
 }
@@ -188,7 +198,7 @@ static int refuse_port(const struct soft_ipc *ipc, const struct soft_ipc_port *p
 }
 
 int soft_claim_make(struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct sockaddr *address, bool only_family,
-		    bool shared, const struct soft_claim *own, struct soft_claim **out)
+		    bool shared, struct soft_claim **out)
 {
 	struct soft_claim *claim = calloc(1, sizeof(*claim));
 	uid_t holder = UNKNOWN;
@@ -209,15 +219,13 @@ int soft_claim_make(struct soft_ipc *ipc, const struct soft_ipc_port *port, cons
 
 		snprintf(claim->name + length, sizeof(claim->name) - length, "/%x", (uint32_t)soft_fabric_random(ipc->fabric));
 	}
-	/* First the name, then a look at others: of two at once, one at least sees the other. */
 	error = bind_name(claim, port, &holder);
 	if (error == EADDRINUSE && is_any(place.address))
 		error = EADDRNOTAVAIL;
-	if (error)
-		goto free_claim;
-	error = check_others(ipc, port, claim, own, &place, &holder);
-	if (error)
-		goto close_socket;
+	if (error) {
+		free(claim);
+		return error == EADDRINUSE || error == EADDRNOTAVAIL ? refuse_port(ipc, port, holder, error) : error;
+	}
 	claim->next = ipc->claims;
 	claim->link = &ipc->claims;
 	if (claim->next)
@@ -225,14 +233,21 @@ int soft_claim_make(struct soft_ipc *ipc, const struct soft_ipc_port *port, cons
 	ipc->claims = claim;
 	*out = claim;
 	return 0;
+}
 
-close_socket:
-	close(claim->socket.fd);
-free_claim:
-	free(claim);
-	if (error == EADDRINUSE || error == EADDRNOTAVAIL)
-		return refuse_port(ipc, port, holder, error);
-	return error;
+int soft_claim_check(const struct soft_claim *claim, const struct soft_ipc_port *port, const struct sockaddr *address, bool only_family,
+		     const struct soft_local_list *list)
+{
+	struct soft_ipc *ipc = claim->ipc;
+	uid_t holder = UNKNOWN;
+	struct place place;
+	int error;
+
+	soft_mutex_expect(ipc->lock);
+	strcpy(place.family, family_of(address, only_family));
+	write_address(address, place.address);
+	error = check_others(ipc, port, claim, &place, list, &holder);
+	return error ? refuse_port(ipc, port, holder, error) : 0;
 }
 
 int soft_claim_listen(struct soft_claim *claim)

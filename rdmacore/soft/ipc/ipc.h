@@ -178,11 +178,15 @@ void soft_peer_forget_unsent(struct soft_ipc_peer *peer);
 struct soft_ipc_port soft_ipc_port(int space, const struct sockaddr *address, bool for_hosts);
 
 /*
- * Make a port this process's own, but for processes that may share it.  own: a claim of the same id, which does not count.
- * 0 or a positive errno: EADDRINUSE and EADDRNOTAVAIL as cma_check_port of Linux.
+ * Make a port this process's own, but for processes that may share it: 0 or a positive errno, EADDRINUSE and EADDRNOTAVAIL as
+ * cma_check_port of Linux.  Whoever has made it then reads a list of all names, with no lock held, and has it checked, or releases
+ * it: first the name and then a look at others, so that of two at once one at least sees the other.
  */
 int soft_claim_make(struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct sockaddr *address, bool only_family,
-		    bool shared, const struct soft_claim *own, struct soft_claim **claim);
+		    bool shared, struct soft_claim **claim);
+/* Whether no other process on the list has the port: the same errors. */
+int soft_claim_check(const struct soft_claim *claim, const struct soft_ipc_port *port, const struct sockaddr *address, bool only_family,
+		     const struct soft_local_list *list);
 /* From now on others can connect. */
 int soft_claim_listen(struct soft_claim *claim);
 void soft_claim_release(struct soft_claim *claim);

@@ -237,6 +237,7 @@ int soft_udp_create(struct soft_fabric *fabric, struct soft_device *device, bool
 	init_claimer(udp, SOFT_UDP_QUEUE_PAIRS);
 	init_claimer(udp, SOFT_UDP_COMMUNICATION);
 	udp->ready = soft_udp_ready;
+	udp->open_management = soft_udp_open_management;
 	udp->ask_identifications = soft_udp_ask_identifications;
 	soft_mutex_init(&udp->lock, SOFT_ORDER_UDP);
 	result = soft_udp_send_init(udp);

@@ -45,6 +45,7 @@ static bool find_owner(const char *path, const char *address, unsigned int *user
 	bool found = false;
 	char line[LINE];
 
+	soft_order_expect_none();
 	if (!file)
 		return false;
 	while (!found && fgets(line, sizeof(line), file))
@@ -92,6 +93,7 @@ static size_t count_holders(struct holder holders[USERS])
 	size_t count = 0;
 	char line[LINE];
 
+	soft_order_expect_none();
 	while (file && fgets(line, sizeof(line), file)) {
 		unsigned int port, user;
 		size_t index = 0;
@@ -112,7 +114,7 @@ static size_t count_holders(struct holder holders[USERS])
 	return count;
 }
 
-int soft_udp_refuse_blocks(void)
+static void tell_holders(char *sentence, size_t size)
 {
 	struct holder holders[USERS];
 	size_t count = count_holders(holders), length = 0;
@@ -121,6 +123,11 @@ int soft_udp_refuse_blocks(void)
 	for (size_t index = 0; index < count && length < sizeof(text); index++)
 		length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%u by user %u", index ? ", " : ": ",
 					   holders[index].ports, holders[index].user);
-	return soft_refuse(EADDRINUSE, "all UDP ports from %d to %d of 127.0.0.1, by which processes find queue pairs, are taken%s: end those programs, or use a network namespace of your own",
+	snprintf(sentence, size, "all UDP ports from %d to %d of 127.0.0.1, by which processes find queue pairs, are taken%s: end those programs, or use a network namespace of your own",
 			   SOFT_UDP_PORTS, SOFT_UDP_PORTS + SOFT_UDP_BLOCKS - 1, text);
+}
+
+int soft_udp_refuse_blocks(void)
+{
+	return soft_refuse_later(EADDRINUSE, tell_holders);
 }

@@ -2,6 +2,8 @@
 #include "soft/link/udp_pass.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "soft/base/fabric.h"
@@ -16,10 +18,11 @@
 #define ATTEMPTS 64
 /*
  * The kernel's list of sockets, which takes it 0.3 us for each of the machine, is read again after so many times what it took of
- * the processor.
+ * the processor, and a little.
  */
 #define LIST_REST 20
 #define ATTEMPTS_TIME (10 * SOFT_MILLISECOND)
+#define KEPT (256 << 10) /* bytes that wait while the list is read */
 #define NOBODY_TIME (50 * SOFT_MILLISECOND) /* and so long nobody is asked for the same one again */
 
 static bool has_block(const struct soft_udp_share *share, uint32_t block)
@@ -52,17 +55,21 @@ static void close_passage(struct soft_udp_share *share, uint32_t block)
 	share->passage_count--;
 }
 
-void soft_udp_close_passages(struct soft_udp_share *share)
+static void close_passages(struct soft_udp_share *share)
 {
 	for (uint32_t block = 0; block < SOFT_UDP_BLOCKS && share->passage_count; block++)
 		close_passage(share, block);
 }
 
+static uint64_t now_of(struct soft_udp_share *share)
+{
+	return share->udp->fabric->wall.now(&share->udp->fabric->wall);
+}
+
 /* Whether one more attempt is within the bounds. */
 static bool may_attempt(struct soft_udp_share *share, uint32_t block)
 {
-	struct soft_clock *clock = &share->udp->fabric->wall;
-	uint64_t now = clock->now(clock);
+	uint64_t now = now_of(share);
 
 	if (now < share->passages[block].nobody_until)
 		return false;
@@ -74,18 +81,70 @@ static bool may_attempt(struct soft_udp_share *share, uint32_t block)
 	return share->attempts && share->attempts--;
 }
 
-/* Any host can send packets to nobody, for which it is read while nothing else is received. */
-static const struct soft_local_list *list_now(struct soft_udp_share *share)
+static bool is_being_read(const struct soft_udp_share *share)
 {
-	struct soft_clock *clock = &share->udp->fabric->wall;
-	uint64_t begun = soft_clock_of_thread();
+	return share->list_until == UINT64_MAX;
+}
 
-	if (clock->now(clock) < share->list_until)
-		return &share->list;
+void soft_udp_free_kept(struct soft_udp_kept *kept)
+{
+	for (struct soft_udp_kept *next; kept; kept = next) {
+		next = kept->next;
+		free(kept);
+	}
+}
+
+/* Packets wait while it is unknown who has their block.  Without memory they are lost, as on any network. */
+static void keep(struct soft_udp_share *share, const struct soft_udp_came *came, const uint8_t *bytes, size_t length)
+{
+	struct soft_udp_kept *kept = NULL;
+
+	soft_lock_expect(&share->udp->receiving);
+	if (share->kept_bytes + length <= KEPT)
+		kept = malloc(sizeof(*kept) + length);
+	if (!kept) {
+		atomic_fetch_add_explicit(&share->udp->counters.not_passed, 1, memory_order_relaxed);
+		return;
+	}
+	*kept = (struct soft_udp_kept){.came = *came, .length = length};
+	memcpy(kept->bytes, bytes, length);
+	*share->last_kept = kept;
+	share->last_kept = &kept->next;
+	share->kept_bytes += length;
+}
+
+struct soft_udp_kept *soft_udp_renew_list(struct soft_udp_share *share, struct soft_local_list *list, uint64_t took)
+{
+	struct soft_udp_kept *kept = share->kept;
+	struct soft_local_list old = share->list;
+
+	soft_lock_expect(&share->udp->receiving);
+	share->list = *list;
+	*list = old;
+	share->list_until = now_of(share) + LIST_REST * took + SOFT_MILLISECOND;
+	share->kept = NULL;
+	share->last_kept = &share->kept;
+	share->kept_bytes = 0;
+	return kept;
+}
+
+void soft_udp_pass_destroy(struct soft_udp_share *share)
+{
+	close_passages(share);
 	soft_local_list_free(&share->list);
-	soft_local_list_read(&share->list);
-	share->list_until = clock->now(clock) + LIST_REST * (soft_clock_of_thread() - begun);
-	return &share->list;
+	soft_udp_free_kept(share->kept);
+}
+
+/* A process whose name another user has, by the list as it is; one that is not on it may be on the next. */
+static int connect_other(struct soft_udp_share *share, uint32_t block, const char *name, const struct soft_local_trust *trust)
+{
+	int fd = soft_local_connect_other(name, trust, &share->list);
+
+	if (fd < 0 && now_of(share) >= share->list_until && !soft_timer_defer(&share->udp->fabric->timers, &share->listing))
+		share->list_until = UINT64_MAX;
+	if (fd < 0 && is_being_read(share))
+		share->passages[block].nobody_until = 0;
+	return fd;
 }
 
 static bool open_passage(struct soft_udp_share *share, uint32_t block)
@@ -100,12 +159,12 @@ static bool open_passage(struct soft_udp_share *share, uint32_t block)
 	soft_udp_block_name(share, block, name);
 	fd = soft_local_connect(name, &same, &stranger);
 	if (fd < 0)
-		fd = soft_local_connect_other(name, &same, list_now(share));
+		fd = connect_other(share, block, name, &same);
 	if (fd < 0)
 		return false;
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	if (share->passage_count == PASSAGES)
-		soft_udp_close_passages(share); /* those in use come again */
+		close_passages(share); /* those in use come again */
 	share->passages[block].fd = fd;
 	share->passages[block].nobody_until = 0;
 	share->passage_count++;
@@ -145,8 +204,12 @@ static bool pass_on(struct soft_udp_share *share, uint32_t block, const struct s
 				return true;
 			}
 		}
-		if (!open_passage_anew(share, block))
+		if (open_passage_anew(share, block))
+			continue;
+		if (!is_being_read(share))
 			return false;
+		keep(share, came, bytes, length);
+		return true;
 	}
 	return false;
 }

@@ -19,6 +19,14 @@ struct soft_udp_record {
 	union ibv_gid source, destination;
 };
 
+/* Packets for a process that has not been found yet. */
+struct soft_udp_kept {
+	struct soft_udp_kept *next;
+	struct soft_udp_came came;
+	size_t length;
+	uint8_t bytes[];
+};
+
 struct soft_udp_end;
 struct soft_udp_watch;
 
@@ -42,7 +50,20 @@ struct soft_udp_share {
 	uint64_t attempts_until;
 	struct soft_local_list list; /* the kernel's of sockets, as it was read last */
 	uint64_t list_until; /* it is not read again before */
+	struct soft_timer listing; /* reads it */
+	struct soft_udp_kept *kept, **last_kept; /* what waits for that */
+	size_t kept_bytes;
 };
+
+/* --- udp_pass.c ------------------------------------------------------------------------------------ */
+
+/*
+ * A list that was read, which took so much of the processor.  *list is the one before it then.  What has waited for it is for the caller
+ * to take, and to free.  udp.receiving is held.
+ */
+struct soft_udp_kept *soft_udp_renew_list(struct soft_udp_share *share, struct soft_local_list *list, uint64_t took);
+void soft_udp_free_kept(struct soft_udp_kept *kept);
+void soft_udp_pass_destroy(struct soft_udp_share *share);
 
 /* --- udp_watch.c: processes that share and are stopped ----------------------------------------------- */
 

@@ -183,6 +183,28 @@ int soft_udp_share_block(struct soft_udp *udp, uint32_t block)
 	return error;
 }
 
+/*
+ * The list is read on the timers' thread: any host can send packets to nobody, and under udp.receiving nothing is received.  What came
+ * meanwhile comes again.
+ */
+static void read_list(struct soft_timer *timer)
+{
+	struct soft_udp_share *share = soft_container_of(timer, struct soft_udp_share, listing);
+	uint64_t begun = soft_clock_of_thread();
+	struct soft_local_list list;
+	struct soft_udp_kept *kept;
+
+	soft_local_list_read(&list);
+	soft_lock_take(&share->udp->receiving);
+	kept = soft_udp_renew_list(share, &list, soft_clock_of_thread() - begun);
+	for (struct soft_udp_kept *each = kept; each; each = each->next)
+		soft_udp_take_shared(share->udp, &each->came, each->bytes, each->length);
+	soft_udp_acknowledge(share->udp);
+	soft_lock_release(&share->udp->receiving);
+	soft_udp_free_kept(kept);
+	soft_local_list_free(&list);
+}
+
 int soft_udp_share_create(struct soft_udp *udp)
 {
 	struct soft_udp_share *share = calloc(1, sizeof(*share));
@@ -205,9 +227,15 @@ int soft_udp_share_create(struct soft_udp *udp)
 	result = soft_udp_watch_init(share);
 	if (result)
 		goto remove_source;
+	result = soft_timer_register(&udp->fabric->timers, &share->listing, read_list);
+	if (result)
+		goto stop_watch;
+	share->last_kept = &share->kept;
 	udp->share = share;
 	return 0;
 
+stop_watch:
+	soft_udp_watch_stop(share);
 remove_source:
 	soft_poller_remove(&udp->fabric->poller, &share->source);
 close_epoll:
@@ -221,6 +249,7 @@ void soft_udp_share_stop(struct soft_udp *udp)
 {
 	if (!udp->share)
 		return;
+	soft_timer_unregister(&udp->fabric->timers, &udp->share->listing);
 	soft_udp_watch_stop(udp->share);
 	soft_poller_remove(&udp->fabric->poller, &udp->share->source);
 }
@@ -233,8 +262,7 @@ void soft_udp_share_destroy(struct soft_udp *udp)
 		return;
 	while (share->ends)
 		remove_end(share, share->ends);
-	soft_udp_close_passages(share);
-	soft_local_list_free(&share->list);
+	soft_udp_pass_destroy(share);
 	close(share->source.fd);
 	free(share);
 	udp->share = NULL;

@@ -117,7 +117,7 @@ struct soft_udp_socket *soft_udp_find(struct soft_udp *udp, const union ibv_gid 
 	for (uint32_t index = 0; index < count; index++) {
 		struct soft_udp_socket *socket = atomic_load_explicit(&udp->sockets[index], memory_order_relaxed);
 
-		if (socket->endpoint.port == port &&
+		if (socket->endpoint.port == port && !socket->is_management &&
 		    !memcmp(&socket->endpoint.address, address, sizeof(*address)))
 			return socket;
 	}
@@ -147,7 +147,7 @@ int soft_udp_check_identifications(struct soft_udp *udp, const union ibv_gid *so
 }
 
 /* udp->lock is held. */
-static struct soft_udp_socket *add(struct soft_udp *udp, const struct soft_endpoint *endpoint, int *error)
+static struct soft_udp_socket *add(struct soft_udp *udp, const struct soft_endpoint *endpoint, bool is_management, int *error)
 {
 	uint32_t index = atomic_load_explicit(&udp->socket_count, memory_order_relaxed);
 	struct soft_udp_socket *socket;
@@ -163,6 +163,7 @@ static struct soft_udp_socket *add(struct soft_udp *udp, const struct soft_endpo
 	socket->udp = udp;
 	socket->endpoint = *endpoint;
 	socket->joins = true;
+	socket->is_management = is_management;
 	socket->is_shared = udp->share && endpoint->port == SOFT_WIRE_PORT && !soft_gid_is_multicast(&endpoint->address);
 	result = fd = make_descriptor(udp, endpoint, socket->is_shared);
 	if (fd < 0)
@@ -175,7 +176,7 @@ static struct soft_udp_socket *add(struct soft_udp *udp, const struct soft_endpo
 		goto close_descriptor;
 	atomic_store_explicit(&udp->sockets[index], socket, memory_order_relaxed);
 	atomic_store_explicit(&udp->socket_count, index + 1, memory_order_release);
-	if (socket->is_shared)
+	if (socket->is_shared && !is_management)
 		soft_udp_watch_begin(udp->share);
 	return socket;
 
@@ -197,28 +198,55 @@ struct soft_udp_socket *soft_udp_open(struct soft_udp *udp, const union ibv_gid 
 	soft_mutex_lock(&udp->lock);
 	socket = soft_udp_find(udp, &endpoint.address, port);
 	if (!socket)
-		socket = add(udp, &endpoint, error);
+		socket = add(udp, &endpoint, false, error);
 	/* Kernels and adapters send there.  Between soft and soft nothing goes over it. */
 	if (socket && !soft_gid_is_this_host_only(&endpoint.address) && !soft_gid_is_multicast(&endpoint.address) &&
 	    !soft_udp_find(udp, &roce.address, roce.port))
-		(void)add(udp, &roce, &taken); /* another's: who needs it finds that it is not there */
+		(void)add(udp, &roce, false, &taken); /* another's: who needs it finds that it is not there */
 	soft_mutex_unlock(&udp->lock);
 	return socket;
 }
 
-void soft_udp_show_headers(struct soft_udp_socket *socket)
+static void show_headers(struct soft_udp_socket *socket)
 {
 	int fd = socket->source.fd;
 
+	soft_mutex_expect(&socket->udp->lock);
+	if (socket->shows_headers)
+		return;
+	if (soft_gid_is_ipv4(&socket->endpoint.address))
+		socket->shows_headers = set(fd, IPPROTO_IP, IP_RECVTTL, 1) && set(fd, IPPROTO_IP, IP_RECVTOS, 1);
+	else
+		socket->shows_headers = set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1) && set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
+}
+
+void soft_udp_show_headers(struct soft_udp_socket *socket)
+{
+	struct soft_udp_socket *management;
+
 	soft_mutex_lock(&socket->udp->lock);
-	if (!socket->shows_headers) {
-		if (soft_gid_is_ipv4(&socket->endpoint.address))
-			socket->shows_headers = set(fd, IPPROTO_IP, IP_RECVTTL, 1) && set(fd, IPPROTO_IP, IP_RECVTOS, 1);
-		else
-			socket->shows_headers = set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1) &&
-						set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
+	show_headers(socket);
+	management = atomic_load_explicit(&socket->management, memory_order_relaxed);
+	if (management) /* which gets datagrams as well, while the kernel does not tell them apart */
+		show_headers(management);
+	soft_mutex_unlock(&socket->udp->lock);
+}
+
+bool soft_udp_open_management(struct soft_udp_socket *socket)
+{
+	struct soft_udp_socket *management;
+	int error;
+
+	soft_mutex_lock(&socket->udp->lock);
+	management = atomic_load_explicit(&socket->management, memory_order_relaxed);
+	if (!management && socket->is_shared) {
+		management = add(socket->udp, &socket->endpoint, true, &error);
+		if (management && socket->shows_headers)
+			show_headers(management);
+		atomic_store_explicit(&socket->management, management, memory_order_release);
 	}
 	soft_mutex_unlock(&socket->udp->lock);
+	return management;
 }
 
 bool soft_udp_join_packets(struct soft_udp_socket *socket, bool join)
@@ -231,7 +259,7 @@ struct soft_udp_socket *soft_udp_claim(struct soft_udp *udp, uint16_t port, int 
 	struct soft_udp_socket *socket;
 
 	soft_mutex_lock(&udp->lock);
-	socket = add(udp, &(struct soft_endpoint){soft_udp_loopback, port}, error);
+	socket = add(udp, &(struct soft_endpoint){soft_udp_loopback, port}, false, error);
 	soft_mutex_unlock(&udp->lock);
 	return socket;
 }

@@ -49,6 +49,9 @@ struct soft_udp_socket {
 	struct soft_udp *udp;
 	struct soft_endpoint endpoint;
 	bool is_shared; /* other processes of the user may have it, too (udp_share.c) */
+	/* Of a shared address, which has two of these: what is for queue pair 1, when the kernel tells it apart (udp_watch.c). */
+	bool is_management;
+	_Atomic(struct soft_udp_socket *) management; /* the other one; NULL: there is none */
 	_Atomic uint64_t probed; /* when another process that shares it sent a probe (udp_watch.c) */
 	_Atomic bool shows_headers; /* time to live and type of service, for the GRH of datagrams */
 	bool joins; /* the kernel puts packets together (udp_receive.c); under receiving */
@@ -131,6 +134,7 @@ struct soft_udp {
 	struct soft_device *device;
 
 	void (*ready)(struct soft_source *source, uint32_t events); /* of each socket's source */
+	bool (*open_management)(struct soft_udp_socket *socket); /* soft_udp_open_management */
 	enum soft_udp_identifications (*ask_identifications)(int fd); /* of the first socket that other hosts send to */
 	struct soft_mutex lock; /* guards who adds a socket, and waiting, and blocks */
 	_Atomic enum soft_udp_identifications identifications;
@@ -145,7 +149,7 @@ struct soft_udp {
 	struct soft_lock receiving; /* guards what follows, until peers */
 	uint8_t *arrived;
 	uint32_t hot, next; /* sockets: where packets came from last, and which other one is looked at next */
-	uint32_t turn;
+	uint32_t turn, management_turn, management_next; /* which looks are at a socket for management, and at which one next */
 	struct soft_qp *owing[SOFT_UDP_OWING]; /* held */
 	uint32_t owing_count, asked; /* the first of them let their acknowledgements wait */
 	uint64_t vain_since; /* polls find nothing since then, and acknowledgements wait; or 0 */
@@ -240,6 +244,8 @@ static inline socklen_t soft_udp_length(const union soft_udp_address *address)
 /* The socket of the queue pair at that address, which is opened if need be; NULL and a positive errno in *error. */
 struct soft_udp_socket *soft_udp_open(struct soft_udp *udp, const union ibv_gid *address, uint16_t port, int *error);
 struct soft_udp_socket *soft_udp_find(struct soft_udp *udp, const union ibv_gid *address, uint16_t port);
+/* Whether a shared socket has one for management, which is opened if need be. */
+bool soft_udp_open_management(struct soft_udp_socket *socket);
 /* 0, or EOPNOTSUPP with a sentence: what leaves from that address no other host would take. */
 int soft_udp_check_identifications(struct soft_udp *udp, const union ibv_gid *source);
 /* That port of the first loopback address, which nobody else has then; NULL and a positive errno in *error. */
@@ -368,7 +374,5 @@ void soft_udp_end_pass(struct soft_udp *udp);
  * another's, and was passed on; else it is for this process to take.
  */
 size_t soft_udp_pass_on(struct soft_udp *udp, const struct soft_udp_came *came, uint8_t *bytes, size_t length, bool *passed);
-/* Needs no lock when nothing comes any more. */
-void soft_udp_close_passages(struct soft_udp_share *share);
 
 #endif

@@ -9,19 +9,30 @@
  * does not, until the next round, gets none.  To be left out by mistake costs nothing: others pass on what is for a
  * process (udp_pass.c).
  *
- * Any of the processes may send probes; one that has received another's lately does not.  A process that sees only itself
- * looks less often: another may have come, and been stopped before it sent anything.
+ * By the same program a flood of requests for the communication manager does not fill the socket that data comes to: a process has
+ * a second socket of the port, and what is for queue pair 1 goes to one of those.  It is opened once the program chooses among known
+ * places, so that data never goes there and back.  Where the kernel has no such programs there is one socket for all.
  *
- * A probe and its answer go between addresses of this host only, from and to the port, which is this user's.
+ * A flood fills a socket, and its probes are lost with the rest.  So a place that does not answer is still its process's while that
+ * answers at its other place; and this process's own, if nobody at all answers.
+ *
+ * Any of the processes may send probes; one that has received another's lately leaves most rounds to that.  A process that sees only
+ * itself looks less often: another may have come, and been stopped before it sent anything.
+ *
+ * A probe and its answer go between addresses of this host only.  Answers come from the port, which is this user's.  Probes do not, so
+ * those of another user could keep all from looking: nobody leaves all rounds to others.  Over IPv6 the kernel also takes packets of
+ * other hosts that say they are from this one, so the numbers of rounds begin at random: a host that has not seen a probe cannot answer it.
  */
 #include <errno.h>
 #include <linux/filter.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "soft/base/fabric.h"
 #include "soft/link/udp_pass.h"
 #include "soft/wire/fields.h"
+#include "soft/wire/mad.h"
 
 #ifndef SO_ATTACH_REUSEPORT_CBPF
 #define SO_ATTACH_REUSEPORT_CBPF 51
@@ -30,13 +41,21 @@
 /* A round, and as much again at random: a stopped process is found in two rounds, before connections give up (0.5 s). */
 #define INTERVAL (60 * SOFT_MILLISECOND)
 #define INTERVAL_ALONE (1000 * SOFT_MILLISECOND)
+/* Rounds that a process leaves to others, before it has one of its own. */
+#define LEFT 8
+/* The identity in probes of such a round, for which nobody leaves off. */
+#define NO_CLAIM 0
 /* Places that are tried: those that are known to be few, as usual, and while nobody answers. */
 #define PLACES_ALONE 4
 #define PLACES 16
 #define PLACES_MAX 64
+/* Without an answer a process looks so often, and less often then. */
+#define ROUNDS_OFTEN 50
 /* The opcode would be one of reliable datagrams, which RoCE does not have. */
 #define MAGIC 0x52444d70u
 #define ANSWER 1
+/* In an identity: the place is of a socket for management. */
+#define MANAGEMENT (UINT32_C(1) << 31)
 #define MULTIPLIER 0x9e3779b1u /* 2^32 by the golden ratio: spreads addresses and ports */
 /* Where a program finds the sender: of a header without options. */
 #define SOURCE_4 12
@@ -48,10 +67,12 @@ struct soft_udp_watch {
 	struct soft_udp_watch *next;
 	struct soft_udp_socket *socket;
 	int fd; /* sends probes and gets answers: connected with the port, so that nobody else's come */
-	uint64_t round; /* number of the probes that are answered; 0: none were sent */
-	uint64_t live; /* places, a bit each */
-	uint32_t answers[PLACES_MAX]; /* identities */
-	bool alone, attached;
+	uint64_t first, round; /* the last round is that many behind a random one */
+	uint64_t data, management; /* places that live, a bit each */
+	uint32_t places[PLACES_MAX]; /* identities; 0: not one of those */
+	uint32_t answers[PLACES_MAX]; /* of the last round: a place that does not exist is answered, too */
+	uint32_t left; /* rounds in a row, to others */
+	bool alone, asks, attached;
 };
 
 struct probe {
@@ -93,9 +114,9 @@ bool soft_udp_watch_answer(struct soft_udp *udp, struct soft_udp_socket *socket,
 		return false;
 	if (!identity)
 		return true;
-	if (probe.identity != identity)
+	if (probe.identity != identity && probe.identity != NO_CLAIM)
 		atomic_store_explicit(&socket->probed, now_of(udp), memory_order_relaxed);
-	probe.identity = identity;
+	probe.identity = identity | (socket->is_management ? MANAGEMENT : 0);
 	probe.kind = ANSWER;
 	put_probe(&probe, answer);
 	soft_gid_to_sockaddr(&came->source.address, came->source.port, &to.any);
@@ -108,36 +129,31 @@ bool soft_udp_watch_answer(struct soft_udp *udp, struct soft_udp_socket *socket,
 /* --- the kernel's choice ---------------------------------------------------------------------------- */
 
 #define LOAD(size, offset) BPF_STMT(BPF_LD | (size) | BPF_ABS, (uint32_t)(offset))
-#define HEADER 14 /* instructions before the choice */
+#define HEADER 12 /* instructions before the choices */
+#define CHOICE (8 + 2 * PLACES_MAX + 1) /* of one */
+#define PROGRAM (HEADER + 2 * CHOICE)
+/* The last four of eight bytes that each packet has are a byte and the number of its queue pair (IBTA 9.2). */
+#define NUMBERED 8
+#define NUMBER 4
 
-/*
- * A probe goes to the place that it names, anything else to one of those that live, the same for a sender's port.  A place that
- * does not exist leaves the choice to the kernel.
- */
-static uint16_t write_program(uint64_t live, bool ipv6, struct sock_filter code[HEADER + 2 * PLACES_MAX + 1])
+/* One of the places, the same for a sender's port; the length of that. */
+static uint16_t write_choice(uint64_t places, bool ipv6, struct sock_filter *code)
 {
-	const struct sock_filter header[HEADER] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SOFT_UDP_PROBE, 0, 4),
-		LOAD(BPF_W, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MAGIC, 0, 2),
-		LOAD(BPF_W, 4),
-		BPF_STMT(BPF_RET | BPF_A, 0),
+	const struct sock_filter hash[] = {
 		LOAD(BPF_W, SKF_NET_OFF + (ipv6 ? SOURCE_6 : SOURCE_4)),
 		BPF_STMT(BPF_MISC | BPF_TAX, 0),
 		LOAD(BPF_H, SKF_NET_OFF + (ipv6 ? PORT_6 : PORT_4)),
 		BPF_STMT(BPF_ALU | BPF_ADD | BPF_X, 0),
 		BPF_STMT(BPF_ALU | BPF_MUL | BPF_K, MULTIPLIER),
 		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 16),
-		BPF_STMT(BPF_ALU | BPF_MOD | BPF_K, live ? (uint32_t)__builtin_popcountll(live) : 1),
-		BPF_STMT(BPF_ALU | BPF_OR | BPF_K, 0),
+		BPF_STMT(BPF_ALU | BPF_MOD | BPF_K, places ? (uint32_t)__builtin_popcountll(places) : 1),
 	};
-	uint16_t length = HEADER;
+	uint16_t length = sizeof(hash) / sizeof(hash[0]);
 	uint32_t index = 0;
 
-	memcpy(code, header, sizeof(header));
+	memcpy(code, hash, sizeof(hash));
 	for (uint32_t place = 0; place < PLACES_MAX; place++) {
-		if (!(live >> place & 1))
+		if (!(places >> place & 1))
 			continue;
 		code[length++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, index++, 0, 1);
 		code[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, place);
@@ -146,11 +162,39 @@ static uint16_t write_program(uint64_t live, bool ipv6, struct sock_filter code[
 	return length;
 }
 
+/*
+ * A probe goes to the place that it names, a packet for queue pair 1 to a live place for management, and anything else to one for
+ * data.  With no place of one kind those of the other have all.  A place that does not exist leaves the choice to the kernel.
+ */
+static uint16_t write_program(const struct soft_udp_watch *watch, bool ipv6, struct sock_filter code[PROGRAM])
+{
+	const struct sock_filter header[HEADER] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SOFT_UDP_PROBE, 0, 4),
+		LOAD(BPF_W, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MAGIC, 0, 2),
+		LOAD(BPF_W, 4),
+		BPF_STMT(BPF_RET | BPF_A, 0),
+		BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
+		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, NUMBERED, 0, 3),
+		LOAD(BPF_W, NUMBER),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xffffff),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SOFT_GSI_QUEUE_PAIR, 1, 0),
+	};
+	uint64_t data = watch->data ? watch->data : watch->management;
+	uint16_t length;
+
+	memcpy(code, header, sizeof(header));
+	length = write_choice(watch->management ? watch->management : data, ipv6, code + HEADER);
+	code[HEADER - 1] = (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, length);
+	return (uint16_t)(HEADER + length + write_choice(data, ipv6, code + HEADER + length));
+}
+
 /* False: the kernel has no such programs. */
 static bool attach(struct soft_udp_watch *watch)
 {
-	struct sock_filter code[HEADER + 2 * PLACES_MAX + 1];
-	struct sock_fprog program = {write_program(watch->live, !soft_gid_is_ipv4(&watch->socket->endpoint.address), code), code};
+	struct sock_filter code[PROGRAM];
+	struct sock_fprog program = {write_program(watch, !soft_gid_is_ipv4(&watch->socket->endpoint.address), code), code};
 
 	watch->attached = !setsockopt(watch->socket->source.fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program));
 	return watch->attached;
@@ -169,34 +213,85 @@ static void read_answers(struct soft_udp_watch *watch)
 		length = soft_udp_recvfrom(watch->fd, bytes, sizeof(bytes), NULL, NULL);
 		if (length < 0 && errno != ECONNREFUSED)
 			return;
-		if (length == SOFT_UDP_PROBE && get_probe(bytes, &answer) && answer.kind == ANSWER && answer.round == watch->round &&
-		    answer.place < PLACES_MAX)
+		if (length == SOFT_UDP_PROBE && get_probe(bytes, &answer) && answer.kind == ANSWER &&
+		    answer.round == watch->first + watch->round && answer.place < PLACES_MAX)
 			watch->answers[answer.place] = answer.identity;
 	}
 }
 
-/* Of the places that one process answers for, the lowest is its own: for places that do not exist the kernel chooses. */
+/* The first place that answered with that identity; PLACES_MAX: none did. */
+static uint32_t first_of(const struct soft_udp_watch *watch, uint32_t identity)
+{
+	uint32_t place = 0;
+
+	while (place < PLACES_MAX && watch->answers[place] != identity)
+		place++;
+	return place;
+}
+
+/* With no answer from anybody, this process does. */
+static bool takes_packets(const struct soft_udp_watch *watch, uint32_t identity, uint32_t own)
+{
+	static const uint32_t none[PLACES_MAX];
+	uint32_t process = identity & ~MANAGEMENT;
+
+	if (!memcmp(watch->answers, none, sizeof(none)))
+		return process == own;
+	return first_of(watch, process) < PLACES_MAX || first_of(watch, process | MANAGEMENT) < PLACES_MAX;
+}
+
+/* Where a socket was, and nobody has answered there since: no answer has come from it that says it is elsewhere. */
+static bool stays(const struct soft_udp_watch *watch, uint32_t place, uint32_t own)
+{
+	uint32_t identity = watch->places[place];
+
+	return identity && !watch->answers[place] && first_of(watch, identity) > place && takes_packets(watch, identity, own);
+}
+
+/*
+ * Of the places that one socket answers for, the lowest is its own: for places that do not exist the kernel chooses.  Its place
+ * becomes lower, when others leave, and never higher.
+ */
 static void judge_answers(struct soft_udp_watch *watch, uint32_t own)
 {
-	watch->live = 0;
+	uint32_t places[PLACES_MAX] = {0};
+
+	for (uint32_t place = 0; place < PLACES_MAX; place++)
+		if (watch->answers[place] && first_of(watch, watch->answers[place]) == place)
+			places[place] = watch->answers[place];
+	for (uint32_t place = 0; place < PLACES_MAX; place++) {
+		uint32_t other = first_of(watch, watch->places[place]);
+
+		if (!stays(watch, place, own))
+			continue;
+		places[place] = watch->places[place];
+		if (other < PLACES_MAX)
+			places[other] = 0;
+	}
+	watch->data = watch->management = 0;
 	watch->alone = true;
 	for (uint32_t place = 0; place < PLACES_MAX; place++) {
-		uint32_t before = 0;
-
-		if (!watch->answers[place])
+		watch->places[place] = places[place];
+		if (!places[place])
 			continue;
-		watch->alone &= watch->answers[place] == own;
-		while (before < place && watch->answers[before] != watch->answers[place])
-			before++;
-		if (before == place)
-			watch->live |= UINT64_C(1) << place;
+		watch->alone &= (places[place] & ~MANAGEMENT) == own;
+		*(places[place] & MANAGEMENT ? &watch->management : &watch->data) |= UINT64_C(1) << place;
 	}
+}
+
+static bool knows(const struct soft_udp_watch *watch, uint32_t identity)
+{
+	uint32_t place = 0;
+
+	while (place < PLACES_MAX && watch->places[place] != identity)
+		place++;
+	return place < PLACES_MAX;
 }
 
 static void send_probes(struct soft_udp_watch *watch, uint32_t identity)
 {
-	uint32_t count = !watch->live ? PLACES_MAX : watch->alone ? PLACES_ALONE : PLACES;
-	struct probe probe = {.identity = identity, .round = ++watch->round};
+	uint32_t count = !watch->data ? PLACES_MAX : watch->alone ? PLACES_ALONE : PLACES;
+	struct probe probe = {.identity = identity, .round = watch->first + ++watch->round};
 	uint8_t bytes[SOFT_UDP_PROBE];
 
 	for (; probe.place < count; probe.place++) {
@@ -205,29 +300,46 @@ static void send_probes(struct soft_udp_watch *watch, uint32_t identity)
 	}
 }
 
-/* Whether the process looks often: not alone.  False as well where nothing can be found out. */
+/* What the answers say.  Until that is what was known before, this process has the next round as well. */
+static void learn(struct soft_udp_watch *watch, uint32_t own)
+{
+	uint64_t data = watch->data, management = watch->management;
+	bool same;
+
+	read_answers(watch);
+	judge_answers(watch, own);
+	same = watch->data == data && watch->management == management;
+	if (same)
+		watch->left = 0;
+	if (!same || !watch->attached)
+		(void)attach(watch);
+}
+
+/* Whether the process looks often: not alone, or its places are not all known.  False as well where nothing can be found out. */
 static bool look(struct soft_udp_share *share, struct soft_udp_watch *watch)
 {
 	uint32_t identity = atomic_load(&share->identity);
-	uint64_t probed = atomic_load_explicit(&watch->socket->probed, memory_order_relaxed), now = now_of(share->udp);
+	uint64_t probed = atomic_load_explicit(&watch->socket->probed, memory_order_relaxed);
+	bool another = probed && now_of(share->udp) - probed < 3 * INTERVAL;
 
 	if (!identity || watch->fd < 0)
 		return false;
-	if (watch->attached) {
-		uint64_t before = watch->live;
-
-		read_answers(watch);
-		judge_answers(watch, identity);
-		if (watch->live != before)
-			(void)attach(watch);
-	}
-	if (probed && now - probed < 3 * INTERVAL) {
-		watch->attached = false; /* another's program is there now */
+	if (watch->asks)
+		learn(watch, identity);
+	if (another && watch->left < LEFT) {
+		watch->left++;
+		watch->asks = watch->attached = false; /* another's program is there now */
+		(void)share->udp->open_management(watch->socket);
 		return true;
 	}
-	if (watch->attached || attach(watch))
-		send_probes(watch, identity);
-	return !watch->alone;
+	/* Another's program sends probes to their places as well, and what it was made of is newer. */
+	if (!watch->attached && !another && !attach(watch))
+		return false;
+	watch->asks = true;
+	send_probes(watch, another ? NO_CLAIM : identity);
+	if (!knows(watch, identity))
+		return !watch->alone || watch->round < ROUNDS_OFTEN;
+	return (share->udp->open_management(watch->socket) && !knows(watch, identity | MANAGEMENT)) || !watch->alone;
 }
 
 static int open_probes(const struct soft_udp *udp, const struct soft_udp_socket *of)
@@ -262,6 +374,8 @@ static struct soft_udp_watch *watch_of(struct soft_udp_share *share, struct soft
 	if (!watch)
 		return NULL;
 	*watch = (struct soft_udp_watch){.next = share->watches, .socket = socket, .fd = open_probes(share->udp, socket)};
+	if (getrandom(&watch->first, sizeof(watch->first), 0) != sizeof(watch->first))
+		watch->first = now_of(share->udp);
 	share->watches = watch;
 	return watch;
 }
@@ -276,7 +390,7 @@ static void look_at_all(struct soft_timer *timer)
 
 	for (uint32_t index = 0; index < count; index++) {
 		struct soft_udp_socket *socket = atomic_load_explicit(&udp->sockets[index], memory_order_relaxed);
-		struct soft_udp_watch *watch = socket->is_shared ? watch_of(share, socket) : NULL;
+		struct soft_udp_watch *watch = socket->is_shared && !socket->is_management ? watch_of(share, socket) : NULL;
 
 		if (watch)
 			often |= look(share, watch);

@@ -36,7 +36,7 @@ static int bind_locked(struct soft_id *id, const struct sockaddr *address)
 {
 	int error = 0;
 
-	if (id->state != SOFT_ID_IDLE)
+	if (id->state != SOFT_ID_IDLE || id->binding)
 		return EINVAL;
 	if (address->sa_family == AF_IB)
 		error = soft_address_ib_check(id, address);
@@ -192,12 +192,17 @@ static int resolve_ib(struct soft_id *id, const struct sockaddr *destination)
 static int open_for_answers(struct soft_id *id)
 {
 	struct soft_management *management = &id->cm->device->management;
+	enum soft_id_state state = id->state;
 	union ibv_gid source;
+	int error, changed;
 
 	soft_address_to_gid(&id->addr.src_addr, &source);
 	if (soft_gid_is_loopback(&source))
 		return soft_refuse(EINVAL, "a loopback address reaches no other host");
-	return management->open(management, &source);
+	soft_id_step_out(id);
+	error = management->open(management, &source);
+	changed = soft_id_come_back(id, state);
+	return changed ? changed : error;
 }
 
 /* The source of an id that is bound to no address yet: 0 or a positive errno. */
@@ -234,7 +239,7 @@ static int resolve_locked(struct soft_id *id, const struct sockaddr *source,
 									(struct sockaddr *)&any);
 	if (error)
 		return error;
-	if (id->state != SOFT_ID_BOUND || addr->src_addr.sa_family != destination->sa_family)
+	if (id->state != SOFT_ID_BOUND || id->binding || addr->src_addr.sa_family != destination->sa_family)
 		return EINVAL;
 	if (destination->sa_family == AF_IB)
 		return resolve_ib(id, destination);
@@ -313,7 +318,7 @@ int soft_listen(struct rdma_cm_id *rdma_id, int backlog)
 		return -1;
 	if (id->state == SOFT_ID_IDLE) /* rdma_listen(3): an unbound id listens on any address */
 		error = bind_locked(id, (struct sockaddr *)&any);
-	if (!error && id->state != SOFT_ID_BOUND)
+	if (!error && (id->state != SOFT_ID_BOUND || id->binding))
 		error = EINVAL;
 	if (!error)
 		error = soft_port_listen(id);

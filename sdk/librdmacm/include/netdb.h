@@ -28,8 +28,19 @@ struct addrinfo {
 #define EAI_MEMORY (-10)
 #define EAI_SYSTEM (-11)
 
+#define NI_NUMERICHOST 0x01
+#define NI_NUMERICSERV 0x02
+#define NI_NOFQDN 0x04
+#define NI_NAMEREQD 0x08
+#define NI_DGRAM 0x10
+#define NI_MAXHOST 255
+#define NI_MAXSERV 32
+#define EAI_OVERFLOW (-12)
+
 int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **found);
 void freeaddrinfo(struct addrinfo *found);
+int getnameinfo(const struct sockaddr *address, socklen_t length, char *host, socklen_t host_size, char *service, socklen_t service_size,
+		int flags);
 const char *gai_strerror(int error);
 
 #endif

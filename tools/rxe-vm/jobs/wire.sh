@@ -215,11 +215,11 @@ for test in "write_bw -s 65536" "read_lat -s 1000" "send_bw -s 1000 -c UD" "atom
 done
 
 # parts SOFT KERNEL FILE ARGUMENTS...: scenarios in two processes, those roles on soft and on rdma_rxe.  Exit statuses up to
-# $worst are a success.
+# $worst are a success.  In $captures are the packets around each failure then.
 parts() {
 	local roles=(--role "$1" --role "$2") pid status other
 	shift 2
-	timeout -k 5 "$limit" "${nobody[@]}" bin/rdmarun run --link udp "${roles[@]:0:2}" --meet $soft:18516 --gid $soft -q "$@" &
+	timeout -k 5 "$limit" "${nobody[@]}" bin/rdmarun run --link udp "${roles[@]:0:2}" --meet $soft:18516 --gid $soft ${captures:+--capture-on-failure "$captures"} -q "$@" &
 	pid=$!
 	for _ in $(seq 100); do
 		listens_tcp_soft 18516 && break
@@ -233,13 +233,21 @@ parts() {
 }
 
 # conformance SOFT KERNEL ARGUMENTS...: cases of conformance; those alone fail in which rdma_rxe is known to differ, whichever
-# role it has.
+# role it has.  Of others it shows what went over the wire around the failure, and what the kernel said.
 conformance() {
-	local output result=0 worst=1
+	local output result=0 worst=1 captures file
+	captures=$(mktemp -d) && chmod 777 "$captures" || return
 	output=$(parts "$@") || result=1
 	echo "$output"
 	only_known "$output" && return $result
+	for file in "$captures"/*; do
+		echo "--- $file"
+		tshark -r "$file" 2>&1 | tail -n 12
+	done
+	dmesg | tail -n 5
+	return 1
 }
+
 # perf SERVER ADDRESS: the two commands of "rdmarun perf", one on soft and one on rdma_rxe.
 perf() {
 	local soft_end=(timeout -k 5 "$limit" "${nobody[@]}" bin/rdmarun perf) device_end=(timeout -k 5 "$limit" bin/rdmarun perf -P verbs)

@@ -8,7 +8,7 @@
   };
   const load = each => ({
     name: each.dataset.name + (each.classList.contains('dashed') ? ' (baseline)' : ''),
-    style: [...each.classList].find(name => name.startsWith('hue-')) + (each.classList.contains('dashed') ? ' before' : ''),
+    style: ([...each.classList].find(name => name.startsWith('hue-')) ?? 'limit') + (each.classList.contains('dashed') ? ' before' : ''),
     level: 'level' in each.dataset,
     places: each.querySelector('polyline').getAttribute('points').split(' ').map(pair => +pair.split(',')[0]),
     at: each.dataset.x.split('|'), value: each.dataset.y.split('|'),

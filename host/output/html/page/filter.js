@@ -9,6 +9,7 @@
 
   // The address keeps the filter, so that a link shows what its sender saw.
   const read = () => {
+    if (location.hash && !location.hash.includes('=')) return; // it leads to a place on the page
     const wanted = new URLSearchParams(location.hash.slice(1));
     input.value = wanted.get('filter') || '';
     groups.clear();

@@ -27,6 +27,8 @@ type Curve struct {
 	Dots, Dashed, Filled bool
 	// Level tells that a point's value holds until the next one.
 	Level bool
+	// Limit tells that the curve is what others are compared with, and has no hue.
+	Limit bool
 }
 
 // Cell is a rectangle of a chart, the darker the more of something is in it.
@@ -156,7 +158,10 @@ func (p *Plot) curve(out *strings.Builder, f frame, c *Curve) {
 		ys.WriteString(p.Y.text(each.Y))
 	}
 	class := fmt.Sprintf("curve hue-%d", c.Hue)
-	if c.Dashed {
+	switch {
+	case c.Limit:
+		class = "curve limit"
+	case c.Dashed:
 		class += " dashed"
 	}
 	fmt.Fprintf(out, `<g class="%s" data-name="%s" data-x="%s" data-y="%s"`, class,

@@ -11,6 +11,15 @@
 #ifndef SO_REUSEADDR
 #define SO_REUSEADDR 2
 #endif
+#ifndef MSG_NOSIGNAL
+#define MSG_NOSIGNAL 0x4000
+#endif
+#ifndef MSG_DONTWAIT
+#define MSG_DONTWAIT 0x0040
+#endif
+#ifndef SOMAXCONN
+#define SOMAXCONN 128
+#endif
 #ifndef SO_ERROR
 #define SO_ERROR 4
 #endif
@@ -20,6 +29,9 @@ int bind(int fd, const struct sockaddr *address, socklen_t length);
 int listen(int fd, int backlog);
 int accept(int fd, struct sockaddr *address, socklen_t *length);
 int connect(int fd, const struct sockaddr *address, socklen_t length);
+int getsockopt(int fd, int level, int name, void *value, socklen_t *length);
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t recvmsg(int fd, struct msghdr *message, int flags);
 int setsockopt(int fd, int level, int name, const void *value, socklen_t length);
 int getsockname(int fd, struct sockaddr *address, socklen_t *length);
 int getpeername(int fd, struct sockaddr *address, socklen_t *length);

@@ -1,0 +1,210 @@
+package capture
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"rdmarun/host/ownfile"
+	"rdmarun/host/scenario"
+	"rdmarun/rdmacore"
+)
+
+// Budgets of captures of failures.
+const (
+	// halfBefore is half of what is kept in memory of what comes before a failure, mostAfter of what comes after it.
+	halfBefore, mostAfter = 4 << 20, 2 << 20
+	// mostNamed is how much the blocks of interfaces have, and those of their statistics.
+	mostNamed = 1 << 20
+	// MostFiles is how many files a run makes: of failures that repeat, the first are enough.
+	MostFiles = 100
+	// longestName bounds the name of a case in that of its file.
+	longestName = 180
+)
+
+// Failures makes a file of the packets around each failure, in a folder.
+type Failures struct {
+	folder, application, suffix string
+	snapLength                  uint32
+	mu                          sync.Mutex
+	made                        int
+	full                        int               // failures without a file, since there are enough
+	names                       map[string]string // cases, by the names of their files
+}
+
+// OnFailure captures to a folder, which is made.  suffix follows the name of a case in that of its file.
+func OnFailure(folder, application, suffix string, snapLength uint32) (*Failures, error) {
+	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	switch info, err := os.Stat(folder); {
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return nil, fmt.Errorf("%s is a file, and each failure has a file of its own: name a folder", folder)
+	}
+	return &Failures{folder: folder, application: application, suffix: suffix, snapLength: snapLength, names: make(map[string]string)}, nil
+}
+
+// Beyond is how many failures have no file because the run has made as many as it may.
+func (f *Failures) Beyond() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.full
+}
+
+// Begin implements scenario.FailureCapture.
+func (f *Failures) Begin(id string, number int) (scenario.Recording, error) {
+	r := &recording{failures: f, path: f.path(id, number)}
+	r.failedAt.Store(never)
+	var err error
+	r.tap, err = open(rdmacore.CaptureOptions{Application: f.application, SnapLength: f.snapLength}, r.add, func() {})
+	return r, err
+}
+
+// path is the file of a run of a case.
+func (f *Failures) path(id string, number int) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	harmless := ownfile.Harmless(id)
+	harmless = harmless[:min(len(harmless), longestName)]
+	name := harmless
+	for n := 2; f.names[name] != "" && f.names[name] != id; n++ {
+		name = fmt.Sprintf("%s=%d", harmless, n)
+	}
+	f.names[name] = id
+	name += f.suffix
+	if number > 0 {
+		name += fmt.Sprintf(".%d", number+1)
+	}
+	return filepath.Join(f.folder, name+".pcapng")
+}
+
+// room tells whether another file may be made.
+func (f *Failures) room() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.made == MostFiles {
+		f.full++
+		return false
+	}
+	f.made++
+	return true
+}
+
+// recording keeps the last packets of one run of a case, and some that come after its failure.
+type recording struct {
+	failures *Failures
+	path     string
+	tap      *tap
+	failedAt atomic.Uint64 // by the clock of the packets
+	// named are the blocks of interfaces, counted those of their statistics.
+	named, counted []byte
+	// before are the last packets, in before[1] the later ones: when that is full, it becomes before[0].
+	before [2][]byte
+	counts [2]int // of the packets there
+	after  []byte
+	// earlier are those that are not kept any more, later those that came when there was no more room.
+	earlier, later int
+}
+
+// never is the time of a failure that has not happened.
+const never = 1<<64 - 1
+
+// Capture implements scenario.Recording.
+func (r *recording) Capture() *rdmacore.Capture { return r.tap.capture }
+
+// Failed implements scenario.Recording.
+func (r *recording) Failed(at uint64) { r.failedAt.CompareAndSwap(never, at) }
+
+// add keeps a block, or not.
+func (r *recording) add(block []byte) {
+	switch kind := kindOf(block); {
+	case kind == kindInterface && len(r.named)+len(block) <= mostNamed:
+		r.named = append(r.named, block...)
+	case kind == kindStatistics && len(r.counted)+len(block) <= mostNamed:
+		r.counted = append(r.counted, block...)
+	case kind != kindPacket || len(block) < frame+packetFields:
+	case timeOf(bodyOf(block)) <= r.failedAt.Load():
+		r.addBefore(block)
+	case len(r.after)+len(block) <= mostAfter:
+		r.after = append(r.after, block...)
+	default:
+		r.later++
+	}
+}
+
+func (r *recording) addBefore(block []byte) {
+	if len(r.before[1])+len(block) > halfBefore {
+		r.earlier += r.counts[0]
+		r.before[0], r.before[1] = r.before[1], r.before[0][:0]
+		r.counts[0], r.counts[1] = r.counts[1], 0
+	}
+	r.before[1] = append(r.before[1], block...)
+	r.counts[1]++
+}
+
+// End implements scenario.Recording.
+func (r *recording) End(failed bool) (path string, err error) {
+	totals, wrong := r.tap.close()
+	if !failed {
+		return "", remove(r.path)
+	}
+	if len(r.before[1])+len(r.after) == 0 || !r.failures.room() {
+		return "", errors.Join(wrong, remove(r.path))
+	}
+	file, err := ownfile.Create(r.path, ownfile.Private)
+	if err != nil {
+		return "", errors.Join(wrong, err)
+	}
+	out := bufio.NewWriter(file)
+	if err = errors.Join(r.write(out, totals.Missing), out.Flush(), file.Close()); err != nil {
+		return "", errors.Join(wrong, err, remove(r.path)) // a part of a block cannot be read
+	}
+	return r.path, wrong
+}
+
+func (r *recording) write(out io.Writer, missing uint64) error {
+	comment := "packets around the failure"
+	for _, each := range []struct {
+		count uint64
+		what  string
+	}{
+		{uint64(r.earlier), "earlier ones are left out"}, {uint64(r.later), "later ones are left out"},
+		{missing, "are missing, since they were too many at a time"},
+	} {
+		if each.count > 0 {
+			comment += fmt.Sprintf("; %d %s", each.count, each.what)
+		}
+	}
+	w := &writer{to: out}
+	if err := w.section(r.failures.application, comment); err != nil {
+		return err
+	}
+	for _, blocks := range [][]byte{r.named, r.before[0], r.before[1], r.after, r.counted} {
+		if _, err := out.Write(blocks); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove removes what an earlier run has left of a case that does not fail any more.
+func remove(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return nil
+	}
+	return os.Remove(path)
+}

@@ -1,0 +1,100 @@
+package meeting
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"rdmarun/host/bus"
+	"strings"
+	"testing"
+)
+
+func TestTooMuch(t *testing.T) {
+	found := met(t, plays("server"), plays("a", "b"))
+	text := strings.Repeat("x", longest-1000)
+	for i := range most/len(text) + 2 {
+		tell(t, found[1], fmt.Sprint("key", i), text)
+	}
+	_, _, err := found[0].Await(t.Context(), "a+b", "never")
+	if err == nil || !strings.Contains(err.Error(), "says too much") {
+		t.Errorf("%v", err)
+	}
+	if err := found[1].Tell("long", strings.Repeat("x", longest)); !errors.Is(err, bus.ErrTooLong) {
+		t.Error("a message was longer than the longest")
+	}
+}
+
+// TestOwnName: what a process says is its own, also under a key that others wait for of another process.
+func TestOwnName(t *testing.T) {
+	found := met(t, plays("server"), plays("a"), plays("b"))
+	for _, key := range []string{"1/end/b", "turn/1", "stop/1", "1/step/1", "last"} {
+		tell(t, found[1], key, "forged")
+	}
+	for _, i := range []int{0, 2} {
+		hears(t, found[i], "a", "last")
+		for _, of := range []string{"server", "b"} {
+			if value, came := found[i].Take(of, "1/end/b"); came {
+				t.Errorf("%d: %s says %s", i, of, value)
+			}
+			if found[i].HasCome(of, []byte("turn/1")) {
+				t.Errorf("%d: %s has the next turn", i, of)
+			}
+		}
+		if _, came := found[i].Take("a", "1/end/b"); !came {
+			t.Error("what a says under its own name is lost")
+		}
+	}
+}
+
+// TestRoom: who fills the room for messages is lost, be they long or many, and not who speaks when it is full.
+func TestRoom(t *testing.T) {
+	for name, value := range map[string]json.RawMessage{"many": nil, "long": make(json.RawMessage, 1<<20)} {
+		m, said := newMeeting("host"), 0
+		for ; said < most/cost && m.keep(Key{"loud", fmt.Sprint(said)}, value) == ""; said++ {
+			if said%100 == 0 && m.keep(Key{"quiet", "again"}, nil) != "" {
+				t.Fatalf("%s: who says little is lost", name)
+			}
+		}
+		if said*(cost+len(value)) > most || m.gone["loud"] == nil || m.gone["quiet"] != nil || len(m.arrived) != 1 {
+			t.Errorf("%s: after %d messages %v, %d are kept", name, said, m.gone, len(m.arrived))
+		}
+		if m.keep(Key{"loud", "more"}, nil) != "" || len(m.arrived) != 1 {
+			t.Errorf("%s: who is lost is heard", name)
+		}
+		m.Forget("")
+		if m.kept["quiet"] != 0 || len(m.arrived) != 0 {
+			t.Errorf("%s: %v, %v", name, m.kept, m.arrived)
+		}
+	}
+	m := newMeeting("host")
+	for i := range 15 {
+		m.keep(Key{"loud", fmt.Sprint(i)}, make(json.RawMessage, 1<<20))
+	}
+	if lost := m.keep(Key{"quiet", "x"}, make(json.RawMessage, 1<<20)); lost != "loud" || !m.HasCome("quiet", []byte("x")) || m.gone["quiet"] != nil {
+		t.Errorf("%q is lost", lost)
+	}
+}
+
+// TestEndedCases: what is said in a case that has ended, or in which a process takes no part, takes no room there.
+func TestEndedCases(t *testing.T) {
+	m := newMeeting("host")
+	value := make(json.RawMessage, 1<<20)
+	for number := 1; number <= 2*most/len(value); number++ {
+		m.keep(Key{"other", CasePrefix(number) + "step"}, value)
+		m.EndCase(number)
+		if m.keep(Key{"other", CasePrefix(number) + "end/other"}, value); m.HasCome("other", []byte(CasePrefix(number)+"end/other")) {
+			t.Fatalf("case %d: what came after its end is kept", number)
+		}
+	}
+	if len(m.arrived) != 0 || m.kept["other"] != 0 || len(m.early) != 0 {
+		t.Errorf("%d messages are kept, %d bytes, and %d ends", len(m.arrived), m.kept["other"], len(m.early))
+	}
+	last := m.ended
+	m.EndCase(last + 2)
+	for number, kept := range map[int]bool{last + 1: true, last + 2: false, last + 3: true} {
+		key := CasePrefix(number) + "step"
+		if m.keep(Key{"other", key}, nil); m.HasCome("other", []byte(key)) != kept {
+			t.Errorf("case %d: kept is %v", number-last, !kept)
+		}
+	}
+}

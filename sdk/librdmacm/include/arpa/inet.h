@@ -1,0 +1,9 @@
+#ifndef LIBRDMACM_ARPA_INET_H
+#define LIBRDMACM_ARPA_INET_H
+
+#include_next <arpa/inet.h>
+
+in_addr_t inet_addr(const char *text);
+char *inet_ntoa(struct in_addr address);
+
+#endif

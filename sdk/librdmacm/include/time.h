@@ -1,0 +1,16 @@
+/* Clocks: a guest has one that is monotonic, the run's. */
+#ifndef LIBRDMACM_TIME_H
+#define LIBRDMACM_TIME_H
+
+#include_next <time.h>
+
+#undef CLOCK_MONOTONIC_RAW
+#define CLOCK_MONOTONIC_RAW CLOCK_MONOTONIC
+#undef CLOCK_MONOTONIC_COARSE
+#define CLOCK_MONOTONIC_COARSE CLOCK_MONOTONIC
+#undef CLOCK_BOOTTIME
+#define CLOCK_BOOTTIME CLOCK_MONOTONIC
+#undef CLOCK_REALTIME_COARSE
+#define CLOCK_REALTIME_COARSE CLOCK_REALTIME
+
+#endif
