@@ -143,7 +143,7 @@ static uint32_t acknowledge_every(uint32_t window, uint32_t mtu)
 /* What may be on its way to the peer, whose buffer is taken to be as large as ours, and to us. */
 static void limit_packets(const struct soft_udp *udp, struct soft_segmentation *segmentation, uint32_t mtu)
 {
-	uint32_t bytes = (uint32_t)udp->buffer_bytes / 4 * 3, alone = 1;
+	uint32_t bytes = (uint32_t)atomic_load_explicit(&udp->buffer_bytes, memory_order_relaxed) / 4 * 3, alone = 1;
 
 	while (alone < mtu + ALONE_HEADERS)
 		alone *= 2;

@@ -105,9 +105,11 @@ static int make_descriptor(struct soft_udp *udp, const struct soft_endpoint *end
 
 static void note_buffer(struct soft_udp *udp, int fd)
 {
-	socklen_t length = sizeof(udp->buffer_bytes);
+	int32_t bytes;
+	socklen_t length = sizeof(bytes);
 
-	(void)getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &udp->buffer_bytes, &length);
+	if (!getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &length))
+		atomic_store_explicit(&udp->buffer_bytes, bytes, memory_order_relaxed);
 }
 
 struct soft_udp_socket *soft_udp_find(struct soft_udp *udp, const union ibv_gid *address, uint16_t port)

@@ -142,7 +142,8 @@ struct soft_udp {
 	uint32_t block_count;
 	_Atomic(struct soft_udp_socket *) sockets[SOFT_UDP_SOCKETS];
 	_Atomic uint32_t socket_count;
-	int32_t buffer_wanted, buffer_bytes; /* of a socket, for what arrives: asked for, and granted */
+	int32_t buffer_wanted; /* receive buffer of a socket, in bytes */
+	_Atomic int32_t buffer_bytes; /* what the kernel granted the last one; queue pairs read it without the lock */
 
 	/* Who takes packets from the kernel: see udp_progress.c. */
 	struct soft_packets *stage; /* where packets wait while there are faults */
