@@ -2,9 +2,11 @@
  * Three that share the port of other hosts, one of which takes nothing: it gets nothing either, until it takes packets again, whatever
  * probes another user sends.
  * And one whose socket for management is full: what is for its queue pairs comes all the same.
+ * And one that ends while it opens that socket: none of them stays open.
  * Packets come from this host, from ports that the kernel would spread over all sockets.
  */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -34,6 +36,7 @@
 #define FULL (1 << 15) /* datagrams, more than any buffer takes */
 #define PROBES 4 /* of more rounds than a place has that does not answer */
 #define ROUNDS 20
+#define LATE 100 /* milliseconds */
 #define FORGED 8 /* places: more than there are */
 #define ATTACH 51 /* SO_ATTACH_REUSEPORT_CBPF */
 
@@ -309,6 +312,57 @@ static void start_sharer(int sharer)
 	listeners[sharer] = process_listen(&sharers[sharer], (uint16_t)(PORT + sharer));
 }
 
+static int count_descriptors(void)
+{
+	struct dirent *entry;
+	DIR *folder = opendir("/proc/self/fd");
+	int count = 0;
+
+	CHECK(folder);
+	while ((entry = readdir(folder)))
+		count++;
+	CHECK(!closedir(folder));
+	return count;
+}
+
+static atomic_bool opens_late;
+
+/* As soft_udp_open_management, once nobody waits for the other sockets any more, or its caller is waited for. */
+static bool open_late(struct soft_udp_socket *socket)
+{
+	struct soft_poller *poller = &socket->udp->fabric->poller;
+	bool waited_for = true;
+
+	atomic_store(&opens_late, true);
+	for (int attempt = 0; waited_for && attempt < LATE; attempt++) {
+		usleep(1000);
+		soft_mutex_lock(&poller->lock);
+		waited_for = socket->source.slot;
+		soft_mutex_unlock(&poller->lock);
+	}
+	return soft_udp_open_management(socket);
+}
+
+/* The device ends while the timers' thread opens a socket for management, which is closed as the others are. */
+static void test_ended_while_opening(void)
+{
+	int descriptors = count_descriptors();
+	struct process process = process_start(1);
+	struct soft_udp *udp = ((struct soft_host *)process.provider->host)->udp;
+	union ibv_gid gid = address_of(false);
+	struct rdma_cm_id *listener;
+	int error = 0;
+
+	udp->open_management = open_late;
+	listener = process_listen(&process, PORT);
+	CHECK(soft_udp_open(udp, &gid, SOFT_WIRE_PORT, &error));
+	for (int attempt = 0; !atomic_load(&opens_late); usleep(1000))
+		CHECK(++attempt < ATTEMPTS);
+	process_destroy(&process, listener);
+	process_end(&process);
+	CHECK(count_descriptors() == descriptors);
+}
+
 static void stop_each(void (*test)(int sharer, bool ipv6))
 {
 	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
@@ -339,6 +393,7 @@ int main(void)
 	test_no_probes();
 	stop_each(test_stopped);
 	end_sharers();
+	test_ended_while_opening();
 	refuse_programs();
 	for (int sharer = 0; sharer < SHARERS; sharer++)
 		start_sharer(sharer);

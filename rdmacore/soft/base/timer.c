@@ -227,8 +227,19 @@ void soft_timer_unregister(struct soft_timers *timers, struct soft_timer *timer)
 		pthread_cond_wait(&timers->finished, &timers->lock.native);
 	/* expire may have armed it again while it ran */
 	disarm(timers, timer);
+	timer->expire = NULL;
 	timers->reserved--;
 	soft_mutex_unlock(&timers->lock);
+}
+
+/* In debug builds: one that is armed after soft_timer_unregister stays in the heap when its owner is freed. */
+static void expect_registered(const struct soft_timer *timer)
+{
+	(void)timer;
+#ifdef SOFT_ORDER_CHECKED
+	if (!timer->expire)
+		abort();
+#endif
 }
 
 /* Start the thread unless the clock is virtual; -EAGAIN. */
@@ -249,6 +260,7 @@ int soft_timer_arm(struct soft_timers *timers, struct soft_timer *timer, uint64_
 	int result;
 
 	soft_mutex_lock(&timers->lock);
+	expect_registered(timer);
 	result = start(timers);
 	if (result == 0) {
 		disarm(timers, timer);
@@ -269,6 +281,7 @@ int soft_timer_defer(struct soft_timers *timers, struct soft_timer *timer)
 	int result;
 
 	soft_mutex_lock(&timers->lock);
+	expect_registered(timer);
 	result = start(timers);
 	if (result == 0) {
 		disarm(timers, timer);

@@ -251,7 +251,7 @@ int soft_udp_create(struct soft_fabric *fabric, struct soft_device *device, bool
 		goto destroy_stage;
 	result = share ? soft_udp_share_create(udp) : 0;
 	if (result)
-		goto stop_receive;
+		goto destroy_progress;
 	device->link = &udp->link;
 	soft_udp_management_init(udp);
 	device->progress = &udp->progress;
@@ -259,8 +259,9 @@ int soft_udp_create(struct soft_fabric *fabric, struct soft_device *device, bool
 	*out = udp;
 	return 0;
 
-stop_receive:
+destroy_progress:
 	soft_udp_progress_stop(udp);
+	soft_udp_progress_destroy(udp);
 destroy_stage:
 	soft_packets_destroy(udp->stage);
 destroy_send:
@@ -271,9 +272,13 @@ free_udp:
 	return result;
 }
 
+/*
+ * In this order: what opens sockets, what receives from them, the stage that received packets wait on, and the timers that any of
+ * those arm.
+ */
 void soft_udp_destroy(struct soft_udp *udp)
 {
-	uint32_t count = atomic_load_explicit(&udp->socket_count, memory_order_acquire);
+	uint32_t count;
 
 	udp->device->link = NULL;
 	udp->device->management.claimer = NULL;
@@ -281,11 +286,14 @@ void soft_udp_destroy(struct soft_udp *udp)
 	if (udp->device->management.send) /* else soft_cm_mute did it, with the lock of those who read it */
 		udp->device->management.send = NULL;
 	udp->device->progress = NULL;
+	soft_udp_share_end_watch(udp);
+	count = atomic_load_explicit(&udp->socket_count, memory_order_acquire);
 	for (uint32_t index = 0; index < count; index++)
 		soft_poller_remove(&udp->fabric->poller, &udp->sockets[index]->source);
+	soft_udp_progress_stop(udp);
 	soft_udp_share_stop(udp);
 	soft_packets_destroy(udp->stage);
-	soft_udp_progress_stop(udp);
+	soft_udp_progress_destroy(udp);
 	for (uint32_t index = 0; index < count; index++) {
 		close(udp->sockets[index]->source.fd);
 		free(udp->sockets[index]);

@@ -409,6 +409,10 @@ free_arrived:
 void soft_udp_progress_stop(struct soft_udp *udp)
 {
 	soft_timer_unregister(&udp->fabric->timers, &udp->watch);
+}
+
+void soft_udp_progress_destroy(struct soft_udp *udp)
+{
 	soft_udp_reads_stop(udp);
 	soft_udp_forget(udp);
 	free(udp->arrived);

@@ -245,12 +245,17 @@ free_share:
 	return result;
 }
 
+void soft_udp_share_end_watch(struct soft_udp *udp)
+{
+	if (udp->share)
+		soft_udp_watch_stop(udp->share);
+}
+
 void soft_udp_share_stop(struct soft_udp *udp)
 {
 	if (!udp->share)
 		return;
 	soft_timer_unregister(&udp->fabric->timers, &udp->share->listing);
-	soft_udp_watch_stop(udp->share);
 	soft_poller_remove(&udp->fabric->poller, &udp->share->source);
 }
 

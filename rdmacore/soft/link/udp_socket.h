@@ -305,7 +305,9 @@ void soft_udp_send_alone(struct soft_udp *udp, const struct soft_udp_route *rout
 
 /* -ENOMEM, or an errno of a descriptor. */
 int soft_udp_share_create(struct soft_udp *udp);
-/* Nobody waits for other processes any more. */
+/* No socket for management is opened any more. */
+void soft_udp_share_end_watch(struct soft_udp *udp);
+/* Once nothing is received from sockets: other processes pass nothing on either. */
 void soft_udp_share_stop(struct soft_udp *udp);
 void soft_udp_share_destroy(struct soft_udp *udp);
 /* Others find this process by the block: 0 or a positive errno. */
@@ -338,8 +340,9 @@ bool soft_udp_hold_back(struct soft_udp *udp, const struct soft_fault_verdict *v
 /* --- udp_progress.c ------------------------------------------------------------------------------- */
 
 int soft_udp_progress_init(struct soft_udp *udp);
-/* Nobody waits for the sockets any more. */
+/* Once the poller waits for no socket: nothing receives from them any more. */
 void soft_udp_progress_stop(struct soft_udp *udp);
+void soft_udp_progress_destroy(struct soft_udp *udp);
 /* The source of a socket. */
 void soft_udp_ready(struct soft_source *source, uint32_t events);
 
