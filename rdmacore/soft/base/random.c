@@ -8,39 +8,46 @@ static inline uint64_t rotate(uint64_t word, unsigned int bits)
 	return word << bits | word >> (64 - bits);
 }
 
-static void mix(uint64_t v[4], int rounds)
+/* The state: passed by value, it stays in registers. A connection takes some fifty hashes. */
+struct sip {
+	uint64_t a, b, c, d;
+};
+
+static inline struct sip mix(struct sip v)
 {
-	while (rounds--) {
-		v[0] += v[1];
-		v[1] = rotate(v[1], 13) ^ v[0];
-		v[0] = rotate(v[0], 32);
-		v[2] += v[3];
-		v[3] = rotate(v[3], 16) ^ v[2];
-		v[0] += v[3];
-		v[3] = rotate(v[3], 21) ^ v[0];
-		v[2] += v[1];
-		v[1] = rotate(v[1], 17) ^ v[2];
-		v[2] = rotate(v[2], 32);
-	}
+	v.a += v.b;
+	v.b = rotate(v.b, 13) ^ v.a;
+	v.a = rotate(v.a, 32);
+	v.c += v.d;
+	v.d = rotate(v.d, 16) ^ v.c;
+	v.a += v.d;
+	v.d = rotate(v.d, 21) ^ v.a;
+	v.c += v.b;
+	v.b = rotate(v.b, 17) ^ v.c;
+	v.c = rotate(v.c, 32);
+	return v;
+}
+
+static inline struct sip absorb(struct sip v, uint64_t word)
+{
+	v.d ^= word;
+	v = mix(mix(v));
+	v.a ^= word;
+	return v;
 }
 
 uint64_t soft_secret_hash(uint64_t key, uint64_t message)
 {
-	uint64_t v[4] = {
+	struct sip v = {
 		key ^ UINT64_C(0x736f6d6570736575), UINT64_C(0x646f72616e646f6d),
 		key ^ UINT64_C(0x6c7967656e657261), UINT64_C(0x7465646279746573),
 	};
-	/* What ends the message says that it has 8 bytes. */
-	const uint64_t words[] = {message, UINT64_C(8) << 56};
 
-	for (int word = 0; word < 2; word++) {
-		v[3] ^= words[word];
-		mix(v, 2);
-		v[0] ^= words[word];
-	}
-	v[2] ^= 0xff;
-	mix(v, 4);
-	return v[0] ^ v[1] ^ v[2] ^ v[3];
+	/* What ends the message says that it has 8 bytes. */
+	v = absorb(absorb(v, message), UINT64_C(8) << 56);
+	v.c ^= 0xff;
+	v = mix(mix(mix(mix(v))));
+	return v.a ^ v.b ^ v.c ^ v.d;
 }
 
 uint64_t soft_secret_next(struct soft_secret *secret)

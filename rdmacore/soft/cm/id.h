@@ -93,7 +93,7 @@ struct soft_id {
 	uint64_t remote_guid;
 	uint32_t local_qp_num, remote_qp_num;
 	struct soft_id *remote_id_next, *remote_qp_next; /* soft_peers buckets */
-	bool in_remote_ids, in_remote_qps;
+	struct soft_id **remote_id_link, **remote_qp_link; /* what points to this one there; NULL: it is in none */
 	uint32_t send_psn, receive_psn;
 	uint8_t responder_resources, initiator_depth;
 	uint8_t retry_count, rnr_retry_count;

@@ -22,12 +22,10 @@ static bool is_with(const struct soft_id *id, const struct soft_ipc_peer *via, b
 	       (!between_hosts || soft_address_is_same(&id->addr.dst_addr, address));
 }
 
-static struct soft_id *find_id(struct soft_cm *cm, uint64_t guid, uint32_t remote, const struct soft_ipc_peer *via,
+/* Of those in a bucket of remote_ids. */
+static struct soft_id *find_id(struct soft_id *id, uint64_t guid, uint32_t remote, const struct soft_ipc_peer *via,
 			       bool between_hosts, const struct sockaddr *address)
 {
-	struct soft_id *id = cm->remote_ids[bucket_of(cm, guid, remote)];
-
-	soft_mutex_expect(&cm->lock);
 	while (id && (id->remote != remote || id->remote_guid != guid || !is_with(id, via, between_hosts, address)))
 		id = id->remote_id_next;
 	return id;
@@ -35,21 +33,24 @@ static struct soft_id *find_id(struct soft_cm *cm, uint64_t guid, uint32_t remot
 
 struct soft_id *soft_peers_find_id(struct soft_cm *cm, const struct soft_cm_message *message)
 {
-	return find_id(cm, message->guid, message->local, message->via, message->between_hosts,
-		       (const struct sockaddr *)&message->source);
+	soft_mutex_expect(&cm->lock);
+	return find_id(cm->remote_ids[bucket_of(cm, message->guid, message->local)], message->guid, message->local, message->via,
+		       message->between_hosts, (const struct sockaddr *)&message->source);
 }
 
 struct soft_id *soft_peers_claim_id(struct soft_id *id)
 {
 	struct soft_id **bucket = &id->cm->remote_ids[bucket_of(id->cm, id->remote_guid, id->remote)];
-	struct soft_id *other = find_id(id->cm, id->remote_guid, id->remote, id->via, id->between_hosts, &id->addr.dst_addr);
+	struct soft_id *other = find_id(*bucket, id->remote_guid, id->remote, id->via, id->between_hosts, &id->addr.dst_addr);
 
 	soft_mutex_expect(&id->cm->lock);
 	if (other)
 		return other;
 	id->remote_id_next = *bucket;
+	id->remote_id_link = bucket;
+	if (*bucket)
+		(*bucket)->remote_id_link = &id->remote_id_next;
 	*bucket = id;
-	id->in_remote_ids = true;
 	return NULL;
 }
 
@@ -63,28 +64,26 @@ struct soft_id *soft_peers_claim_qp(struct soft_id *id)
 		    is_with(other, id->via, id->between_hosts, &id->addr.dst_addr))
 			return other;
 	id->remote_qp_next = *bucket;
+	id->remote_qp_link = bucket;
+	if (*bucket)
+		(*bucket)->remote_qp_link = &id->remote_qp_next;
 	*bucket = id;
-	id->in_remote_qps = true;
 	return NULL;
 }
 
 void soft_peers_forget(struct soft_id *id)
 {
-	struct soft_id **link;
-
 	soft_mutex_expect(&id->cm->lock);
-	if (id->in_remote_ids) {
-		link = &id->cm->remote_ids[bucket_of(id->cm, id->remote_guid, id->remote)];
-		while (*link != id)
-			link = &(*link)->remote_id_next;
-		*link = id->remote_id_next;
-		id->in_remote_ids = false;
+	if (id->remote_id_link) {
+		*id->remote_id_link = id->remote_id_next;
+		if (id->remote_id_next)
+			id->remote_id_next->remote_id_link = id->remote_id_link;
+		id->remote_id_link = NULL;
 	}
-	if (id->in_remote_qps) {
-		link = &id->cm->remote_qps[bucket_of(id->cm, id->remote_guid, id->remote_qp_num)];
-		while (*link != id)
-			link = &(*link)->remote_qp_next;
-		*link = id->remote_qp_next;
-		id->in_remote_qps = false;
+	if (id->remote_qp_link) {
+		*id->remote_qp_link = id->remote_qp_next;
+		if (id->remote_qp_next)
+			id->remote_qp_next->remote_qp_link = id->remote_qp_link;
+		id->remote_qp_link = NULL;
 	}
 }
