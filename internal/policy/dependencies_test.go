@@ -15,12 +15,15 @@ const testsOnly = "(tests only)"
 
 var dependencyRow = regexp.MustCompile(`(?m)^\| ([\w./, -]+) \| (.+) \|$`)
 
-// dependencyTable is the table of RATIONALE.md: the reason of each module.
+// dependencies is the decision with the reason of each module.
+const dependencies = "docs/decisions/0084-dependencies.md"
+
+// dependencyTable is the table of that decision: the reason of each module.
 func dependencyTable(t *testing.T) map[string]string {
 	t.Helper()
-	_, section, found := strings.Cut(string(readSource(t, "RATIONALE.md")), "\n## Dependencies\n")
+	_, section, found := strings.Cut(string(readSource(t, dependencies)), "\n## Decision\n")
 	if !found {
-		t.Fatal("RATIONALE.md has no section Dependencies")
+		t.Fatalf("%s has no section Decision", dependencies)
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
 	reasons := map[string]string{}
@@ -68,7 +71,7 @@ func directModules(t *testing.T) (modules, tools []string) {
 	return modules, tools
 }
 
-// A new dependency is a decision, and RATIONALE.md gives its reason; one that is gone leaves no row behind.
+// A new dependency is a decision with a reason; a removed one leaves no row behind.
 func TestDirectDependenciesHaveTheirReasons(t *testing.T) {
 	reasons := dependencyTable(t)
 	modules, tools := directModules(t)
@@ -78,12 +81,12 @@ func TestDirectDependenciesHaveTheirReasons(t *testing.T) {
 	used := append(modules, tools...)
 	for _, path := range used {
 		if reasons[path] == "" {
-			t.Errorf("go.mod requires %s, which has no row in RATIONALE.md's table of dependencies", path)
+			t.Errorf("go.mod requires %s, which has no row in the table of %s", path, dependencies)
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(reasons)) {
 		if !slices.Contains(used, path) {
-			t.Errorf("RATIONALE.md has a row for %s, which go.mod does not require", path)
+			t.Errorf("%s has a row for %s, which go.mod does not require", dependencies, path)
 		}
 	}
 }
@@ -115,9 +118,9 @@ func TestDependenciesOfTestsAreTheirsAlone(t *testing.T) {
 		case !imported[module]:
 			t.Errorf("nothing imports %s", module)
 		case isForTests && shipped[module] != "":
-			t.Errorf("%s: RATIONALE.md says that %s is for tests only", shipped[module], module)
+			t.Errorf("%s: %s says that %s is for tests only", shipped[module], dependencies, module)
 		case !isForTests && shipped[module] == "":
-			t.Errorf("only tests import %s; say %q in RATIONALE.md", module, testsOnly)
+			t.Errorf("only tests import %s; add %q to its row in %s", module, testsOnly, dependencies)
 		}
 	}
 }

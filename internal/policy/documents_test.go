@@ -23,10 +23,56 @@ func isBuilt(file string) bool {
 	return within(file, "bin") || within(file, "build") || strings.HasSuffix(file, ".wasm")
 }
 
-// The documents for people who change the project are right about files: each path in backquotes is there, and the
-// functions that are named behind one stand in it.
+// decisionIndex lists the decisions by subject.
+const decisionIndex = "docs/decisions/README.md"
+
+// decisionFiles are the decisions without their index.
+func decisionFiles(t *testing.T) []string {
+	t.Helper()
+	var files []string
+	for _, file := range sourceFiles(t) {
+		if path.Dir(file) == path.Dir(decisionIndex) && file != decisionIndex {
+			files = append(files, file)
+		}
+	}
+	if len(files) < 50 {
+		t.Fatalf("only %d decisions were found", len(files))
+	}
+	return files
+}
+
+// A decision has a number, a title, three sections and at most 60 lines, and the index has its number and title.
+func TestDecisionsHaveOneForm(t *testing.T) {
+	const maxLines = 60
+	name := regexp.MustCompile(`^(\d{4})-[a-z0-9-]+\.md$`)
+	form := regexp.MustCompile(`(?s)^# (\d{4})\. ([^\n]+)\n\n## Context\n\n.+\n\n## Decision\n\n.+\n\n## Consequences\n\n.+\n$`)
+	index := string(readSource(t, decisionIndex))
+	numbers := map[string]string{}
+	for _, file := range decisionFiles(t) {
+		text := string(readSource(t, file))
+		number, parts := name.FindStringSubmatch(path.Base(file)), form.FindStringSubmatch(text)
+		if number == nil || parts == nil || number[1] != parts[1] {
+			t.Errorf("%s: want NNNN-title.md with \"# NNNN. Title\", and the sections Context, Decision and Consequences", file)
+			continue
+		}
+		if other := numbers[number[1]]; other != "" {
+			t.Errorf("%s and %s have one number", file, other)
+		}
+		numbers[number[1]] = file
+		if lines := strings.Count(text, "\n"); lines > maxLines {
+			t.Errorf("%s has %d lines, more than %d", file, lines, maxLines)
+		}
+		if line := "- [" + number[1] + "](" + path.Base(file) + "): " + parts[2] + "\n"; strings.Count(index, line) != 1 {
+			t.Errorf("%s has no line %q", decisionIndex, line)
+		}
+	}
+}
+
+// The documents for people who change the project are right about files: each path in backquotes exists, and the
+// functions named after it are in it.
 func TestDocumentsNameWhatIsThere(t *testing.T) {
-	for _, document := range []string{"CONTRIBUTING.md", "docs/architecture.md"} {
+	total := 0
+	for _, document := range append(decisionFiles(t), "CONTRIBUTING.md", "docs/architecture.md") {
 		text := string(readSource(t, document))
 		paths := 0
 		for _, match := range quoted.FindAllStringSubmatch(text, -1) {
@@ -39,9 +85,7 @@ func TestDocumentsNameWhatIsThere(t *testing.T) {
 				t.Errorf("%s names %s, which is not there", document, file)
 			}
 		}
-		if paths < 20 {
-			t.Errorf("%s: %d paths were found in it", document, paths)
-		}
+		total += paths
 		for _, match := range namesOf.FindAllStringSubmatch(text, -1) {
 			source, err := os.ReadFile(filepath.Join(root, match[1]))
 			if err != nil {
@@ -54,6 +98,9 @@ func TestDocumentsNameWhatIsThere(t *testing.T) {
 				}
 			}
 		}
+	}
+	if total < 200 {
+		t.Errorf("only %d paths were found", total)
 	}
 }
 

@@ -4,7 +4,7 @@
 //
 // C runs on a stack of its own, which a goroutine's is too small for.  What Go's runtime does to a thread meanwhile, it does
 // by signals, which have a stack of their own: it finds a program counter that is no Go code, and neither preempts the
-// goroutine nor walks its stack.  RATIONALE.md has more.
+// goroutine nor walks its stack.  docs/decisions/0049-fast-calls.md has more.
 package ccall
 
 import (
