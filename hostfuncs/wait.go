@@ -36,6 +36,9 @@ func (i *Instance) wait(timeout Nanoseconds, wait func(context.Context) error) i
 		i.stopDelivered = true
 		return i.refuse(syscall.ECANCELED, "the guest was asked to stop")
 	}
+	if errors.Is(err, context.DeadlineExceeded) && !errors.As(err, new(syscall.Errno)) {
+		return i.refuse(syscall.ETIMEDOUT, "the call did not end within its timeout of "+time.Duration(timeout).String())
+	}
 	return i.fail(err)
 }
 
