@@ -122,7 +122,9 @@ struct soft_ipc_peer {
  */
 int soft_ipc_create(struct soft_fabric *fabric, struct soft_mutex *lock, const char *name, bool shared,
 		    void (*ready)(struct soft_source *source, uint32_t events), struct soft_ipc **ipc);
-/* Needs no lock: every id and every claim is gone. */
+/* Nothing of other processes is received any more. */
+void soft_ipc_stop(struct soft_ipc *ipc);
+/* Needs no lock: every id and every claim is gone, and soft_ipc_stop was called. */
 void soft_ipc_destroy(struct soft_ipc *ipc);
 
 /* cm.lock is held by the callers of the others. */

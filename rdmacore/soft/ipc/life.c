@@ -79,9 +79,13 @@ free_ipc:
 	return result;
 }
 
-void soft_ipc_destroy(struct soft_ipc *ipc)
+void soft_ipc_stop(struct soft_ipc *ipc)
 {
 	soft_poller_remove(&ipc->fabric->poller, &ipc->source);
+}
+
+void soft_ipc_destroy(struct soft_ipc *ipc)
+{
 	soft_timer_unregister(&ipc->fabric->timers, &ipc->pause);
 	soft_mutex_lock(ipc->lock);
 	soft_ipc_flush(ipc);

@@ -66,8 +66,10 @@ close_inbox:
 	soft_cm_stop_inbox(cm);
 	soft_cm_close_inbox(cm);
 destroy_ipc:
-	if (cm->ipc)
+	if (cm->ipc) {
+		soft_ipc_stop(cm->ipc);
 		soft_ipc_destroy(cm->ipc);
+	}
 destroy_events:
 	soft_events_destroy(&cm->lock.native, &cm->acknowledged);
 	soft_timer_unregister(&fabric->timers, &cm->held_timer);
@@ -94,6 +96,9 @@ void soft_cm_destroy(struct soft_cm *cm)
 	struct soft_cm_message *message;
 	struct soft_id *id;
 
+	/* What other processes send arms the timer, where faults are in force. */
+	if (cm->ipc)
+		soft_ipc_stop(cm->ipc);
 	soft_timer_unregister(&cm->fabric->timers, &cm->held_timer);
 	soft_mutex_lock(&cm->lock);
 	soft_cm_forget_held(cm);
