@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -22,6 +23,7 @@ type partyFlags struct {
 	roles, peers []string
 	host         string // of a process to meet, whose roles are where it says; "" for none
 	ofPerf       bool   // the flags are those of perf
+	settings     []meeting.Setting
 	meet         string
 	wait         time.Duration
 }
@@ -67,7 +69,7 @@ func (f *partyFlags) party(command *cobra.Command, agents bool) (*scenario.Party
 		return nil, err
 	}
 	p := &scenario.Party{
-		Roles: f.roles, Addresses: make(map[string]netip.Addr), Way: meeting.Config{Listen: net.JoinHostPort(host, port), Silence: lab.Silence},
+		Roles: f.roles, Addresses: make(map[string]netip.Addr), Way: meeting.Config{Listen: net.JoinHostPort(host, port), Silence: lab.Silence, Settings: f.settings},
 	}
 	if f.host != "" {
 		address, err := f.resolve(command.Context(), f.host)
@@ -154,7 +156,11 @@ func (f *partyFlags) join(ctx context.Context, a *app, config *scenario.RunConfi
 		where = "looks for the other roles at " + strings.Join(party.Way.Peers, ", ")
 	}
 	fmt.Fprintf(a.stderr, "rdmarun: --role %s %s\n", strings.Join(f.roles, " --role "), where)
+	party.Way.Refused = a.warn
 	if err := party.Meet(waiting, cases); err != nil {
+		if differs := (*meeting.DifferError)(nil); errors.As(err, &differs) {
+			return withExit(exitEnvironment, fmt.Errorf("--role %s: %w", strings.Join(f.roles, " --role "), err)) // says what to do
+		}
 		hint := "one process, without --peer, waits, for other hosts at --meet ADDRESS:PORT; every other one is started with --peer ROLE=ADDRESS of a role of that one, and all with the same files, parameters and selection"
 		if f.ofPerf {
 			hint = "give both ends the same tests and the same flags of the tests, --server to the one that waits, and its host behind the tests to the other"

@@ -77,6 +77,7 @@ func newPerfCommand(a *app) *cobra.Command {
 			if err := perf.assign(command, &flags.shared, host); err != nil {
 				return err
 			}
+			flags.shared.settings = perf.settings(chosen)
 			return runPerf(command, a, &flags, strings.Join(args, "-")+".yaml", text)
 		},
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/meeting"
 	"rdmarun/host/scenario/quantity"
 )
 
@@ -315,6 +316,41 @@ func (f *perfFlags) arguments(test perfTest) [][2]string {
 		add("verify", "data")
 	}
 	return arguments
+}
+
+// settings are what both of two ends must have alike: the tests, and each flag as the user writes it with its values, of whichever
+// test they are.
+func (f *perfFlags) settings(tests []perfTest) []meeting.Setting {
+	var names []string
+	for _, test := range tests {
+		names = append(names, test.name)
+	}
+	all := []meeting.Setting{{Name: "tests", Value: strings.Join(names, " ")}}
+	flags := f.flags()
+	for _, test := range tests {
+		for _, argument := range f.arguments(test) {
+			name, value := argument[0], strings.Trim(argument[1], "[]")
+			switch name {
+			case "kind", "from", "to", "op":
+				continue // the test's
+			case "completion":
+				name = "events"
+			}
+			name = strings.ReplaceAll(name, "_", "-")
+			if at := slices.IndexFunc(flags, func(flag perfFlag) bool { return flag.name == name }); at >= 0 && flags[at].letter != "" {
+				name = "-" + flags[at].letter
+			} else {
+				name = "--" + name
+			}
+			at := slices.IndexFunc(all, func(s meeting.Setting) bool { return s.Name == name })
+			if at < 0 {
+				all = append(all, meeting.Setting{Name: name, Value: value})
+			} else if !slices.Contains(strings.Split(all[at].Value, " and "), value) {
+				all[at].Value += " and " + value
+			}
+		}
+	}
+	return all
 }
 
 // perfDuration writes a duration as the language reads it.

@@ -26,6 +26,8 @@ const (
 	greetingTime = 5 * time.Second
 	// strangers bounds who may be about to say who he is, guests who has said it and takes no part.
 	strangers, guests = 16, 128
+	// mostRefusals bounds of how many who are refused the user is told while the host waits.
+	mostRefusals = 16
 	// retryAfter is how long to wait before the next attempt to find somebody.
 	retryAfter = 100 * time.Millisecond
 )
@@ -35,14 +37,18 @@ type hello struct {
 	Version int      `json:"version"`
 	Roles   []string `json:"roles"`
 	Plan    []string `json:"plan"`
+	// Settings explain a plan that differs.
+	Settings []Setting `json:"settings,omitempty"`
 }
 
 // welcome is what the host of the meeting answers: once all are there, or why not.
 type welcome struct {
-	Host      string   `json:"host"`
-	Refused   string   `json:"refused,omitempty"`
-	Processes []string `json:"processes,omitempty"`
-	Fabric    string   `json:"fabric,omitempty"`
+	Host    string `json:"host"`
+	Refused string `json:"refused,omitempty"`
+	// Settings are those of the host, where it refuses another plan.
+	Settings  []Setting `json:"settings,omitempty"`
+	Processes []string  `json:"processes,omitempty"`
+	Fabric    string    `json:"fabric,omitempty"`
 	// Players are the processes that play the roles.
 	Players map[string]string `json:"players,omitempty"`
 }
@@ -89,13 +95,14 @@ func (m *Meeting) during() <-chan struct{} {
 // visit comes to the host of the meeting, and waits there until all have come.
 func (m *Meeting) visit(ctx context.Context, config Config) error {
 	m.conn = config.Bus
-	where := "the controller"
+	where, host := "the controller", "the controller"
 	if m.conn == nil {
 		conn, err := find(ctx, config)
 		if err != nil {
 			return err
 		}
 		where, m.reached = conn.RemoteAddr().String(), localAddress(conn)
+		host, _, _ = net.SplitHostPort(where)
 		if m.conn, err = introduce(conn); err != nil {
 			return fmt.Errorf("the process at %s does not answer: %w", where, err)
 		}
@@ -110,7 +117,7 @@ func (m *Meeting) visit(ctx context.Context, config Config) error {
 	if config.Silence > 0 {
 		go m.beat(bus.From(m.conn.Name(), sayBeat), m.during())
 	}
-	greeting, err := json.Marshal(hello{version, config.Roles, config.Plan})
+	greeting, err := json.Marshal(hello{version, config.Roles, config.Plan, config.Settings})
 	if err != nil {
 		return err
 	}
@@ -136,7 +143,10 @@ func (m *Meeting) visit(ctx context.Context, config Config) error {
 	if err != nil {
 		return fmt.Errorf("the process at %s is none of rdmarun: %w", where, err)
 	}
+	differs := differ(config.Settings, all.Settings, "at "+host)
 	switch {
+	case all.Refused != "" && differs != nil:
+		return fmt.Errorf("the process of %s does not take this one: %w", all.Host, differs)
 	case all.Refused != "":
 		return fmt.Errorf("the process of %s does not take this one: %s", all.Host, all.Refused)
 	case !fabricForm.MatchString(all.Fabric):
@@ -264,7 +274,7 @@ func (m *Meeting) host(ctx context.Context, config Config) (err error) {
 		select {
 		case came <- who:
 		case <-left:
-			who.refuse(m.name, "the run has begun")
+			who.refuse(Config{}, m.name, "the run has begun")
 		}
 	}, bus.From("*", ">"))
 	if err != nil {
@@ -290,7 +300,7 @@ func (m *Meeting) host(ctx context.Context, config Config) (err error) {
 
 // gather waits for who comes until all are there, and welcomes them.
 func (m *Meeting) gather(ctx context.Context, config Config, where string, came <-chan arrival) error {
-	roles, refused := slices.Clone(config.Roles), ""
+	roles, refused, tellings := slices.Clone(config.Roles), "", mostRefusals
 	var all []arrival
 	for len(missing(config.All, roles)) > 0 {
 		select {
@@ -301,8 +311,13 @@ func (m *Meeting) gather(ctx context.Context, config Config, where string, came 
 				return m.lostBefore(config.Members[who.id])
 			}
 			if why := who.unfit(config, roles, m.isMember(who.id)); why != "" {
-				who.refuse(m.name, why)
-				refused = fmt.Sprintf("; the process of %.100q was refused: %s", Name(who.Roles[:min(len(who.Roles), mostShown)]), why)
+				who.refuse(config, m.name, why)
+				told := fmt.Sprintf("the process of %.100q was refused: %s", Name(who.Roles[:min(len(who.Roles), mostShown)]), why)
+				if tell := config.Refused; tell != nil && refused != "; "+told && tellings > 0 {
+					tellings--
+					tell(told)
+				}
+				refused = "; " + told
 				continue
 			}
 			name := Name(who.Roles)
@@ -442,9 +457,13 @@ type arrival struct {
 	answer func([]byte) error
 }
 
-// refuse says why he cannot take part.
-func (a *arrival) refuse(host, why string) {
-	if raw, err := json.Marshal(welcome{Host: host, Refused: why}); err == nil {
+// refuse says why he cannot take part, and to whom would run something else what is set here.
+func (a *arrival) refuse(config Config, host, why string) {
+	answer := welcome{Host: host, Refused: why}
+	if !slices.Equal(a.Plan, config.Plan) {
+		answer.Settings = config.Settings
+	}
+	if raw, err := json.Marshal(answer); err == nil {
 		_ = a.answer(raw)
 	}
 }
@@ -472,20 +491,7 @@ func (a *arrival) unfit(config Config, taken []string, known bool) string {
 			return fmt.Sprintf("role %s is played by another process already", role)
 		}
 	}
-	for i := range max(len(a.Plan), len(config.Plan)) {
-		there, here := at(a.Plan, i), at(config.Plan, i)
-		if there != here {
-			return fmt.Sprintf("it would run %s where this one runs %s: give both the same files, parameters and selection", shown(there), here)
-		}
-	}
-	return ""
-}
-
-func at(plan []string, i int) string {
-	if i < len(plan) {
-		return plan[i]
-	}
-	return "nothing"
+	return a.otherPlan(config)
 }
 
 // missing are those of all that are not there.

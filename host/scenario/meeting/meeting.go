@@ -29,6 +29,10 @@ type Config struct {
 	Roles, All []string
 	// Plan are the cases in their order; all processes have the same.
 	Plan []string
+	// Settings are what the plan depends on, as the user knows it: where two plans differ, the first of them that differ are told.
+	Settings []Setting
+	// Refused takes what is to be told of processes that came and cannot take part, while the host waits; nil: the error has it.
+	Refused func(what string)
 	// Peers are where others may be found, "192.0.2.1:18516"; none: this process listens at Listen.
 	Peers  []string
 	Listen string

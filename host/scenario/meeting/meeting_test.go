@@ -194,6 +194,75 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// many are more settings than count, all with long names and values of that text.
+func many(text string) (settings []Setting) {
+	settings = append(settings, Setting{"tests", "write_bw"})
+	for i := range 4 * mostSettings {
+		settings = append(settings, Setting{fmt.Sprintf("%d%s", i, text), text})
+	}
+	return settings
+}
+
+// TestSettings: two processes that would run something else tell each other what their users have set differently, and their
+// users hear it at once.
+func TestSettings(t *testing.T) {
+	both, set := []string{"server", "client"}, func(pairs ...string) (settings []Setting) {
+		for i := 0; i < len(pairs); i += 2 {
+			settings = append(settings, Setting{pairs[i], pairs[i+1]})
+		}
+		return settings
+	}
+	const plans = "it would run b where this one runs a"
+	long := strings.Repeat("x", 3*mostSettingShow)
+	for name, test := range map[string]struct {
+		host, visitor []Setting
+		plan          string
+		there, here   string // what the visitor and the host hear; here "" is the same, as the host sees it
+	}{
+		"a value": {
+			set("tests", "write_bw", "-s", "8KiB", "-t", "128"), set("tests", "write_bw", "-s", "4KiB", "-t", "128"), "b",
+			"server does not take this one: -s: 4KiB here, 8KiB at 127.0.0.1: pass the same on both ends", "-s: 8KiB here, 4KiB there: pass",
+		},
+		"given on one end": {
+			set("tests", "x", "-n", "100"), set("tests", "x", "-D", "1s"), "b",
+			": -D: 1s here, not given at 127.0.0.1; -n: not given here, 100 at 127.0.0.1: pass", ": -n: 100 here, not given there; -D: not given here, 1s there: pass",
+		},
+		"the first decides": {
+			set("tests", "x", "-q", "1"), set("tests", "y", "-q", "2"), "b", ": tests: y here, x at 127.0.0.1: pass", ": tests: x here, y there: pass",
+		},
+		"too many": {
+			set("tests", "x"), append(set("tests", "x"), many(long)[1:]...), "b", `not given at 127.0.0.1: pass`, `0xx`,
+		},
+		"a terminal's orders": {set("tests", "x"), set("tests", "\x1b[2J"), "b", ": tests: ␛[2J here, x at", ": tests: x here, ␛[2J there"},
+		"the same settings":   {set("tests", "x"), set("tests", "x"), "b", plans, plans},
+		"none there":          {set("tests", "x"), nil, "b", plans, plans},
+		"none here":           {nil, set("tests", "x"), "b", plans, plans},
+		"the same plan":       {set("tests", "x"), set("tests", "y"), "a", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			told := make(chan string, mostRefusals+1)
+			found := meet(t,
+				Config{Roles: both[:1], All: both, Plan: []string{"a"}, Settings: test.host, Refused: func(what string) { told <- what }},
+				Config{Roles: both[1:], All: both, Plan: []string{test.plan}, Settings: test.visitor})
+			if test.there == "" {
+				if found[0].err != nil || found[1].err != nil {
+					t.Error(found[0].err, found[1].err)
+				}
+				return
+			}
+			if err := found[1].err; err == nil || !strings.Contains(err.Error(), test.there) || len(err.Error()) > 4*mostShown {
+				t.Errorf("the visitor: %v", err)
+			}
+			if err := found[0].err; err == nil || !strings.Contains(err.Error(), test.here) || len(err.Error()) > 4*mostShown {
+				t.Errorf("the host: %v", err)
+			}
+			if len(told) != 1 || !strings.Contains(<-told, test.here) {
+				t.Error("the host's user is not told once")
+			}
+		})
+	}
+}
+
 func TestNobodyIsThere(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond)
 	defer cancel()
@@ -471,10 +540,11 @@ func TestPlaced(t *testing.T) {
 // FuzzHello has somebody come who says whatever of himself, and be answered whatever: he takes part as who he is, with roles that
 // are there for him alone, and who refuses says so in a line.
 func FuzzHello(f *testing.F) {
-	config := Config{All: []string{"server", "a", "b"}, Plan: []string{"one", "two"}}
+	config := Config{All: []string{"server", "a", "b"}, Plan: []string{"one", "two"}, Settings: []Setting{{"tests", "write_bw"}, {"-s", "8KiB"}}}
 	for _, each := range []hello{
-		{version, []string{"a"}, config.Plan}, {version, []string{"a", "b"}, config.Plan}, {version, []string{"a", "a"}, config.Plan}, {version, []string{"server"}, config.Plan},
-		{version, nil, nil}, {version - 1, []string{"a"}, config.Plan}, {version, []string{"a", "x"}, config.Plan}, {version, []string{"b"}, []string{"one", "\x1b[2J" + strings.Repeat("x", 4000)}},
+		{version, []string{"a"}, config.Plan, nil}, {version, []string{"a", "b"}, config.Plan, nil}, {version, []string{"a", "a"}, config.Plan, nil}, {version, []string{"server"}, config.Plan, nil},
+		{version, nil, nil, nil}, {version - 1, []string{"a"}, config.Plan, nil}, {version, []string{"a", "x"}, config.Plan, nil}, {version, []string{"b"}, []string{"one", "\x1b[2J" + strings.Repeat("x", 4000)}, nil},
+		{version, []string{"b"}, nil, many("\x1b[2J" + strings.Repeat("x", 4000))}, {version, []string{"b"}, nil, []Setting{{"\n", "\u202e"}, {"-s", "4KiB"}}},
 	} {
 		raw, err := json.Marshal(each)
 		if err != nil {
@@ -485,6 +555,7 @@ func FuzzHello(f *testing.F) {
 	for _, seed := range []string{
 		`{"host":"server","processes":["server","a"],"fabric":"run-0123456789abcdef"}`, `{"host":"\u001b","refused":"\u202e\n` + strings.Repeat("x", 4000) + `"}`, `{"fabric":"run-"}`, `{"players":{"server":"s","a":"a","b":"b","x":"y"}}`, `{"players":{"server":"s","a":"b","b":"b"}}`,
 		`{"players":{"server":"a","a":"a"}}`,
+		`{"settings":[{"name":"tests","value":"write_bw"},{"name":"\u001b","value":"` + strings.Repeat("\\u2028", 4000) + `"}]}`,
 		`{"version":1e99}`, `{"roles":{}}`, `null`, `[]`, ``,
 	} {
 		f.Add([]byte(seed))
@@ -498,6 +569,9 @@ func FuzzHello(f *testing.F) {
 		if all, err := parseWelcome(data); err == nil {
 			clean(all.Host)
 			clean(all.Refused)
+			if differs := differ(config.Settings, all.Settings, "at 192.0.2.1"); differs != nil {
+				clean(differs.Error())
+			}
 			m := &Meeting{name: "a", players: map[string]string{"a": "a"}}
 			if err := m.cast(all.Players, config.All); err != nil {
 				clean(err.Error())
