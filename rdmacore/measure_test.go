@@ -198,6 +198,21 @@ func TestMeasureConnect(t *testing.T) {
 	}
 }
 
+// TestMeasureConnectWithoutRTU counts a connection whose RTU was lost at both ends.
+func TestMeasureConnectWithoutRTU(t *testing.T) {
+	p := opened(t)
+	rule := fault(t, p, Fault{CM: true, Message: MessageRTU, Count: 1})
+	ends := []MeasureEnd{{Role: MeasurePassive, Provider: p, Address: here(t, 0)},
+		{Role: MeasureActive, Provider: p, Address: here(t, 0)}}
+	result, err := runMeasurement(bounded(t), MeasureSpec{Kind: MeasureConnect, Iterations: 20, InFlight: 4}, ends...)
+	must(t, err)
+	lost, err := rule.Heal()
+	must(t, err)
+	if lost != 1 || result.Messages() != 20 || result.Ends[0].ReceivedMessages != 20 {
+		t.Errorf("%d RTUs lost: %d connections, %d accepted", lost, result.Messages(), result.Ends[0].ReceivedMessages)
+	}
+}
+
 func TestMeasureCancel(t *testing.T) {
 	for _, kind := range []MeasureKind{MeasureLatency, MeasureBandwidth} {
 		for _, operation := range measuredOperations {

@@ -28,6 +28,7 @@ struct core_measure_connection {
 	enum core_measure_step step; /* active: under way while an event is awaited, else done */
 	bool awaiting; /* active: the event that ends the step */
 	bool timed, farewell;
+	bool counted; /* passive: as established */
 	uint64_t number, began_ns, step_ns;
 };
 

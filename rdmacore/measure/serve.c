@@ -68,6 +68,15 @@ static void refuse(struct server *server, struct rdma_cm_id *id)
 	core_destroy_id(server->connects->provider, id);
 }
 
+static void count(struct core_measure_worker *worker, struct core_measure_connection *connection)
+{
+	if (connection->counted)
+		return;
+	connection->counted = true;
+	worker->received++;
+	core_measure_tick(worker, core_measure_now(), worker->received);
+}
+
 static int handle(struct server *server, const struct core_event *event)
 {
 	struct core_measure_worker *worker = server->worker;
@@ -97,10 +106,11 @@ static int handle(struct server *server, const struct core_event *event)
 	connection = event->id->context;
 	switch (event->type) {
 	case RDMA_CM_EVENT_ESTABLISHED:
-		worker->received++;
-		core_measure_tick(worker, core_measure_now(), worker->received);
+		count(worker, connection);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
+		/* When the RTU was lost, the DREQ tells that the client had the REP (cm.c, cm_dreq_handler). */
+		count(worker, connection);
 		/* The answer to the peer's; the id is destroyed next, whatever this returns. */
 		core_disconnect(server->connects->provider, connection->id);
 		end_connection(server, connection);
