@@ -53,8 +53,6 @@ for word in "$@" --; do
 	fi
 done
 status=0
-failed=()   # jobs
-unlike=     # a check that fails although its job has not
 for number in "${!boots[@]}"; do
 	tail -n +1 -f --pid="${boots[number]}" "$results/boot.$number" &
 	follower=$!
@@ -68,18 +66,11 @@ for job in "${jobs[@]}"; do
 	if [ "$ended" != 0 ]; then
 		echo "FAIL: the job $job: ${ended:+exit status }${ended:-it did not end}"
 		status=1
-		failed+=("$job")
 	fi
 	if [ -n "$ended" ] && [ -e "$here/checks/$job.sh" ]; then
-		bash "$here/checks/$job.sh" "$results/$job" || status=1 unlike=${unlike:-$([ "$ended" = 0 ] && echo "$job")}
+		bash "$here/checks/$job.sh" "$results/$job" || status=1
 	fi
 done
 # What failed comes last, where a long log is read first.
 [ $status = 0 ] || awk '/^FAIL +[0-9]+[.][0-9]+ s /{shown = 1; print; next} shown && /^     \|/{print; next} {shown = 0}' "$results"/boot.* | tail -n 60
-if [ ${#failed[@]} != 0 ] && [ ${#vm[@]} = 2 ] && [ -z "$sockets$unlike${RXE_VM_AGAIN-}" ]; then
-	echo "--- once more, in another boot: ${failed[*]}"
-	rm -rf "$results.first" && cp -r "$results" "$results.first"
-	RXE_VM_AGAIN=1 "$here/jobs.sh" "${failed[@]}"
-	status=$?
-fi
 exit $status
