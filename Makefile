@@ -104,7 +104,7 @@ go-test: export GORACE = atexit_sleep_ms=0
 go-test: export RDMARUN_JAVASCRIPT = $(CURDIR)/bin/javascript.wasm
 go-test: guests languages javascript rdma-core bin/librdmarun-soft.so | setup setup-test ## Go tests, with the race detector
 	@# The race detector slows the compiler of guests down ten times: they are compiled once, without it.
-	$(Q)$(GO) test -run '$(COMPILING_TESTS)|TestGuestOfTheReadme|TestPairsOfLanguages|TestProgramsOfRdmaCore|TestScripts' ./host/guest ./host/guest/wasm
+	$(Q)$(GO) test -run '$(COMPILING_TESTS)|TestGuestOfTheTutorial|TestPairsOfLanguages|TestProgramsOfRdmaCore|TestScripts' ./host/guest ./host/guest/wasm
 	$(Q)$(GO) test -run 'TestScripts/(run-guest|new-guest|guest-gotest)' ./cmd/rdmarun
 	$(Q)$(GO) test -race -skip '$(COMPILING_TESTS)' -timeout 20m ./...
 

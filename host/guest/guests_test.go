@@ -282,14 +282,14 @@ func TestHopGuest(t *testing.T) {
 	}
 }
 
-// The guest that README.md shows, with the scenario around it, does what is shown there.
-func TestGuestOfTheReadme(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+// The guest of the tutorial, with the scenario around it, does what is shown there.
+func TestGuestOfTheTutorial(t *testing.T) {
+	tutorial, err := os.ReadFile("../../docs/tutorials/first-guest.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := block(t, string(readme), "```go\n")
-	_, after, _ := strings.Cut(string(readme), program)
+	program := block(t, string(tutorial), "```go\n")
+	_, after, _ := strings.Cut(string(tutorial), program)
 	lab := block(t, after, "```yaml\n")
 	_, shown, _ := strings.Cut(block(t, after, "```\n$ make"), "rdmarun run looker/looker.yaml\n")
 	t.Chdir(t.TempDir())
@@ -328,7 +328,7 @@ func TestGuestOfTheReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := lasting(text.String()), lasting(shown); got != want {
-		t.Errorf("it prints\n%s\nand the readme shows\n%s", text.String(), shown)
+		t.Errorf("it prints\n%s\nand the tutorial shows\n%s", text.String(), shown)
 	}
 }
 
@@ -338,7 +338,7 @@ func block(t *testing.T, text, fence string) string {
 	_, rest, _ := strings.Cut(text, fence)
 	inside, _, ok := strings.Cut(rest, "```")
 	if !ok {
-		t.Fatalf("the readme has no %q", fence)
+		t.Fatalf("the tutorial has no %q", fence)
 	}
 	return inside
 }
