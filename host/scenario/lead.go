@@ -224,7 +224,7 @@ func (j *jobs) follow(ctx context.Context) {
 		}
 		i := slices.IndexFunc(j.cases, func(each Selected) bool { return each.Case.ID == next.Case })
 		if i < 0 || !slices.Contains(next.With, party.meeting.Name()) {
-			party.meeting.EndCase(j.runs)
+			party.meeting.Case(j.runs).Close()
 			continue
 		}
 		relay := &relay{jobs: j, number: next.Number, attempt: 1, earlier: j.config.Baseline[next.Case]}
@@ -246,7 +246,7 @@ func (j *jobs) follow(ctx context.Context) {
 
 // meets fills in how the others of a case are reached.
 func (p *Party) meets(config *exec.Config, each Selected, runs int, with []string) {
-	config.Meeting, config.Number, config.Addresses = p.meeting, runs, p.Addresses
+	config.Mailbox, config.Player, config.Addresses = p.meeting.Case(runs), p.meeting.Player, p.Addresses
 	config.Key, config.Observes, config.Leader = p.keys[each.Case.ID], p.Leads != nil, p.Follows
 	if p.Leads != nil {
 		config.Clocks, config.Modules = p.Leads.Clocks, make(map[string]string)

@@ -34,13 +34,13 @@ func (r *caseRun) earlier(now measured) measured {
 }
 
 // tellBaseline tells the others what an earlier run has found, where thresholds may want it: who judges may not have it.
-func (r *caseRun) tellBaseline(begin *beginning) error {
+func (o *remote) tellBaseline(r *caseRun, begin *beginning) error {
 	if r.config.Baseline == nil || len(r.testCase.Thresholds) == 0 {
 		return nil
 	}
-	o, count := r.others, 0
+	count := 0
 	for part := range partsOf(r.config.Baseline) {
-		if err := o.meeting.Tell(o.baseline(o.meeting.Name(), count), part); err != nil {
+		if err := o.mailbox.Tell(baselineKey(o.mailbox.Name(), count), part); err != nil {
 			return fmt.Errorf("tell the baseline: %w", err)
 		}
 		count++
@@ -79,7 +79,7 @@ func partsOf(earlier *record.Earlier) iter.Seq[earlierPart] {
 }
 
 // takeBaseline takes what a process has told of an earlier run, unless this one has that itself.
-func (r *caseRun) takeBaseline(ctx context.Context, name string, count *int) error {
+func (o *remote) takeBaseline(ctx context.Context, r *caseRun, name string, count *int) error {
 	if count == nil || r.config.Baseline != nil {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (r *caseRun) takeBaseline(ctx context.Context, name string, count *int) err
 	earlier := &record.Earlier{}
 	for i := range *count {
 		var part earlierPart
-		err := r.others.await(ctx, name, r.others.baseline(name, i), &part)
+		err := o.receive(ctx, name, baselineKey(name, i), &part)
 		for _, m := range slices.Concat(part.Measures, part.Pairs) {
 			if err == nil {
 				err = m.Check()
@@ -107,6 +107,4 @@ func (r *caseRun) takeBaseline(ctx context.Context, name string, count *int) err
 	return nil
 }
 
-func (o *others) baseline(name string, i int) string {
-	return fmt.Sprintf("%s/%d", o.key("baseline", name), i)
-}
+func baselineKey(name string, i int) string { return fmt.Sprintf("baseline/%s/%d", name, i) }

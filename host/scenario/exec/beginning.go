@@ -43,26 +43,26 @@ type roleFacts struct {
 	Host string `json:"host"`
 }
 
-// gather tells the others that this process is at the beginning of the case, and learns of their roles.  It is false when
+// begin tells the others that this process is at the beginning of the case, and learns of their roles.  It is false when
 // the case does not run, here or there.
-func (r *caseRun) gather(ctx context.Context) bool {
-	if err := r.meetOthers(ctx); err != nil && r.result.Status == record.Passed {
+func (o *remote) begin(ctx context.Context, r *caseRun) bool {
+	if err := o.gather(ctx, r); err != nil && r.result.Status == record.Passed {
 		r.environment(err)
 	}
-	r.others.began = r.result.Status == record.Passed
-	return r.others.began
+	o.began = r.result.Status == record.Passed
+	return o.began
 }
 
-// meetOthers is gather, whose result is the status of the case, or an error.
-func (r *caseRun) meetOthers(ctx context.Context) error {
-	if err := r.tellBeginning(); err != nil {
+// gather waits until all are at the beginning of the case.  Where it does not run there, its status says so.
+func (o *remote) gather(ctx context.Context, r *caseRun) error {
+	if err := o.tellBeginning(r); err != nil {
 		return err
 	}
 	waiting, cancel := context.WithTimeoutCause(ctx, meetTime, errors.New("the other processes are not at the beginning of the case"))
 	defer cancel()
 	var facts []roleFacts
-	for _, name := range r.others.names {
-		theirs, err := r.hearBeginning(waiting, name)
+	for _, name := range o.names {
+		theirs, err := o.hearBeginning(waiting, r, name)
 		if err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (r *caseRun) meetOthers(ctx context.Context) error {
 	if r.result.Status != record.Passed {
 		return nil
 	}
-	if err := r.allClaimed(); err != nil {
+	if err := o.allClaimed(r); err != nil {
 		return err
 	}
 	if err := r.learn(facts); err != nil {
@@ -81,23 +81,21 @@ func (r *caseRun) meetOthers(ctx context.Context) error {
 }
 
 // tellBeginning tells the others that this process is at the beginning of the case.
-func (r *caseRun) tellBeginning() (err error) {
-	o := r.others
+func (o *remote) tellBeginning(r *caseRun) (err error) {
 	begin := beginning{Case: r.config.Key, Status: r.result.Status, Reason: r.result.Reason, Known: r.xfail != nil}
 	if begin.Roles, err = r.ownFacts(); err != nil {
 		return err
 	}
-	if err = r.tellBaseline(&begin); err != nil {
+	if err = o.tellBaseline(r, &begin); err != nil {
 		return err
 	}
-	return o.meeting.Tell(o.key("begin", o.meeting.Name()), begin)
+	return o.mailbox.Tell(o.own("begin"), begin)
 }
 
 // hearBeginning waits until a process is at the beginning of the case, and takes what it tells of it and of its roles.
-func (r *caseRun) hearBeginning(ctx context.Context, name string) ([]roleFacts, error) {
-	o := r.others
+func (o *remote) hearBeginning(ctx context.Context, r *caseRun, name string) ([]roleFacts, error) {
 	var there beginning
-	if err := o.await(ctx, name, o.key("begin", name), &there); err != nil {
+	if err := o.receive(ctx, name, key("begin", name), &there); err != nil {
 		return nil, err
 	}
 	there.Reason = verb.Brief(there.Reason)
@@ -116,10 +114,10 @@ func (r *caseRun) hearBeginning(ctx context.Context, name string) ([]roleFacts, 
 	}
 	for i := range there.Roles {
 		role := &there.Roles[i]
-		if err := r.claimed(role, name); err != nil {
+		if err := o.claimed(r, role, name); err != nil {
 			return nil, err
 		}
-		o.where[role.Name] = name
+		r.roster.where[role.Name] = name
 	}
 	if r.result.Status != record.Passed {
 		return nil, nil
@@ -127,7 +125,7 @@ func (r *caseRun) hearBeginning(ctx context.Context, name string) ([]roleFacts, 
 	if r.config.led() && name != r.config.Leader {
 		return there.Roles, nil // a host's figures of another day are no measure of others
 	}
-	return there.Roles, r.takeBaseline(ctx, name, there.Baseline)
+	return there.Roles, o.takeBaseline(ctx, r, name, there.Baseline)
 }
 
 // ownFacts are what expressions see of the roles here; nothing before there is a testbed.
@@ -148,15 +146,15 @@ func (r *caseRun) ownFacts() ([]roleFacts, error) {
 
 // claimed tells what is wrong with a role that a process says it plays: it is none of the file's, or another's.  What the file and
 // the placement have of the role is theirs, whatever the process says.
-func (r *caseRun) claimed(role *roleFacts, process string) error {
+func (o *remote) claimed(r *caseRun, role *roleFacts, process string) error {
 	i := slices.IndexFunc(r.testCase.Elsewhere, func(known testbed.RoleConfig) bool { return known.Name == role.Name })
 	if i < 0 {
 		return fmt.Errorf("the process of %s plays a role %.80q that the case does not have", process, role.Name)
 	}
-	if player := r.others.player(role.Name); player != process {
+	if player := o.player(role.Name); player != process {
 		return fmt.Errorf("the process of %s says that it plays role %s, which is that of %s", process, role.Name, player)
 	}
-	if r.others.where[role.Name] != "" {
+	if r.roster.where[role.Name] != "" {
 		return fmt.Errorf("the process of %s says twice where role %s is", process, role.Name)
 	}
 	known := &r.testCase.Elsewhere[i]
@@ -168,13 +166,13 @@ func (r *caseRun) claimed(role *roleFacts, process string) error {
 }
 
 // allClaimed tells which role nobody says he plays; it finds who judges: the process with the first role of the file.
-func (r *caseRun) allClaimed() error {
+func (o *remote) allClaimed(r *caseRun) error {
 	for i, role := range r.testCase.Elsewhere {
-		if r.others.where[role.Name] == "" {
-			return fmt.Errorf("the process of %s does not say where its role %s is", r.others.player(role.Name), role.Name)
+		if r.roster.where[role.Name] == "" {
+			return fmt.Errorf("the process of %s does not say where its role %s is", o.player(role.Name), role.Name)
 		}
 		if i == 0 && (len(r.testCase.Roles) == 0 || r.testCase.Roles[0].Position > 0) {
-			r.others.judge = r.others.where[role.Name]
+			r.roster.judge = r.roster.where[role.Name]
 		}
 	}
 	return nil
@@ -204,15 +202,15 @@ func (r *caseRun) learn(facts []roleFacts) error {
 		}
 		r.testbed.Elsewhere(role.Name, address)
 		r.showRole(role.Name, role.Group, role.Index, object)
-		r.others.numbers[role.Name] = role.Index
-		object["name"], role.Place.Host, role.Place.ClockWithin = role.Name, r.others.where[role.Name], nil
+		r.roster.numbers[role.Name] = role.Index
+		object["name"], role.Place.Host, role.Place.ClockWithin = role.Name, r.roster.where[role.Name], nil
 		if clock, known := r.config.Clocks[role.Place.Host]; known {
 			role.Place.ClockWithin = &clock.Within
 		}
 		if module := r.config.Modules[role.Name]; module != "" || r.config.Observes {
 			role.Place.Guest = module
 		}
-		r.others.facts = append(r.others.facts, role)
+		r.roster.facts = append(r.roster.facts, role)
 	}
 	return nil
 }
@@ -257,7 +255,7 @@ func (r *caseRun) distinct() map[string]any {
 		guids[role.Device().GUID()], addresses[role.Address()], hosts[role.Host] = true, true, true
 		count++
 	}
-	for _, role := range r.others.facts {
+	for _, role := range r.roster.facts {
 		address, _ := r.testbed.AddressOf(role.Name)
 		guids[role.GUID], addresses[address], hosts[role.Host] = true, true, true
 		count++
@@ -277,7 +275,7 @@ func (r *caseRun) crowded() string {
 		if err != nil {
 			return err.Error()
 		}
-		for _, other := range r.others.facts {
+		for _, other := range r.roster.facts {
 			if other.Group == own.Group && other.Host == role.Host {
 				return fmt.Sprintf("role %s has place: {spread: host}, and %s and %s are both on %s", own.Group, own.Name, other.Name, role.Host)
 			}

@@ -26,8 +26,8 @@ func (r *caseRun) repeat(ctx context.Context, step *compile.Step, repeat *compil
 	}
 	advance := r.advances.begin(what, count)
 	defer r.advances.end(advance)
-	if r.others != nil && repeat.Role != "" && !r.turns.whole {
-		return r.wholeLoop(ctx, step, repeat, advance)
+	if repeat.Role != "" && !r.turns.whole {
+		return r.peers.loop(ctx, r, step, repeat, advance)
 	}
 	return r.loop(ctx, step, repeat, advance)
 }
@@ -70,9 +70,6 @@ func (r *caseRun) loop(ctx context.Context, step *compile.Step, repeat *compile.
 	})
 	if errors.Is(err, errNoMore) {
 		err = nil
-	}
-	if pace.key != "" {
-		r.others.meeting.Forget(pace.key)
 	}
 	if timed {
 		r.loops.leave(err == nil, r.testbed.Clock().Virtual())

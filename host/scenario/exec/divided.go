@@ -18,17 +18,17 @@ import (
 // others are told, a size at a time.
 
 // half runs the part of a step that another process runs; nil where there is none here.
-func (r *caseRun) half(step *compile.Step, call *compile.Call, owner string) func(context.Context) {
+func (o *remote) half(r *caseRun, step *compile.Step, call *compile.Call, owner string) func(context.Context) {
 	if !r.divides(call) {
 		return nil
 	}
 	return func(ctx context.Context) {
 		if err := r.allowed(nil, call.Verb); err != nil {
-			r.others.leave(err) // the case ends here, and so elsewhere
+			o.leave(err) // the case ends here, and so elsewhere
 			return
 		}
-		half := verb.Call{Verb: call.Verb, Testbed: r.testbed, Counterpart: r.counterpart}
-		own := r.member(owner, r.others.meeting.Name(), "member", "owner")
+		half := verb.Call{Verb: call.Verb, Testbed: r.testbed, Counterpart: o.counterpart(r)}
+		own := o.member(r, owner, o.mailbox.Name(), "member", "owner")
 		half.Meet = func(context.Context) error { return own.join(ctx) }
 		advance := r.advances.begin("", 0)
 		defer r.advances.end(advance)
@@ -52,33 +52,6 @@ func (r *caseRun) half(step *compile.Step, call *compile.Call, owner string) fun
 	}
 }
 
-// divides tells whether some of the roles that a step works on are here, and others are not.
-func (r *caseRun) divides(call *compile.Call) bool {
-	if !call.Verb.Divides {
-		return false
-	}
-	var here, elsewhere bool
-	for _, role := range r.rolesOf(call) {
-		if r.others.where[role] == "" {
-			here = true
-		} else {
-			elsewhere = true
-		}
-	}
-	return here && elsewhere
-}
-
-// rolesOf are the roles that the arguments of a call name.
-func (r *caseRun) rolesOf(call *compile.Call) (roles []string) {
-	for i, argument := range call.Verb.Arguments {
-		if i < len(call.Arguments) && call.Arguments[i] != nil && verb.NamesRoles(argument.Type) {
-			value, _ := call.Arguments[i].Get(r.env) // its error is that of the step
-			roles = append(roles, verb.RolesNamed(argument.Type, value)...)
-		}
-	}
-	return roles
-}
-
 // met is what a process says at a barrier: it is there, or never will be; or that it is open.
 type met struct {
 	Failed *failureTold `json:"failed,omitempty"`
@@ -93,16 +66,16 @@ func (c *counterpart) join(ctx context.Context) error {
 }
 
 // meet waits until everybody elsewhere is at a barrier, of a step that is this process's, and opens it there.
-func (r *caseRun) meet(call *compile.Call) func(ctx context.Context) error {
+func (o *remote) meet(r *caseRun, call *compile.Call) func(ctx context.Context) error {
 	if call.Verb.Measures || !r.divides(call) {
 		return nil
 	}
 	var members []*counterpart
 	seen := make(map[string]bool)
 	for _, role := range r.rolesOf(call) {
-		if name := r.others.where[role]; name != "" && !seen[name] {
+		if name := r.roster.where[role]; name != "" && !seen[name] {
 			seen[name] = true
-			members = append(members, r.member(name, name, "owner", "member"))
+			members = append(members, o.member(r, name, name, "owner", "member"))
 		}
 	}
 	return func(ctx context.Context) error {
@@ -128,19 +101,19 @@ func (r *caseRun) meet(call *compile.Call) func(ctx context.Context) error {
 }
 
 // member is the way between the process that has a step and another one with a part of it, whose name the keys have.
-func (r *caseRun) member(process, name, said, heard string) *counterpart {
-	return &counterpart{others: r.others, process: process, key: fmt.Sprintf("%s/%s/", r.stepKey(), name), said: said, heard: heard}
+func (o *remote) member(r *caseRun, process, name, said, heard string) *counterpart {
+	return &counterpart{remote: o, process: process, key: r.stepKey() + "/" + name + "/", said: said, heard: heard}
 }
 
 // counterpart is the process with the role of the two that is not here.
-func (r *caseRun) counterpart(from, to string) verb.Counterpart {
-	return r.counterpartIn(r.stepKey()+"/", from, to)
+func (o *remote) counterpart(r *caseRun) func(from, to string) verb.Counterpart {
+	return func(from, to string) verb.Counterpart { return o.counterpartIn(r, r.stepKey()+"/", from, to) }
 }
 
 // counterpartIn is counterpart where a step has several such halves: prefix tells them apart.
-func (r *caseRun) counterpartIn(prefix, from, to string) verb.Counterpart {
-	c := &counterpart{others: r.others, said: "from", heard: "to", process: r.others.where[to]}
-	if process := r.others.where[from]; process != "" {
+func (o *remote) counterpartIn(r *caseRun, prefix, from, to string) verb.Counterpart {
+	c := &counterpart{remote: o, said: "from", heard: "to", process: r.roster.where[to]}
+	if process := r.roster.where[from]; process != "" {
 		c.said, c.heard, c.process = "to", "from", process
 	}
 	c.key = fmt.Sprintf("%s%s>%s/", prefix, from, to)
@@ -149,7 +122,7 @@ func (r *caseRun) counterpartIn(prefix, from, to string) verb.Counterpart {
 
 // counterpart hears and tells another process what is of a step that both have a part of.
 type counterpart struct {
-	others      *others
+	remote      *remote
 	process     string
 	key         string // of the step and the two
 	said, heard string // who says it
@@ -159,12 +132,12 @@ type counterpart struct {
 
 func (c *counterpart) Say(value any) error {
 	c.saying++
-	return c.others.meeting.Send(c.process, fmt.Sprintf("%s%s/%d", c.key, c.said, c.saying), value)
+	return c.remote.mailbox.Send(c.process, fmt.Sprintf("%s%s/%d", c.key, c.said, c.saying), value)
 }
 
 func (c *counterpart) Hear(ctx context.Context, into any) error {
 	c.hearing++
-	_, raw, err := c.others.hear(ctx, c.process, fmt.Sprintf("%s%s/%d", c.key, c.heard, c.hearing))
+	_, raw, err := c.remote.hear(ctx, c.process, nil, fmt.Sprintf("%s%s/%d", c.key, c.heard, c.hearing))
 	if gone, is := err.(*meeting.GoneError); is { //nolint:errorlint // as it is made
 		return &testbed.EnvironmentError{What: "wait for the other part of the step", Err: gone}
 	}

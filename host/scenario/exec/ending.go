@@ -58,7 +58,7 @@ func (f *failureTold) failure() *testbed.Failure {
 }
 
 // note keeps the end that a process has told; one that cannot be read is that of a process that failed.
-func (o *others) note(name string, raw json.RawMessage) {
+func (o *remote) note(name string, raw json.RawMessage) {
 	var end ending
 	if err := json.Unmarshal(raw, &end); err != nil {
 		end = ending{Status: record.Errored, Reason: fmt.Sprintf("how it ended cannot be read: %v", err)}
@@ -73,7 +73,7 @@ func (o *others) note(name string, raw json.RawMessage) {
 func (e *ending) brief() { printable.Each(e, verb.Brief) }
 
 // endOf is the end of a process, if it has told it.
-func (o *others) endOf(name string) (end ending, told bool) {
+func (o *remote) endOf(name string) (end ending, told bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	end, told = o.ends[name]
@@ -81,7 +81,7 @@ func (o *others) endOf(name string) (end ending, told bool) {
 }
 
 // endedBy ends all waiting for steps, because a process has told its end, and is what to say of that.
-func (o *others) endedBy(name string) error {
+func (o *remote) endedBy(name string) error {
 	end, _ := o.endOf(name)
 	why := end.failure(name)
 	o.leave(why)
@@ -102,32 +102,30 @@ func (e *ending) failure(process string) error {
 	return failure
 }
 
-// stay waits until the others have looked for what they left unread as well: what this process frees would be news there.
-func (r *caseRun) stay(ctx context.Context) {
-	o := r.others
+// settle waits until the others have looked for what they left unread as well: what this process frees would be news there.
+func (o *remote) settle(ctx context.Context, r *caseRun) {
 	if ctx.Err() != nil {
 		return
 	}
 	waiting, cancel := context.WithTimeout(ctx, meetTime)
 	defer cancel()
-	if o.meeting.Tell(o.key("looked", o.meeting.Name()), true) != nil {
+	if o.mailbox.Tell(o.own("looked"), true) != nil {
 		return
 	}
 	r.outside(func() {
 		for _, name := range o.names {
-			// Who has ended the case instead is for part to judge.
-			if _, _, err := o.hearLast(waiting, name, o.key("looked", name)); err != nil {
+			// Who has ended the case instead is for end to judge.
+			if _, _, err := o.hearLast(waiting, name, key("looked", name)); err != nil {
 				return
 			}
 		}
 	})
 }
 
-// part ends the case together with the others: what failed in one of them has failed.
-func (r *caseRun) part(ctx context.Context) {
-	o := r.others
-	defer o.meeting.EndCase(r.config.Number)
-	err := cmp.Or(o.quiet.end(), o.meeting.Tell(o.key("end", o.meeting.Name()), r.ownEnd()))
+// end ends the case together with the others: what failed in one of them has failed.
+func (o *remote) end(ctx context.Context, r *caseRun) {
+	defer o.mailbox.Close()
+	err := cmp.Or(o.quiet.end(), o.mailbox.Tell(o.own("end"), r.ownEnd()))
 	if r.config.Stop != nil && r.result.Status != record.Passed {
 		r.config.Stop()
 	}
@@ -139,7 +137,7 @@ func (r *caseRun) part(ctx context.Context) {
 	for _, name := range o.names {
 		there, told := o.endOf(name)
 		if !told && err == nil {
-			err = o.await(waiting, name, o.key("end", name), &there)
+			err = o.receive(waiting, name, key("end", name), &there)
 			there.brief()
 		}
 		if err != nil {
@@ -224,7 +222,7 @@ func (r *caseRun) addMoments(process string, there ending, ahead time.Duration) 
 	failure := &r.result.Failures[0]
 	shift := there.Began.Add(-ahead).Sub(r.begin.Round(0)) // both by the wall's clocks
 	for _, moment := range there.Timeline {
-		if r.others.where[moment.Role] == process {
+		if r.roster.where[moment.Role] == process {
 			moment.At += shift
 			failure.Timeline = append(failure.Timeline, moment)
 		}

@@ -91,8 +91,8 @@ func (r *caseRun) failedGuests() {
 
 // hostOf is the host of a role, as the controller of a lab tells it; else nothing, as processes of one user are no hosts.
 func (r *caseRun) hostOf(role string) string {
-	if r.others != nil && r.config.Observes {
-		return r.others.where[role]
+	if r.config.Observes {
+		return r.roster.where[role]
 	}
 	return ""
 }

@@ -25,7 +25,7 @@ func (r *caseRun) measure(step *compile.Step, call *verb.Call) {
 		}
 		r.found = append(r.found, found)
 		r.ended.Add(1) // not stalled
-		if r.others != nil {
+		if r.turns.telling {
 			r.turns.untold = cmp.Or(r.turns.untold, r.tellMeasured(found))
 		}
 	}
@@ -137,23 +137,23 @@ func (r *caseRun) tellMeasured(found measured) error {
 	}
 	key := r.measuredKey(r.turns.told)
 	r.turns.told++
-	return r.others.meeting.Tell(key, json.RawMessage(raw))
+	return r.config.Mailbox.Tell(key, json.RawMessage(raw))
 }
 
 // mostFound bounds the measurements of a case in other processes: each may be a file.
 const mostFound = 1 << 16
 
 // takeRoom counts what another process has measured, in the case and in the run.
-func (r *caseRun) takeRoom(process string, raw json.RawMessage) error {
+func (o *remote) takeRoom(r *caseRun, process string, raw json.RawMessage) error {
 	if r.config.Room != nil && !r.config.Room(process, len(raw)) {
 		return fmt.Errorf("in this run there is no room for more of what the process of %s has measured", process)
 	}
-	return r.others.spend(process, raw)
+	return o.spend(process, raw)
 }
 
 // takeMeasured takes what another process has measured.
-func (r *caseRun) takeMeasured(step *compile.Step, call *compile.Call, process string, raw json.RawMessage) error {
-	if err := r.takeRoom(process, raw); err != nil {
+func (o *remote) takeMeasured(r *caseRun, step *compile.Step, call *compile.Call, process string, raw json.RawMessage) error {
+	if err := o.takeRoom(r, process, raw); err != nil {
 		return err
 	}
 	var found measured

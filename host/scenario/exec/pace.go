@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"rdmarun/host/scenario/compile"
@@ -20,8 +19,8 @@ type pace struct {
 	limited bool
 	limit   time.Duration
 	rate    int
-	// key begins those of the messages by which the process that judges says whether another round begins; "" where each
-	// process, or the only one, decides by itself.
+	// key begins those of the messages by which the process that judges says whether another round begins; "" where
+	// each process decides by itself.
 	key string
 }
 
@@ -34,7 +33,7 @@ func (r *caseRun) paceOf(repeat *compile.Repeat) (*pace, error) {
 			return nil, err
 		}
 		p.limited, p.limit = true, limit.(time.Duration)
-		if r.others != nil && !r.others.over && !r.turns.whole {
+		if !r.turns.whole {
 			r.turns.next()
 			p.key = r.stepKey() + "/round/"
 		}
@@ -85,17 +84,10 @@ func (r *caseRun) another(ctx context.Context, p *pace, round int, own bool) (mo
 	if p.key == "" {
 		return own, nil
 	}
-	if err := r.others.quiet.flush(); err != nil {
-		return false, err
+	more = own
+	decided, err := r.peers.decide(ctx, r, p.key, round, func() any { return own })
+	if err == nil && decided != nil {
+		err = json.Unmarshal(decided, &more)
 	}
-	key := fmt.Sprint(p.key, round)
-	if r.others.judge == "" {
-		return own, r.others.meeting.Tell(key, own)
-	}
-	var raw json.RawMessage
-	r.outside(func() { _, raw, err = r.others.hear(ctx, r.others.judge, key) })
-	if err != nil {
-		return false, err
-	}
-	return more, json.Unmarshal(raw, &more)
+	return more, err
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"rdmarun/host/scenario/meeting"
 )
 
 // quietTime is how long the others may go on without knowing of a step that has brought nothing.  It is what a message takes,
@@ -16,8 +14,7 @@ const quietTime = 100 * time.Microsecond
 // quiet are the steps of this process that have brought nothing: neither a result with a name nor a failure.  Of many of them, one
 // after another, the others are told by one number.
 type quiet struct {
-	meeting *meeting.Meeting
-	prefix  string // of the keys of this process's messages
+	mailbox Mailbox
 
 	mu     sync.Mutex
 	branch string // of the steps that are still to be told
@@ -28,12 +25,10 @@ type quiet struct {
 	err    error
 }
 
-func newQuiet(of *meeting.Meeting, prefix string) *quiet { return &quiet{meeting: of, prefix: prefix} }
+func newQuiet(of Mailbox) *quiet { return &quiet{mailbox: of} }
 
-// key is that of a process's messages about the steps of a branch.
-func (q *quiet) key(process, branch string) string {
-	return q.prefix + "quiet/" + process + "/" + branch
-}
+// quietKey is that of a process's messages about the steps of a branch.
+func quietKey(process, branch string) string { return "quiet/" + process + "/" + branch }
 
 // passed notes a step of this process.  The error is that of an earlier message.
 func (q *quiet) passed(branch string, number int) error {
@@ -75,7 +70,7 @@ func (q *quiet) tell() {
 	if q.last == 0 || q.over {
 		return
 	}
-	if err := q.meeting.Tell(q.key(q.meeting.Name(), q.branch), q.last); err != nil && q.err == nil {
+	if err := q.mailbox.Tell(quietKey(q.mailbox.Name(), q.branch), q.last); err != nil && q.err == nil {
 		q.err = err
 	}
 	q.last = 0
@@ -110,28 +105,14 @@ func (q *quietOf) note(raw json.RawMessage) error {
 }
 
 // quietOf is what the running branch knows of a process.
-func (r *caseRun) quietOf(process string) *quietOf {
+func (o *remote) quietOf(r *caseRun, process string) *quietOf {
 	of := r.turns.quiet[process]
 	if of == nil {
 		if r.turns.quiet == nil {
 			r.turns.quiet = make(map[string]*quietOf)
 		}
-		of = &quietOf{key: r.others.quiet.key(process, r.turns.prefix)}
+		of = &quietOf{key: quietKey(process, r.turns.prefix)}
 		r.turns.quiet[process] = of
 	}
 	return of
-}
-
-// wasQuiet tells whether it is known of the running step, of another process, that it has brought nothing.
-func (r *caseRun) wasQuiet(process string) bool {
-	of, o := r.quietOf(process), r.others
-	if of.last < r.turns.count {
-		raw, came := o.meeting.Take(process, of.key)
-		if !came || of.note(raw) != nil || of.last < r.turns.count {
-			return false
-		}
-	}
-	// What a step has brought was told before it is known of one after it that it has brought nothing.
-	r.turns.room = r.appendKey(r.turns.room[:0])
-	return !o.meeting.HasCome(process, r.turns.room)
 }

@@ -10,8 +10,9 @@
 //   - measured.go and mesh.go take what steps have measured, threshold.go holds it against limits, with what baseline.go has.
 //
 // A case whose roles several processes play, each of which walks all of it:
-//   - others.go is what a process knows of the others; they begin together in beginning.go and end together in ending.go.
-//   - turns.go says whose a step is, elsewhere.go waits for one that is another's; quiet.go is for the many that bring nothing.
+//   - peers.go is what a run asks of them, and the answer where there are none; remote.go is what a process knows of them; they
+//     begin together in beginning.go and end together in ending.go.
+//   - task.go runs a step where its role is, and waits for one that is another's; quiet.go is for the many that bring nothing.
 //   - wholeloop.go has loops of one role, divided.go steps of several roles, streams.go what guests write to each other.
 //
 // Of the goroutines of a case one works at a time, the one with the lock of the testbed, which it gives away while it waits.
@@ -29,7 +30,6 @@ import (
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/explain"
-	"rdmarun/host/scenario/meeting"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
 	"rdmarun/rdmacore"
@@ -56,14 +56,14 @@ type Config struct {
 	Interval time.Duration
 	// NoThresholds checks none.
 	NoThresholds bool
-	// Meeting is with the processes that play the other roles; nil: all are played here.  Number counts the runs of cases,
-	// and Key is the case's, in each process the same; Addresses are those of roles elsewhere, where they are known better.
-	Meeting   *meeting.Meeting
-	Number    int
+	// Mailbox is that of the case, with the processes that play the other roles; nil: all are played here.  Key is the case's, in
+	// each process the same; Addresses are those of roles elsewhere, where they are known better.
+	Mailbox   Mailbox
 	Key       string
 	Addresses map[string]netip.Addr
-	// Others are the names of the processes that take part beside this one.
+	// Others are the names of the processes that take part with this one, Player is the one that plays a role.
 	Others []string
+	Player func(role string) string
 	// Observes is set in the process that leads the run: it plays no role, and whether the case runs the others say.
 	Observes bool
 	// Leader is the process that leads the run, where this one follows it; "" for none.
@@ -127,20 +127,20 @@ const finallyGrace = 10 * time.Second
 func Case(ctx context.Context, config Config, program *compile.Program, c *compile.Case) record.Result {
 	r := &caseRun{config: config, program: program, testCase: c, begin: time.Now(), ended: new(atomic.Int64), away: new(atomic.Int64), advances: new(advances), tallies: new(record.Tallies)}
 	r.result = record.Result{Name: c.Name, Status: record.Passed}
-	if config.Meeting != nil {
-		r.others = newOthers(&config)
+	r.peers, r.roster = local{}, newRoster()
+	if config.Mailbox != nil {
+		r.peers = newRemote(&config)
 	}
+	together := r.peers
 	if !config.Observes {
 		r.prepare()
 	}
 	if r.result.Status == record.Passed {
 		r.execute(ctx)
-	} else if r.others != nil {
-		r.gather(ctx)
+	} else {
+		together.begin(ctx, r)
 	}
-	if r.others != nil {
-		r.part(ctx)
-	}
+	together.end(ctx, r)
 	r.expectFailure()
 	r.result.Took = time.Since(r.begin)
 	r.result.Steps = r.steps
@@ -160,11 +160,10 @@ func End(stream *record.Stream, program *compile.Program, c *compile.Case, statu
 
 // Decline is End where this process cannot run the case and others would wait for it.
 func Decline(config Config, program *compile.Program, c *compile.Case, status record.Status, reason string) {
-	if config.Meeting != nil {
-		o := newOthers(&config)
+	if config.Mailbox != nil {
 		// Who is gone need not hear of it.
-		_ = o.meeting.Tell(o.key("begin", o.meeting.Name()), beginning{Case: config.Key, Status: status, Reason: reason})
-		o.meeting.EndCase(config.Number)
+		_ = config.Mailbox.Tell(key("begin", config.Mailbox.Name()), beginning{Case: config.Key, Status: status, Reason: reason})
+		config.Mailbox.Close()
 	}
 	End(config.Stream, program, c, status, reason)
 }
@@ -223,9 +222,7 @@ func (r *caseRun) execute(ctx context.Context) {
 	switch {
 	case err == nil:
 		r.leftovers()
-		if r.others != nil {
-			r.stay(steps)
-		}
+		r.peers.settle(steps, r)
 		r.thresholds(steps, r.testbed.Clock().Now()-begin)
 	case ctx.Err() != nil:
 		r.stopped(ctx, err)
@@ -241,9 +238,8 @@ func (r *caseRun) finally(ctx context.Context) {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), finallyGrace, caseTimeout(finallyGrace))
 	defer cancel()
 	failed := r.result.Status != record.Passed && !r.result.FailedByThreshold()
-	if r.others != nil {
-		r.others.over = true // each for itself, as nobody can say whether the others still wait
-	}
+	// Each for itself, as nobody can say whether the others still wait.
+	r.peers = local{apart: r.config.Mailbox != nil}
 	note := func(err error) {
 		if !failed {
 			r.fail(err)
@@ -281,7 +277,7 @@ func (r *caseRun) setUp(ctx context.Context) bool {
 	if err != nil {
 		r.environment(err)
 	}
-	if r.others != nil && !r.gather(ctx) && err == nil {
+	if !r.peers.begin(ctx, r) && err == nil {
 		made.Close()
 	}
 	if r.result.Status != record.Passed {

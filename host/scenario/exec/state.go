@@ -62,8 +62,9 @@ type caseRun struct {
 	owned map[string]map[string]any
 	// roleObjects are what expressions see of roles.
 	roleObjects map[string]map[string]any
-	// others play the other roles, in turns with this process; nil: all are played here.
-	others *others
+	// peers play the other roles, in turns with this process; roster is where these are.
+	peers  peers
+	roster *roster
 	turns  turns
 	// common is set while a step runs that every process has.
 	common bool
@@ -145,9 +146,7 @@ func (r *caseRun) bind(role, name string, index int, result map[string]any, took
 	if _, taken := result[compile.TookOfResult]; !taken {
 		result[compile.TookOfResult] = took.clock
 	}
-	if r.others != nil {
-		r.turns.note(boundResult{Role: role, Name: name, Index: index, value: result})
-	}
+	r.turns.note(boundResult{Role: role, Name: name, Index: index, value: result})
 	if s := r.config.Session; s != nil && s.noting {
 		s.results = append(s.results, sharedResult{role, name, index, result, took})
 	}
@@ -178,9 +177,7 @@ func (r *caseRun) bind(role, name string, index int, result map[string]any, took
 func (r *caseRun) refresh(buffer *testbed.Buffer) {
 	if object := r.roleObjects[buffer.Owner()]; object != nil {
 		object[buffer.Name] = buffer.View().Record()
-		if r.others != nil {
-			r.turns.note(boundResult{Role: buffer.Owner(), Name: buffer.Name, Index: -1, Buffer: true, value: object[buffer.Name]})
-		}
+		r.turns.note(boundResult{Role: buffer.Owner(), Name: buffer.Name, Index: -1, Buffer: true, value: object[buffer.Name]})
 	}
 }
 
@@ -196,7 +193,7 @@ func (r *caseRun) writeStart() {
 		start.Roles = append(start.Roles, r.place(i))
 	}
 	if r.config.Observes {
-		for _, role := range r.others.facts {
+		for _, role := range r.roster.facts {
 			start.Roles = append(start.Roles, role.Place)
 		}
 	}

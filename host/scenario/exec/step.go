@@ -39,9 +39,9 @@ func (r *caseRun) step(ctx context.Context, step *compile.Step) error {
 			return nil
 		}
 	}
-	if r.others != nil {
-		if call, is := step.Action.(*compile.Call); is {
-			return r.turn(ctx, step, call)
+	if call, is := step.Action.(*compile.Call); is {
+		if divided, err := r.peers.step(ctx, r, step, call); divided {
+			return err
 		}
 	}
 	return r.decorated(ctx, step)
@@ -253,7 +253,7 @@ func (r *caseRun) knownFailure(step *compile.Step, err error) {
 	if file := step.Span.File(); file != r.program.File {
 		known.File = file
 	}
-	if r.others != nil && !r.plays(f.Role) {
+	if !r.plays(f.Role) {
 		return // who plays the role counts it
 	}
 	r.tallies.Add(&record.Tallies{Known: []record.KnownStep{known}})
@@ -262,10 +262,9 @@ func (r *caseRun) knownFailure(step *compile.Step, err error) {
 // plays tells whether a role is this process's, or "" for those of whom nobody knows, that of the first role.
 func (r *caseRun) plays(role string) bool {
 	if role == "" {
-		return r.others.judge == "" && !r.config.Observes
+		return r.roster.judge == "" && !r.config.Observes
 	}
-	_, err := r.testbed.Role(role)
-	return err == nil
+	return !r.isElsewhere(role)
 }
 
 // excused is nil for the failure that an xfail expects; any other failure says what was expected.
@@ -329,9 +328,7 @@ func (r *caseRun) call(ctx context.Context, step *compile.Step, action *compile.
 	if !action.None { // where nothing is to come, a longer wait would claim more
 		r.stretchWithin(call)
 	}
-	if r.others != nil && action.Verb.Divides {
-		call.Counterpart, call.Meet = r.counterpart, r.meet(action)
-	}
+	r.peers.share(r, call, action)
 	if action.Verb.Measures {
 		advance := r.advances.begin("", 0)
 		defer r.advances.end(advance)
@@ -465,8 +462,6 @@ func (r *caseRun) ignoreLeftovers(call *verb.Call) {
 		if endpoint == nil {
 			continue
 		}
-		if ends := endpoint.Ignore(); r.others != nil && ends.Peer.IsValid() && !slices.Contains(r.turns.ignored, ends) {
-			r.turns.ignored = append(r.turns.ignored, ends)
-		}
+		r.turns.ignore(endpoint.Ignore())
 	}
 }

@@ -15,20 +15,20 @@ import (
 // carryStreams joins the streams of the guests here with those of guests in other processes until stop, which lets what
 // these have said before be on its way.
 func (r *caseRun) carryStreams() (stop func()) {
-	if r.others == nil || !slices.ContainsFunc(r.testCase.Roles, func(role testbed.RoleConfig) bool { return role.Guest != nil }) {
+	if !slices.ContainsFunc(r.testCase.Roles, func(role testbed.RoleConfig) bool { return role.Guest != nil }) {
 		return func() {}
 	}
 	var processes []string
-	for _, role := range r.others.facts {
-		if process := r.others.where[role.Name]; role.Guest && !slices.Contains(processes, process) {
+	for _, role := range r.roster.facts {
+		if process := r.roster.where[role.Name]; role.Guest && !slices.Contains(processes, process) {
 			processes = append(processes, process)
 		}
 	}
 	if len(processes) == 0 {
 		return func() {}
 	}
-	s := &streams{others: r.others, exchange: r.testbed.Streams(), sent: make(map[string]int)}
-	s.exchange.Reach(processes, func(role string) string { return r.others.where[role] })
+	s := &streams{mailbox: r.config.Mailbox, exchange: r.testbed.Streams(), sent: make(map[string]int)}
+	s.exchange.Reach(processes, func(role string) string { return r.roster.where[role] })
 	ctx, cancel := context.WithCancel(context.Background())
 	taken, given := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -49,13 +49,13 @@ func (r *caseRun) carryStreams() (stop func()) {
 
 // streams carries the frames of an exchange.
 type streams struct {
-	others   *others
+	mailbox  Mailbox
 	exchange *guest.Exchange
 	sent     map[string]int // to each process; that of give, and of stop when give has ended
 }
 
 func (s *streams) key(from, to string, number int) string {
-	return s.others.key("stream", fmt.Sprintf("%s>%s/%d", from, to, number))
+	return fmt.Sprintf("stream/%s>%s/%d", from, to, number)
 }
 
 // give sends what there is, whenever there is something.
@@ -75,7 +75,7 @@ func (s *streams) send() (more <-chan struct{}) {
 	for _, each := range parcels {
 		s.sent[each.To]++
 		// Who is gone is what take hears of.
-		_ = s.others.meeting.Send(each.To, s.key(s.others.meeting.Name(), each.To, s.sent[each.To]), each.Frame)
+		_ = s.mailbox.Send(each.To, s.key(s.mailbox.Name(), each.To, s.sent[each.To]), each.Frame)
 	}
 	return more
 }
@@ -86,9 +86,9 @@ func (s *streams) take(ctx context.Context, processes []string) {
 	for processes = slices.Clone(processes); len(processes) > 0; {
 		keys := make([]meeting.Key, len(processes))
 		for i, from := range processes {
-			keys[i] = meeting.Key{From: from, Name: s.key(from, s.others.meeting.Name(), came[from]+1)}
+			keys[i] = meeting.Key{From: from, Name: s.key(from, s.mailbox.Name(), came[from]+1)}
 		}
-		key, raw, err := s.others.meeting.AwaitWith(ctx, processes, keys...)
+		key, raw, err := s.mailbox.AwaitWith(ctx, processes, keys...)
 		from := key.From
 		var frame guest.StreamFrame
 		if err == nil {

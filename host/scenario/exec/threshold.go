@@ -19,16 +19,32 @@ import (
 )
 
 // thresholds checks the limits of a case that has run to its end, and writes a record of each.  One that does not hold
-// fails the case, and so does one without anything measured: it would watch nothing.
+// fails the case, and so does one without anything measured: it would watch nothing.  Of several processes that with the first
+// role checks them: so a time of a clock, or an earlier run, is compared with the limits once.
 func (r *caseRun) thresholds(ctx context.Context, took time.Duration) {
 	if len(r.testCase.Thresholds) == 0 {
 		return
 	}
-	if r.others == nil {
-		r.heed(r.judged(took))
-		return
+	var own []verdict
+	decided, err := r.peers.decide(ctx, r, "thresholds/", 0, func() any { own = r.judged(took); return own })
+	switch judge := r.roster.judge; {
+	case judge == "":
+		if err != nil {
+			r.fail(&testbed.EnvironmentError{What: "tell the other processes of the thresholds", Err: err})
+		}
+		r.heed(own)
+	case err != nil: // the end says why that process has ended
+	default:
+		verdicts, err := r.verdictsOf(decided)
+		if err == nil {
+			err = r.unjudged(verdicts)
+		}
+		if err != nil {
+			r.fail(&testbed.EnvironmentError{What: "what the process of " + judge + " says of the thresholds", Err: err})
+			return
+		}
+		r.heed(verdicts)
 	}
-	r.judgedTogether(ctx, took)
 }
 
 // verdict is what a limit of a threshold has found; both are numbers of the case's.
@@ -36,36 +52,6 @@ type verdict struct {
 	Threshold int              `json:"threshold"`
 	Limit     int              `json:"limit"`
 	Checked   record.Threshold `json:"checked"`
-}
-
-// judgedTogether has the process with the first role check the thresholds, and the others heed what it says: so a time of a
-// clock, or an earlier run, is held against the limits once.
-func (r *caseRun) judgedTogether(ctx context.Context, took time.Duration) {
-	o := r.others
-	key := o.key("thresholds", "")
-	if o.judge == "" {
-		verdicts := r.judged(took)
-		if err := o.meeting.Tell(key, verdicts); err != nil {
-			r.fail(&testbed.EnvironmentError{What: "tell the other processes of the thresholds", Err: err})
-		}
-		r.heed(verdicts)
-		return
-	}
-	var raw json.RawMessage
-	var err error
-	r.outside(func() { _, raw, err = o.hear(ctx, o.judge, key) })
-	if err != nil {
-		return // part says why that process has ended
-	}
-	verdicts, err := r.verdictsOf(raw)
-	if err == nil {
-		err = r.unjudged(verdicts)
-	}
-	if err != nil {
-		r.fail(&testbed.EnvironmentError{What: "what the process of " + o.judge + " says of the thresholds", Err: err})
-		return
-	}
-	r.heed(verdicts)
 }
 
 // verdictsOf reads what the process says that judges: each limit has one verdict at most.  What the limit is the file says, and

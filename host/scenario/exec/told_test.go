@@ -19,16 +19,16 @@ import (
 )
 
 // toldRun is a run of which the role server is in the process a, and client in b.
-func toldRun() (*caseRun, *remoteStep) {
+func toldRun() (*caseRun, *task) {
 	r := &caseRun{
 		env: expression.Env{"roles": "theirs"}, given: make(map[string]any), lists: make(map[ownedName]*sharedList), owned: make(map[string]map[string]any),
 		roleObjects: map[string]map[string]any{
 			"server": {"address": "192.0.2.1", "provider": map[string]any{"soft": true}, "data": map[string]any{"rkey": 1}},
 			"client": {"address": "192.0.2.2", "data": map[string]any{"rkey": 2}},
 		},
-		testbed: &testbed.Testbed{}, others: &others{where: map[string]string{"server": "a", "client": "b"}},
+		testbed: &testbed.Testbed{}, roster: &roster{where: map[string]string{"server": "a", "client": "b"}},
 	}
-	return r, &remoteStep{role: "server", process: "a", binds: func(role, name string, index int) bool {
+	return r, &task{role: "server", owner: "a", binds: func(role, name string, index int) bool {
 		return role == "server" && (name == "ep" && index == -1 || name == "eps" && index == 3)
 	}}
 }
@@ -62,12 +62,12 @@ func TestTold(t *testing.T) {
 		"more steps than counts": {`{"steps":9223372036854775807}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, remote := toldRun()
+			r, task := toldRun()
 			var told outcome
 			if err := json.Unmarshal([]byte(test.told), &told); err != nil {
 				t.Fatal(err)
 			}
-			err := r.take(told, remote)
+			err := r.take(told, task)
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v, not %q", err, test.want)
 			}
@@ -86,8 +86,8 @@ func FuzzTold(f *testing.F) {
 		if json.Unmarshal(data, &told) != nil {
 			return
 		}
-		r, remote := toldRun()
-		if err := r.take(told, remote); err != nil && len(err.Error()) > 5*len(verb.Brief(strings.Repeat("x", 5000))) {
+		r, task := toldRun()
+		if err := r.take(told, task); err != nil && len(err.Error()) > 5*len(verb.Brief(strings.Repeat("x", 5000))) {
 			t.Errorf("an error of %d bytes", len(err.Error()))
 		}
 		for _, loop := range r.loops.told {
@@ -130,60 +130,59 @@ func TestClaimed(t *testing.T) {
 		{roleFacts{Name: ""}, "does not have"},
 		{roleFacts{Name: "\x1b[2J"}, `a role "\x1b[2J" that`},
 	} {
-		r := claiming()
-		if err := r.claimed(&test.role, "b"); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+		r, o := claiming()
+		if err := o.claimed(r, &test.role, "b"); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%+v: %v", test.role, err)
 		}
 		facts := &test.role
 		if known := facts.Name == "client" || facts.Name == "node[1]" && facts.Group == "node" && facts.Index == 1; test.want == "" && (!known || facts.Host != "b" || facts.Guest || facts.Place.Role != facts.Name) {
 			t.Errorf("%+v", facts)
 		}
-		r.others.where[test.role.Name] = "b"
-		if err := r.claimed(&test.role, "b"); err == nil {
+		r.roster.where[test.role.Name] = "b"
+		if err := o.claimed(r, &test.role, "b"); err == nil {
 			t.Errorf("%+v: twice", test.role)
 		}
 	}
 }
 
 // claiming is the run of a process that leads, of which b says where its roles are.
-func claiming() *caseRun {
+func claiming() (*caseRun, *remote) {
 	r, _ := toldRun()
-	r.config.Observes, r.others.where = true, make(map[string]string)
+	r.config.Observes, r.roster.where = true, make(map[string]string)
 	r.testCase = &compile.Case{Elsewhere: []testbed.RoleConfig{
 		{Name: "server"}, {Name: "client"}, {Name: "node[0]", Group: "node"}, {Name: "node[1]", Group: "node", Index: 1},
 	}}
-	r.others.player = func(role string) string {
+	return r, &remote{player: func(role string) string {
 		return map[string]string{"server": "a", "client": "b", "node[0]": "a", "node[1]": "b"}[role]
-	}
-	return r
+	}}
 }
 
 // TestWhoJudges: the process with the first role of the file judges thresholds, and each role has a process that says where it is.
 func TestWhoJudges(t *testing.T) {
-	r := claiming()
-	r.others.where = map[string]string{"server": "a", "client": "b", "node[0]": "a"}
-	if err := r.allClaimed(); err == nil || !strings.Contains(err.Error(), "the process of b does not say where its role node[1] is") {
+	r, o := claiming()
+	r.roster.where = map[string]string{"server": "a", "client": "b", "node[0]": "a"}
+	if err := o.allClaimed(r); err == nil || !strings.Contains(err.Error(), "the process of b does not say where its role node[1] is") {
 		t.Error(err)
 	}
-	r.others.where["node[1]"] = "b"
-	if err := r.allClaimed(); err != nil || r.others.judge != "a" {
-		t.Errorf("%q judges: %v", r.others.judge, err)
+	r.roster.where["node[1]"] = "b"
+	if err := o.allClaimed(r); err != nil || r.roster.judge != "a" {
+		t.Errorf("%q judges: %v", r.roster.judge, err)
 	}
-	r = claiming()
-	r.others.where = map[string]string{"client": "b", "node[0]": "a", "node[1]": "b"}
+	r, o = claiming()
+	r.roster.where = map[string]string{"client": "b", "node[0]": "a", "node[1]": "b"}
 	r.testCase.Roles, r.testCase.Elsewhere = []testbed.RoleConfig{{Name: "server"}}, r.testCase.Elsewhere[1:]
-	if err := r.allClaimed(); err != nil || r.others.judge != "" {
-		t.Errorf("%q judges: %v", r.others.judge, err)
+	if err := o.allClaimed(r); err != nil || r.roster.judge != "" {
+		t.Errorf("%q judges: %v", r.roster.judge, err)
 	}
 	r.testCase.Roles[0].Position = 2
-	if err := r.allClaimed(); err != nil || r.others.judge != "b" {
-		t.Errorf("%q judges: %v", r.others.judge, err)
+	if err := o.allClaimed(r); err != nil || r.roster.judge != "b" {
+		t.Errorf("%q judges: %v", r.roster.judge, err)
 	}
 }
 
 // TestMostTold: what is measured elsewhere is kept, up to so much of it; who has told most is named, whoever tells the last.
 func TestMostTold(t *testing.T) {
-	o := &others{}
+	o := &remote{}
 	for range mostTold >> 27 {
 		if err := o.spend("a", make(json.RawMessage, 1<<27)); err != nil {
 			t.Fatal(err)
@@ -209,16 +208,17 @@ func FuzzEnding(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, _ := toldRun()
 		r.program = &compile.Program{File: "case.yaml"}
-		r.testCase, r.begin = claiming().testCase, time.Unix(1e9, 0)
-		r.others.ends, r.others.quiet = make(map[string]ending), newQuiet(nil, "1/")
-		r.others.left, r.others.leave = context.WithCancelCause(context.Background())
+		claims, o := claiming()
+		r.testCase, r.begin = claims.testCase, time.Unix(1e9, 0)
+		o.ends, o.quiet = make(map[string]ending), newQuiet(nil)
+		o.left, o.leave = context.WithCancelCause(context.Background())
 		r.result.Failures = make([]record.Failure, 1)
-		r.others.note("a", data)
-		err := r.others.endedBy("a")
-		if err == nil || len(r.others.ends) > 1 || r.others.left.Err() == nil {
+		o.note("a", data)
+		err := o.endedBy("a")
+		if err == nil || len(o.ends) > 1 || o.left.Err() == nil {
 			t.Errorf("%v", err)
 		}
-		there := r.others.ends["a"]
+		there := o.ends["a"]
 		printable.Each(&there, func(text string) string {
 			if len(text) > len(verb.Brief(text)) {
 				t.Errorf("a text of %d bytes", len(text))
@@ -243,17 +243,54 @@ func FuzzEnding(f *testing.F) {
 				t.Errorf("%+v", f)
 			}
 		}
-		if r.quietOf("a").note(data) == nil && r.quietOf("b").last != 0 {
+		if o.quietOf(r, "a").note(data) == nil && o.quietOf(r, "b").last != 0 {
 			t.Error("what a says counts for b")
 		}
 		var begin beginning
 		if json.Unmarshal(data, &begin) == nil {
-			claims := claiming()
 			for _, role := range begin.Roles {
-				if claims.claimed(&role, "b") == nil && (role.Name != "client" && role.Name != "node[1]" || role.Host != "b" || role.Place.Role != role.Name) {
+				if o.claimed(claims, &role, "b") == nil && (role.Name != "client" && role.Name != "node[1]" || role.Host != "b" || role.Place.Role != role.Name) {
 					t.Errorf("b plays %+v", role)
 				}
 			}
 		}
 	})
+}
+
+// stored is a mailbox with what has come.
+type stored struct {
+	Mailbox
+	arrived map[string]string
+}
+
+func (s *stored) Take(_, key string) (json.RawMessage, bool) {
+	text, came := s.arrived[key]
+	delete(s.arrived, key)
+	return json.RawMessage(text), came
+}
+
+func (s *stored) HasCome(_ string, key []byte) bool { return s.arrived[string(key)] != "" }
+
+// TestKnown: who comes to a step after its outcome takes what was told before that, too; and a step that brought nothing is known by
+// a later one.
+func TestKnown(t *testing.T) {
+	r, task := toldRun()
+	o := &remote{mailbox: &stored{arrived: map[string]string{"step/1/measured/0": "0", "step/1/measured/1": "1", "step/1": `{"steps":7}`}}}
+	var heard []string
+	task.hears, task.heard = r.measuredKey, func(raw json.RawMessage) error {
+		heard = append(heard, string(raw))
+		return nil
+	}
+	r.turns.next()
+	told, over, err := o.known(r, task)
+	if err != nil || !over || told.Steps != 7 || !slices.Equal(heard, []string{"0", "1"}) {
+		t.Errorf("%v: %+v, %q was told before: %v", over, told, heard, err)
+	}
+	o.mailbox = &stored{arrived: map[string]string{"quiet/a/": "3", "step/4": `{"steps":1}`}}
+	for step, want := range map[int]bool{2: true, 3: true, 4: true, 5: false} {
+		r.turns.count, r.turns.key = step, ""
+		if _, over, err := o.known(r, task); err != nil || over != want {
+			t.Errorf("step %d: known is %v: %v", step, over, err)
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
 )
 
@@ -18,72 +19,32 @@ import (
 // aliveTime is how often the others are told how far a loop is.
 const aliveTime = 200 * time.Millisecond
 
-// wholeLoop runs a loop of one role, or waits for it if the role is elsewhere.
-func (r *caseRun) wholeLoop(ctx context.Context, step *compile.Step, repeat *compile.Repeat, advance *advance) error {
-	o, process := r.others, r.others.where[repeat.Role]
-	switch {
-	case o.over && process != "":
-		return nil
-	case o.over:
-		return r.loop(ctx, step, repeat, advance)
-	}
+// loop is a task of the process that has the loop's role.
+func (o *remote) loop(ctx context.Context, r *caseRun, step *compile.Step, repeat *compile.Repeat, advance *advance) error {
 	r.turns.next()
-	if process != "" {
-		return r.loopElsewhere(ctx, step, repeat, advance)
-	}
-	r.turns.begin()
-	r.turns.whole = true
-	steps, before := r.steps, r.loops
-	r.loops = loops{active: before.active}
-	alive := &alive{run: r, key: r.roundsKey(), advance: advance}
-	alive.start()
-	defer alive.stop() // whatever happens in the loop
-	err := r.loop(ctx, step, repeat, advance)
-	telling := alive.stop()
-	r.turns.whole = false
-	timed := r.loops.records()
-	before.join(&r.loops)
-	r.loops = before
-	if ctx.Err() != nil {
+	t := &task{step: step, role: repeat.Role, action: "repeat", owner: r.roster.where[repeat.Role], loop: true, leaves: true}
+	if t.owner == "" {
+		o.wholeLoop(r, t, repeat, advance)
+		_, err := o.run(ctx, r, t)
 		return err
 	}
-	if telling == nil {
-		told := r.brought(err)
-		told.Steps, told.Loops = r.steps-steps, timed
-		var failed *stepError
-		if errors.As(err, &failed) {
-			told.Failure.Step = 1 + slices.Index(repeat.All, failed.step)
-			told.Failure.Path, told.Failure.Used = failed.path, failed.used
+	rounds := r.roundsKey()
+	t.hears = func(int) string { return rounds }
+	t.heard = func(raw json.RawMessage) error {
+		var at int64
+		err := json.Unmarshal(raw, &at)
+		if advance.of != unknown {
+			at = min(at, int64(advance.of))
 		}
-		telling = r.tell(told)
+		advance.at.Store(max(0, at))
+		return err
 	}
-	if telling != nil && err == nil {
-		return r.untold(step, repeat.Role, "repeat", telling)
+	t.binds = func(role, name string, index int) bool {
+		return role == repeat.Role && index == -1 && names(repeat.All, name)
 	}
-	return err
-}
-
-// loopElsewhere waits for a loop that another process runs.
-func (r *caseRun) loopElsewhere(ctx context.Context, step *compile.Step, repeat *compile.Repeat, advance *advance) error {
-	key := r.roundsKey()
 	r.away.Add(1)
 	defer r.away.Add(-1)
-	told, err := r.elsewhere(ctx, &remoteStep{
-		step: step, role: repeat.Role, action: "repeat", process: r.others.where[repeat.Role], loop: true, leaves: true,
-		hears: func(int) string { return key },
-		heard: func(raw json.RawMessage) error {
-			var at int64
-			err := json.Unmarshal(raw, &at)
-			if advance.of != unknown {
-				at = min(at, int64(advance.of))
-			}
-			advance.at.Store(max(0, at))
-			return err
-		},
-		binds: func(role, name string, index int) bool {
-			return role == repeat.Role && index == -1 && names(repeat.All, name)
-		},
-	})
+	told, err := o.run(ctx, r, t)
 	var failed *stepError
 	if err == nil || told.Failure == nil || !errors.As(err, &failed) {
 		return err
@@ -94,6 +55,33 @@ func (r *caseRun) loopElsewhere(ctx context.Context, step *compile.Step, repeat 
 	}
 	failed.action, failed.path, failed.used = told.Failure.Action, short(told.Failure.Path), short(told.Failure.Used)
 	return failed
+}
+
+// wholeLoop fills in how a loop runs here, and what is told of it.
+func (o *remote) wholeLoop(r *caseRun, t *task, repeat *compile.Repeat, advance *advance) {
+	steps, before := r.steps, r.loops
+	var timed []record.Loop
+	t.here = func(ctx context.Context) error {
+		r.turns.whole = true
+		r.loops = loops{active: before.active}
+		alive := &alive{mailbox: o.mailbox, key: r.roundsKey(), advance: advance}
+		alive.start()
+		defer alive.stop() // whatever happens in the loop
+		err := r.loop(ctx, t.step, repeat, advance)
+		r.turns.untold, r.turns.whole = alive.stop(), false
+		timed = r.loops.records()
+		before.join(&r.loops)
+		r.loops = before
+		return err
+	}
+	t.adds = func(told *outcome, err error) {
+		told.Steps, told.Loops = r.steps-steps, timed
+		var failed *stepError
+		if errors.As(err, &failed) {
+			told.Failure.Step = 1 + slices.Index(repeat.All, failed.step)
+			told.Failure.Path, told.Failure.Used = failed.path, failed.used
+		}
+	}
 }
 
 // roundsKey is that of how far the running step, a loop, is.
@@ -112,7 +100,7 @@ func short(list []string) []string { return list[:min(len(list), mostPath)] }
 
 // alive tells the other processes how far a loop is, from a timer's goroutine, until stop.
 type alive struct {
-	run     *caseRun
+	mailbox Mailbox
 	key     string
 	advance *advance
 
@@ -136,7 +124,7 @@ func (a *alive) tell() {
 		return
 	}
 	if at := a.advance.at.Load(); at != a.told {
-		a.told, a.err = at, a.run.others.meeting.Tell(a.key, at)
+		a.told, a.err = at, a.mailbox.Tell(a.key, at)
 	}
 	a.timer.Reset(aliveTime)
 }

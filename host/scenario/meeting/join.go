@@ -57,11 +57,13 @@ var fabricForm = regexp.MustCompile(`^run-[0-9a-f]{16}$`)
 
 // newMeeting is one that nobody has come to.
 func newMeeting(name string) *Meeting {
-	return &Meeting{
-		name: name, members: make(map[string]string), came: make(map[string]netip.Addr), heard: make(map[string]time.Time), arrived: make(map[Key]json.RawMessage),
+	m := &Meeting{
+		name: name, members: make(map[string]string), came: make(map[string]netip.Addr), heard: make(map[string]time.Time), boxes: make(map[int]map[Key]json.RawMessage),
 		kept: make(map[string]int), early: make(map[int]bool), change: make(chan struct{}), gone: make(map[string]*GoneError),
 		players: make(map[string]string),
 	}
+	m.Mailbox = &Mailbox{m: m}
+	return m
 }
 
 // Join waits until all are there.  It ends with ctx at the latest, and says whom it waited for.

@@ -4,29 +4,51 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"strconv"
 	"strings"
 )
 
+// Mailbox has what the other processes tell of one run of a case, or of the whole run where it is that of the meeting itself.
+type Mailbox struct {
+	m      *Meeting
+	number int    // of the run of a case, from 1; 0: of the meeting
+	prefix string // of its keys in messages
+}
+
+// Case is the mailbox of a run of a case, by its number from 1.  Messages that come before somebody asks for it wait in it.
+// Close drops it.
+func (m *Meeting) Case(number int) *Mailbox {
+	return &Mailbox{m: m, number: number, prefix: fmt.Sprintf("%d/", number)}
+}
+
+// Name is how the others call this process.
+func (b *Mailbox) Name() string { return b.m.name }
+
+// Tell tells all others a value under a key.  That one of them is there no more is for Await to say.
+func (b *Mailbox) Tell(key string, value any) error { return b.Send("", key, value) }
+
+// Send tells one other process a value under a key.
+func (b *Mailbox) Send(to, key string, value any) error { return b.m.send(to, b.prefix+key, value) }
+
 // Await waits for a message of a process under one of several keys, and takes it.  It fails when the process is there no
 // more.
-func (m *Meeting) Await(ctx context.Context, from string, names ...string) (name string, value json.RawMessage, err error) {
+func (b *Mailbox) Await(ctx context.Context, from string, names ...string) (name string, value json.RawMessage, err error) {
 	keys := make([]Key, len(names))
 	for i, name := range names {
 		keys[i] = Key{from, name}
 	}
-	key, value, err := m.AwaitWith(ctx, []string{from}, keys...)
+	key, value, err := b.AwaitWith(ctx, []string{from}, keys...)
 	return key.Name, value, err
 }
 
-// AwaitWith is Await for messages of several processes, all of which must be there.
-func (m *Meeting) AwaitWith(ctx context.Context, all []string, keys ...Key) (key Key, value json.RawMessage, err error) {
+// AwaitWith is Await for messages of several processes, all of which must be there.  Of several messages that are there it takes
+// that of the first key.
+func (b *Mailbox) AwaitWith(ctx context.Context, all []string, keys ...Key) (key Key, value json.RawMessage, err error) {
+	m := b.m
 	for {
 		m.mu.Lock()
 		for _, key := range keys {
-			if value, came := m.arrived[key]; came {
-				m.forget(key)
+			if value, came := m.take(b.number, key); came {
 				m.mu.Unlock()
 				return key, value, nil
 			}
@@ -51,60 +73,61 @@ func (m *Meeting) AwaitWith(ctx context.Context, all []string, keys ...Key) (key
 }
 
 // Take takes a message of a process under a key, if it has come.
-func (m *Meeting) Take(from, name string) (value json.RawMessage, came bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	key := Key{from, name}
-	if value, came = m.arrived[key]; came {
-		m.forget(key)
-	}
-	return value, came
+func (b *Mailbox) Take(from, name string) (value json.RawMessage, came bool) {
+	b.m.mu.Lock()
+	defer b.m.mu.Unlock()
+	return b.m.take(b.number, Key{from, name})
 }
 
 // HasCome tells whether there is a message of a process under a key.
-func (m *Meeting) HasCome(from string, name []byte) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	_, came := m.arrived[Key{from, string(name)}]
+func (b *Mailbox) HasCome(from string, name []byte) bool {
+	b.m.mu.Lock()
+	defer b.m.mu.Unlock()
+	_, came := b.m.boxes[b.number][Key{from, string(name)}]
 	return came
 }
 
 // Forget drops what came under keys with a prefix.
-func (m *Meeting) Forget(prefix string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for key := range m.arrived {
+func (b *Mailbox) Forget(prefix string) {
+	b.m.mu.Lock()
+	defer b.m.mu.Unlock()
+	for key := range b.m.boxes[b.number] {
 		if strings.HasPrefix(key.Name, prefix) {
-			m.forget(key)
+			b.m.take(b.number, key)
 		}
 	}
 }
 
-// CasePrefix begins the keys of what processes tell each other in a run of a case, by its number from 1.
-func CasePrefix(number int) string { return fmt.Sprintf("%d/", number) }
-
-// EndCase drops what came in a run of a case, and what will come: the process takes part in it no more, or never did.
-func (m *Meeting) EndCase(number int) {
-	m.Forget(CasePrefix(number))
+// Close drops what came in a run of a case, and what will come: the process takes part in it no more, or never did.
+func (b *Mailbox) Close() {
+	b.Forget("")
+	m := b.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for m.early[number] = true; m.early[m.ended+1]; {
+	for m.early[b.number] = true; m.early[m.ended+1]; {
 		m.ended++
 		delete(m.early, m.ended)
 	}
 }
 
-// isOver tells whether a message belongs to a run of a case that has ended here.  mu is held.
-func (m *Meeting) isOver(key string) bool {
-	prefix, _, found := strings.Cut(key, "/")
-	number, err := strconv.Atoi(prefix)
-	return found && err == nil && (number <= m.ended || m.early[number])
+// boxOf is the number of the mailbox for a key of a message, and the key within it.
+func boxOf(key string) (number int, within string) {
+	prefix, rest, found := strings.Cut(key, "/")
+	if number, err := strconv.Atoi(prefix); found && err == nil && number > 0 {
+		return number, rest
+	}
+	return 0, key
 }
 
-// forget drops what came under a key.  mu is held.
-func (m *Meeting) forget(key Key) {
-	m.kept[key.From] -= cost + len(key.Name) + len(m.arrived[key])
-	delete(m.arrived, key)
+// take takes a message out of a mailbox, if it is there.  mu is held.
+func (m *Meeting) take(number int, key Key) (value json.RawMessage, came bool) {
+	if value, came = m.boxes[number][key]; came {
+		if delete(m.boxes[number], key); len(m.boxes[number]) == 0 {
+			delete(m.boxes, number) // which anybody may have named
+		}
+		m.kept[key.From] -= cost + len(key.Name) + len(value)
+	}
+	return value, came
 }
 
 // keep notes a message, unless its process has said too much; one that has ended may have said it before.  Where there is no
@@ -112,12 +135,12 @@ func (m *Meeting) forget(key Key) {
 func (m *Meeting) keep(key Key, value json.RawMessage) (lost string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if gone := m.gone[key.From]; gone != nil && gone.Why == saysTooMuch || m.isOver(key.Name) {
+	number, within := boxOf(key.Name)
+	if gone := m.gone[key.From]; gone != nil && gone.Why == saysTooMuch || number > 0 && (number <= m.ended || m.early[number]) {
 		return ""
 	}
-	if _, again := m.arrived[key]; again {
-		m.forget(key)
-	}
+	key.Name = within
+	m.take(number, key) // of which the last counts
 	size, all := cost+len(key.Name)+len(value), 0
 	m.kept[key.From] += size
 	for name, kept := range m.kept {
@@ -129,12 +152,26 @@ func (m *Meeting) keep(key Key, value json.RawMessage) (lost string) {
 		lost = ""
 	} else {
 		m.gone[lost] = &GoneError{lost, saysTooMuch}
-		maps.DeleteFunc(m.arrived, func(each Key, _ json.RawMessage) bool { return each.From == lost })
-		delete(m.kept, lost)
+		m.dropAll(lost)
 	}
 	if lost != key.From {
-		m.arrived[key] = value
+		if m.boxes[number] == nil {
+			m.boxes[number] = make(map[Key]json.RawMessage)
+		}
+		m.boxes[number][key] = value
 	}
 	m.changed()
 	return lost
+}
+
+// dropAll drops all that a process has said.  mu is held.
+func (m *Meeting) dropAll(from string) {
+	for number, box := range m.boxes {
+		for key := range box {
+			if key.From == from {
+				m.take(number, key)
+			}
+		}
+	}
+	delete(m.kept, from)
 }

@@ -33,14 +33,14 @@ func TestOwnName(t *testing.T) {
 	for _, i := range []int{0, 2} {
 		hears(t, found[i], "a", "last")
 		for _, of := range []string{"server", "b"} {
-			if value, came := found[i].Take(of, "1/end/b"); came {
+			if value, came := found[i].Case(1).Take(of, "end/b"); came {
 				t.Errorf("%d: %s says %s", i, of, value)
 			}
 			if found[i].HasCome(of, []byte("turn/1")) {
 				t.Errorf("%d: %s has the next turn", i, of)
 			}
 		}
-		if _, came := found[i].Take("a", "1/end/b"); !came {
+		if _, came := found[i].Case(1).Take("a", "end/b"); !came {
 			t.Error("what a says under its own name is lost")
 		}
 	}
@@ -55,15 +55,15 @@ func TestRoom(t *testing.T) {
 				t.Fatalf("%s: who says little is lost", name)
 			}
 		}
-		if said*(cost+len(value)) > most || m.gone["loud"] == nil || m.gone["quiet"] != nil || len(m.arrived) != 1 {
-			t.Errorf("%s: after %d messages %v, %d are kept", name, said, m.gone, len(m.arrived))
+		if said*(cost+len(value)) > most || m.gone["loud"] == nil || m.gone["quiet"] != nil || stored(m) != 1 {
+			t.Errorf("%s: after %d messages %v, %d are kept", name, said, m.gone, stored(m))
 		}
-		if m.keep(Key{"loud", "more"}, nil) != "" || len(m.arrived) != 1 {
+		if m.keep(Key{"loud", "more"}, nil) != "" || stored(m) != 1 {
 			t.Errorf("%s: who is lost is heard", name)
 		}
 		m.Forget("")
-		if m.kept["quiet"] != 0 || len(m.arrived) != 0 {
-			t.Errorf("%s: %v, %v", name, m.kept, m.arrived)
+		if m.kept["quiet"] != 0 || stored(m) != 0 {
+			t.Errorf("%s: %v, %v", name, m.kept, m.boxes)
 		}
 	}
 	m := newMeeting("host")
@@ -80,21 +80,32 @@ func TestEndedCases(t *testing.T) {
 	m := newMeeting("host")
 	value := make(json.RawMessage, 1<<20)
 	for number := 1; number <= 2*most/len(value); number++ {
-		m.keep(Key{"other", CasePrefix(number) + "step"}, value)
-		m.EndCase(number)
-		if m.keep(Key{"other", CasePrefix(number) + "end/other"}, value); m.HasCome("other", []byte(CasePrefix(number)+"end/other")) {
+		box := m.Case(number)
+		if m.keep(Key{"other", box.prefix + "step"}, value); !box.HasCome("other", []byte("step")) {
+			t.Fatalf("case %d: what came before its end is not kept", number)
+		}
+		box.Close()
+		if m.keep(Key{"other", box.prefix + "end/other"}, value); box.HasCome("other", []byte("end/other")) {
 			t.Fatalf("case %d: what came after its end is kept", number)
 		}
 	}
-	if len(m.arrived) != 0 || m.kept["other"] != 0 || len(m.early) != 0 {
-		t.Errorf("%d messages are kept, %d bytes, and %d ends", len(m.arrived), m.kept["other"], len(m.early))
+	if stored(m) != 0 || m.kept["other"] != 0 || len(m.early) != 0 {
+		t.Errorf("%d messages are kept, %d bytes, and %d ends", stored(m), m.kept["other"], len(m.early))
 	}
 	last := m.ended
-	m.EndCase(last + 2)
+	m.Case(last + 2).Close()
 	for number, kept := range map[int]bool{last + 1: true, last + 2: false, last + 3: true} {
-		key := CasePrefix(number) + "step"
-		if m.keep(Key{"other", key}, nil); m.HasCome("other", []byte(key)) != kept {
+		box := m.Case(number)
+		if m.keep(Key{"other", box.prefix + "step"}, nil); box.HasCome("other", []byte("step")) != kept {
 			t.Errorf("case %d: kept is %v", number-last, !kept)
 		}
 	}
+}
+
+// stored is how many messages are in all mailboxes.
+func stored(m *Meeting) (count int) {
+	for _, box := range m.boxes {
+		count += len(box)
+	}
+	return count
 }

@@ -55,6 +55,8 @@ type Config struct {
 
 // Meeting is the other processes, as this one knows them.
 type Meeting struct {
+	*Mailbox // of what is told of the run, and of none of its cases
+
 	name   string
 	others []string // the names of all others, sorted
 	fabric string
@@ -76,21 +78,21 @@ type Meeting struct {
 	order sync.Mutex
 
 	mu       sync.Mutex
-	members  map[string]string     // of the host: what those on the bus are called, by their names there
-	came     map[string]netip.Addr // of the host: the addresses of it that they have connected to, by their names on the bus
-	heard    map[string]time.Time  // when, of members; of the host under ""
-	arrived  map[Key]json.RawMessage
-	kept     map[string]int // of what has arrived and nobody has forgotten, by who has said it
-	ended    int            // runs of cases up to this number have ended here
-	early    map[int]bool   // and these above it
-	change   chan struct{}  // closed at the next arrival
+	members  map[string]string               // of the host: what those on the bus are called, by their names there
+	came     map[string]netip.Addr           // of the host: the addresses of it that they have connected to, by their names on the bus
+	heard    map[string]time.Time            // when, of members; of the host under ""
+	boxes    map[int]map[Key]json.RawMessage // what has arrived and nobody has taken, by runs of cases
+	kept     map[string]int                  // how many bytes that is, by who has said it
+	ended    int                             // runs of cases up to this number have ended here
+	early    map[int]bool                    // and these above it
+	change   chan struct{}                   // closed at the next arrival
 	gone     map[string]*GoneError
 	reported int
 }
 
 const (
 	// version is that of the messages.
-	version = 4
+	version = 5
 	// longest bounds a message, most what is kept of messages, each of which costs so much beside its key and its value.
 	longest, most, cost = bus.Largest, 16 << 20, 256
 	// beatEvery is how often a process says that it is there, where silence counts.
@@ -127,9 +129,6 @@ const (
 	saySync   = "sync"   // by the host, a question: whether all before it was heard
 )
 
-// Name is how the others call this process.
-func (m *Meeting) Name() string { return m.name }
-
 // Fabric is a name that only the processes of this meeting have.
 func (m *Meeting) Fabric() string { return m.fabric }
 
@@ -143,11 +142,8 @@ func (m *Meeting) Reached() netip.Addr { return m.reached }
 // Others are the names of the other processes.
 func (m *Meeting) Others() []string { return m.others }
 
-// Tell tells all others a value under a key.  That one of them is there no more is for Await to say.
-func (m *Meeting) Tell(key string, value any) error { return m.Send("", key, value) }
-
-// Send tells one other process a value under a key.
-func (m *Meeting) Send(to, key string, value any) error {
+// send tells one other process a value under a key, or all of them.
+func (m *Meeting) send(to, key string, value any) error {
 	raw, err := json.Marshal(value)
 	if err != nil {
 		return fmt.Errorf("tell %s: %w", key, err)

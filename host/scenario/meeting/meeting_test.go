@@ -164,7 +164,7 @@ func TestMeeting(t *testing.T) {
 	tell(t, found[2], "still", 1)
 	hears(t, found[0], "b", "still")
 	found[0].Forget("from")
-	if n := len(found[0].arrived); n != 0 {
+	if n := stored(found[0]); n != 0 {
 		t.Errorf("%d messages are left", n)
 	}
 }
@@ -461,14 +461,16 @@ func FuzzSaid(f *testing.F) {
 		if m.gone["b"] != nil || m.gone["host"] != nil || m.members["b1"] != "b" || reports > 1 || len(m.heard) > 1 {
 			t.Errorf("%+v", m)
 		}
-		for key := range m.arrived {
-			if key.From != "a" {
-				t.Errorf("%+v", key)
+		for _, box := range m.boxes {
+			for key := range box {
+				if key.From != "a" {
+					t.Errorf("%+v", key)
+				}
 			}
 		}
 		visitor := newMeeting("b")
 		visitor.hear(&bus.Message{Subject: bus.To(bus.Everybody, word), Data: data})
-		if len(visitor.arrived)+len(visitor.gone) > 1 || visitor.HasCome("b", nil) {
+		if stored(visitor)+len(visitor.gone) > 1 || visitor.HasCome("b", nil) {
 			t.Errorf("%+v", visitor)
 		}
 	})
