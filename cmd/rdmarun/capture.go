@@ -67,7 +67,11 @@ func (f *captureFlags) pass(env map[string]string) error {
 
 // checkCaptured refuses a capture of hosts that all are on something else than soft, and names those that are.
 func (f *runFlags) checkCaptured(a *app, hosts []lab.Host) error {
-	if f.capture.path == "" || f.chosen {
+	flag := "--capture"
+	if f.capture.onFailure != "" {
+		flag = "--capture-on-failure"
+	}
+	if f.capture.path == "" && f.capture.onFailure == "" || f.chosen {
 		return nil
 	}
 	var silent []string
@@ -80,9 +84,9 @@ func (f *runFlags) checkCaptured(a *app, hosts []lab.Host) error {
 	case len(silent) == 0:
 		return nil
 	case len(silent) == len(hosts):
-		return errNotCaptured("--capture")
+		return errNotCaptured(flag)
 	}
-	a.warn(fmt.Sprintf("--capture: only provider soft shows its packets, so there are none of %s", strings.Join(silent, ", ")))
+	a.warn(fmt.Sprintf("%s: only provider soft shows its packets, so there are none of %s", flag, strings.Join(silent, ", ")))
 	return nil
 }
 
@@ -95,7 +99,10 @@ func errNotCaptured(flag string) error {
 const captureEndTime = 30 * time.Second
 
 // collect creates the file, and has what the agents of a lab capture put into it; closing ends it and says what is missing.
-func (f *captureFlags) collect(ctx context.Context, a *app, h *hosted, clocks map[string]record.Clock) (closing func() error, err error) {
+func (f *captureFlags) collect(ctx context.Context, a *app, h *hosted, clocks map[string]record.Clock, config *scenario.RunConfig) (closing func() error, err error) {
+	if f.onFailure != "" {
+		return f.keepOf(a, h, clocks, config)
+	}
 	if f.path == "" {
 		return func() error { return nil }, nil
 	}
@@ -152,16 +159,36 @@ func (f *captureFlags) open(a *app, config *scenario.RunConfig) (closing func() 
 
 // keep has the packets around failures written to files; closing says of how many there are none.
 func (f *captureFlags) keep(a *app, config *scenario.RunConfig) (closing func() error, err error) {
+	failures, closing, err := f.folder(a, config)
+	if err == nil {
+		config.OnFailure = failures
+	}
+	return closing, err
+}
+
+// keepOf has the packets around failures that the hosts of a lab send written to files.
+func (f *captureFlags) keepOf(a *app, h *hosted, clocks map[string]record.Clock, config *scenario.RunConfig) (closing func() error, err error) {
+	failures, closing, err := f.folder(a, config)
+	if err != nil {
+		return closing, err
+	}
+	all := capture.OnFailureOf(failures, h.names(), clocks, h.control.Gone)
+	wanted := all.Wanted()
+	h.failures, config.OnFailure = &wanted, all
+	return closing, h.control.Hear(all.Take, lab.SayPackets, lab.SayCaptured)
+}
+
+// folder makes the folder of the captures of failures; closing says of how many there are none.
+func (f *captureFlags) folder(a *app, config *scenario.RunConfig) (failures *capture.Failures, closing func() error, err error) {
 	suffix := ""
-	if config.Party != nil { // another process may have the same folder
+	if config.Party != nil && config.Party.Leads == nil { // another process may have the same folder
 		suffix = "-" + ownfile.Harmless(strings.Join(config.Party.Roles, "-"))
 	}
-	failures, err := capture.OnFailure(f.onFailure, "rdmarun "+buildVersion().Version, suffix, uint32(f.snapLength))
+	failures, err = capture.OnFailure(f.onFailure, "rdmarun "+buildVersion().Version, suffix, uint32(f.snapLength))
 	if err != nil {
-		return nil, withExit(exitEnvironment, fmt.Errorf("--capture-on-failure: %w", err))
+		return nil, func() error { return nil }, withExit(exitEnvironment, fmt.Errorf("--capture-on-failure: %w", err))
 	}
-	config.OnFailure = failures
-	return func() error {
+	return failures, func() error {
 		if beyond := failures.Beyond(); beyond > 0 {
 			a.warn(fmt.Sprintf("--capture-on-failure %s: a run writes at most %d files; %s without one", f.onFailure, capture.MostFiles, count(beyond, "more failure")))
 		}

@@ -108,8 +108,6 @@ func (f *labFlags) check(run *runFlags) error {
 		return withHint(usageError("--place: there is no lab"), "--lab FILE says which hosts there are, --nats URL where agents wait")
 	case !f.active():
 		return nil
-	case run.capture.onFailure != "":
-		return withHint(usageError("--capture-on-failure: the packets of a lab are on its hosts, and come whole"), "--capture FILE writes those of all hosts to one file")
 	case len(run.shared.roles) > 0:
 		return usageError("--lab and --role: with a lab, its agents play all roles")
 	case run.jobs > 1:
@@ -122,16 +120,17 @@ func (f *labFlags) check(run *runFlags) error {
 
 // hosted is a run over the hosts of a lab.
 type hosted struct {
-	lab     *lab.Lab
-	cases   []scenario.Selected // that can run
-	hosts   []lab.Host          // that play roles of them
-	players map[string]string   // hosts by roles
-	skip    map[string]string
-	roles   map[string][]string // by hosts
-	counts  map[string]int      // of the hosts that counted roles are placed on
-	control *control.Controller
-	capture *lab.Capture // nil: no packets
-	trace   *lab.Trace   // nil: no calls
+	lab      *lab.Lab
+	cases    []scenario.Selected // that can run
+	hosts    []lab.Host          // that play roles of them
+	players  map[string]string   // hosts by roles
+	skip     map[string]string
+	roles    map[string][]string // by hosts
+	counts   map[string]int      // of the hosts that counted roles are placed on
+	control  *control.Controller
+	capture  *lab.Capture // nil: no packets
+	failures *lab.Capture // of each case that failed; nil: no packets
+	trace    *lab.Trace   // nil: no calls
 }
 
 // names are the hosts whose agents have come.
@@ -319,7 +318,7 @@ func (f *labFlags) begin(ctx context.Context, a *app, run *runFlags, config *sce
 	}
 	waiting, cancel := context.WithTimeoutCause(ctx, readyTime, fmt.Errorf("it is not ready within %s", readyTime))
 	defer cancel()
-	if endCapture, err = run.capture.collect(ctx, a, h, clocks); err != nil {
+	if endCapture, err = run.capture.collect(ctx, a, h, clocks, config); err != nil {
 		return nil, errors.Join(err, closing())
 	}
 	if endTrace, err = run.trace.collect(ctx, a, h, config.GuestTrace); err != nil {
@@ -383,7 +382,7 @@ func (h *hosted) order(ctx context.Context, a *app, run *runFlags, config *scena
 	order.Controller, order.Given, order.Environment = controllerName, params.Given, params.Environment
 	order.FilesChoose, order.Seed, order.Drawn = config.FilesChoose, config.Seed, config.Drawn
 	order.TimeScale, order.Stall, order.Interval, order.NoThresholds = config.TimeScale, config.Stall, config.Interval, config.NoThresholds
-	order.Silence, order.Hosts, order.Capture, order.Trace = lab.Silence, h.counts, h.capture, h.trace
+	order.Silence, order.Hosts, order.Capture, order.OnFailure, order.Trace = lab.Silence, h.counts, h.capture, h.failures, h.trace
 	stream := record.NewStream(config.Consumers...)
 	for _, kind := range []record.Kind{record.StepEnd, record.Output, record.Measuring, record.DeviceUsed} {
 		if stream.Wants(kind) {

@@ -51,6 +51,8 @@ type Order struct {
 	Silence      time.Duration `json:"silence"`
 	// Capture is what the controller wants of the host's packets; nil: nothing.
 	Capture *Capture `json:"capture,omitempty"`
+	// OnFailure is what it wants of each case that failed; nil: nothing.
+	OnFailure *Capture `json:"on_failure,omitempty"`
 	// Trace is what it wants to see of its guests' calls; nil: nothing.
 	Trace *Trace `json:"trace,omitempty"`
 }
@@ -67,6 +69,9 @@ type Captured struct {
 	// Missing were not taken in time, Beyond are more than the controller wants.
 	Missing uint64 `json:"missing,omitempty"`
 	Beyond  uint64 `json:"beyond,omitempty"`
+	// Earlier and Later are those around a failure for which there was no room.
+	Earlier uint64 `json:"earlier,omitempty"`
+	Later   uint64 `json:"later,omitempty"`
 	Error   string `json:"error,omitempty"`
 }
 
@@ -168,7 +173,8 @@ const (
 	// SayExamine is a question of the controller: a Look; the answer is Examined.
 	SayExamine = "examine"
 	SayClock   = "clock" // a question of the controller: the answer is the agent's clock, in nanoseconds since 1970
-	// SayPackets are questions of an agent: whole blocks of pcapng, and SayCaptured is one: Captured; no answer has anything.
+	// SayPackets are questions of an agent: blocks of pcapng, and SayCaptured is one: Captured, at the end of the run, or of a case
+	// that failed; no answer has anything.
 	SayPackets, SayCaptured = "packets", "captured"
 	// SayCalls are questions of an agent: whole lines of its guests' calls, and SayTraced is one: Traced; likewise.
 	SayCalls, SayTraced = "calls", "traced"

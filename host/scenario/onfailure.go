@@ -1,7 +1,11 @@
 package scenario
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 
 	"rdmarun/host/record"
 	"rdmarun/rdmacore"
@@ -9,13 +13,14 @@ import (
 
 // FailureCapture keeps what soft sends around the failures of cases.  Cases may run at once.
 type FailureCapture interface {
-	// Begin begins the recording of one run of a case, which are numbered from 0.
-	Begin(id string, number int) (Recording, error)
+	// Begin begins the recording of one run of a case, which are numbered from 0.  processes are those that play its roles, where
+	// this one plays none.
+	Begin(id string, number int, processes []string) (Recording, error)
 }
 
 // Recording captures one run of a case.
 type Recording interface {
-	// Capture is what its providers write to.
+	// Capture is what its providers write to; nil where those of other processes do.
 	Capture() *rdmacore.Capture
 	// Failed tells when the case failed, in the time of packets; the first time counts.
 	Failed(at uint64)
@@ -23,17 +28,22 @@ type Recording interface {
 	End(failed bool) (path string, err error)
 }
 
-// record begins the recording of an attempt, and returns what its providers write to.
-func (j *jobs) record(each Selected, relay *relay) (*rdmacore.Capture, error) {
-	leads := j.config.Party != nil && j.config.Party.Leads != nil
-	if j.config.OnFailure == nil || leads || !j.on.onSoft(each) {
+// record begins the recording of an attempt, and returns what its providers write to.  with are the processes that play its
+// roles, where this one leads them: those record, also of roles that are not on soft.
+func (j *jobs) record(each Selected, relay *relay, with []string) (*rdmacore.Capture, error) {
+	party := j.config.Party
+	if j.config.OnFailure == nil || !j.on.onSoft(each) && (party == nil || party.Leads == nil && party.Follows == "") {
 		return j.config.Capture, nil
 	}
-	recording, err := j.config.OnFailure.Begin(each.Case.ID, relay.number)
+	relay.run, relay.with = j.runs, with
+	recording, err := j.config.OnFailure.Begin(each.Case.ID, relay.number, with)
 	if err != nil {
 		return nil, fmt.Errorf("capture its packets: %w", err)
 	}
 	relay.recording = recording
+	if !j.on.onSoft(each) {
+		return nil, nil
+	}
 	return recording.Capture(), nil
 }
 
@@ -49,9 +59,11 @@ func (r *relay) complete() {
 	if r.recording == nil {
 		return
 	}
-	path, err := r.recording.End(r.ended != nil && !r.result.Status.OK())
+	failed, err := r.jobs.config.Party.verdict(r, r.ended != nil && !r.result.Status.OK())
+	path, wrong := r.recording.End(failed)
+	err = errors.Join(err, wrong)
 	if err != nil && r.jobs.config.Warn != nil {
-		r.jobs.config.Warn(fmt.Sprintf("--capture-on-failure: packets are missing: %v", err))
+		r.jobs.config.Warn(fmt.Sprintf("--capture-on-failure: case %s: %v", r.result.Name, err))
 	}
 	r.recording = nil
 	if r.ended == nil {
@@ -62,4 +74,30 @@ func (r *relay) complete() {
 	r.ended.Result = &result
 	r.pass(r.ended)
 	r.release()
+}
+
+// verdictTime bounds the wait for the process that leads to say how a case ended, which ends it when all others have.
+const verdictTime = time.Minute
+
+func verdictKey(run int) string { return fmt.Sprintf("verdict/%d", run) }
+
+// verdict tells whether a case failed, which the process that leads a run knows: a threshold may have failed there, or a step
+// in one process alone.
+func (p *Party) verdict(r *relay, failed bool) (bool, error) {
+	switch {
+	case p == nil || p.Leads == nil && p.Follows == "":
+		return failed, nil
+	case p.Leads != nil:
+		for _, process := range r.with {
+			_ = p.meeting.Send(process, verdictKey(r.run), failed) // who is gone needs none
+		}
+		return failed, nil
+	}
+	waiting, cancel := context.WithTimeout(context.Background(), verdictTime) // what ran may have been ended
+	defer cancel()
+	_, raw, err := p.meeting.Await(waiting, p.Follows, verdictKey(r.run))
+	if err == nil {
+		err = json.Unmarshal(raw, &failed)
+	}
+	return failed && err == nil, err
 }

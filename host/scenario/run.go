@@ -290,7 +290,7 @@ func (j *jobs) one(ctx context.Context, each Selected, relay *relay, with []stri
 		exec.Decline(config, program, each.Case, record.Skipped, MissingReason(program.Missing))
 		return
 	}
-	recording, err := j.record(each, relay)
+	recording, err := j.record(each, relay, with)
 	if err != nil {
 		exec.Decline(config, program, each.Case, record.Errored, err.Error())
 		return
@@ -356,9 +356,12 @@ type relay struct {
 	// earlier is what the baseline has of the case; nil: nothing.
 	earlier *record.Earlier
 
-	// recording captures the attempt, if somebody does; ended is its end until that is over.
+	// recording captures the attempt, if somebody does; ended is its end until that is over.  run is its number among all runs of
+	// cases, with are the processes that this one leads through it.
 	recording Recording
 	ended     *record.Record
+	run       int
+	with      []string
 
 	rerun  string // the command that runs the attempt again
 	result record.Result

@@ -246,6 +246,9 @@ func do(ctx context.Context, conn *bus.Conn, config Config, said *bus.Message) (
 		r.settings.Capture = packets.Capture()
 		defer func() { err = errors.Join(err, packets.Close()) }()
 	}
+	if order.OnFailure != nil {
+		r.settings.OnFailure = capture.SendFailures(*order.OnFailure, "rdmarun "+config.Version, r.say)
+	}
 	if order.Trace != nil {
 		calls := capture.SendCalls(*order.Trace, r.say)
 		ended, bad := config.Trace(calls, order.Trace.Functions, &r.settings)

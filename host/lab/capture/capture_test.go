@@ -227,8 +227,9 @@ func TestManyInterfaces(t *testing.T) {
 	}
 	said := append(slices.Clone(section), bytes.Repeat(one, mostInterfaces+1)...)
 	var file bytes.Buffer
-	c := &Collector{sources: map[string]*source{"a": {spool: memory{bytes.NewReader(said)}, size: int64(len(said))}}}
-	lacks, err := c.merge(&writer{to: &file}, "test", []string{"a"}, nil)
+	c := &gathering{sources: map[string]*source{"a": {spool: memory{bytes.NewReader(said)}, size: int64(len(said))}}}
+	err = c.merge(&writer{to: &file}, "test", "", nil)
+	lacks := c.lacks()
 	if err != nil || len(lacks) != 1 || !strings.Contains(lacks[0], errStrange.Error()) {
 		t.Errorf("%q, %v", lacks, err)
 	}
@@ -242,8 +243,8 @@ func FuzzMerge(f *testing.F) {
 	f.Add(binary.LittleEndian.AppendUint32(slices.Clone(whole[:40]), 12))
 	f.Fuzz(func(t *testing.T, said []byte) {
 		var file bytes.Buffer
-		c := &Collector{sources: map[string]*source{"a": {spool: memory{bytes.NewReader(said)}, size: int64(len(said))}}}
-		if _, err := c.merge(&writer{to: &file}, "test", []string{"a"}, nil); err != nil {
+		c := &gathering{sources: map[string]*source{"a": {spool: memory{bytes.NewReader(said)}, size: int64(len(said))}}}
+		if err := c.merge(&writer{to: &file}, "test", "", nil); err != nil {
 			t.Error(err)
 		}
 		for data := file.Bytes(); len(data) > 0; {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,19 +21,32 @@ import (
 // openTime is how long the reader of a pipe may take to open it, writeTime to take what is written.
 const openTime, writeTime = 10 * time.Second, 10 * time.Second
 
-// Collector keeps what hosts send until the run's end, in files that have no names.
+// Collector keeps what hosts send until the run's end.
 type Collector struct {
+	path string
+	file *os.File
+	*gathering
+}
+
+// gathering keeps what hosts send in files that have no names, one of each host that sends anything.
+type gathering struct {
 	wanted  lab.Capture
-	path    string
-	file    *os.File
 	mu      sync.Mutex
 	sources map[string]*source
 	*ends
 }
 
+func gatheringOf(wanted lab.Capture, hosts []string) *gathering {
+	g := &gathering{wanted: wanted, sources: make(map[string]*source), ends: endsOf(hosts)}
+	for _, host := range hosts {
+		g.sources[host] = &source{}
+	}
+	return g
+}
+
 // source is what one host sends.
 type source struct {
-	spool spool
+	spool spool // nil until it has sent something
 	size  int64
 	end   *lab.Captured
 	wrong string // why nothing more is taken
@@ -49,10 +61,7 @@ type spool interface {
 
 // Collect opens the file, which is written by Finish, for so many hosts.
 func Collect(path string, snapLength uint32, hosts []string) (*Collector, error) {
-	c := &Collector{
-		path: path, sources: make(map[string]*source), ends: endsOf(hosts),
-		wanted: lab.Capture{SnapLength: snapLength, Most: mostOf(hosts)},
-	}
+	c := &Collector{path: path, gathering: gatheringOf(lab.Capture{SnapLength: snapLength, Most: mostOf(hosts)}, hosts)}
 	var err error
 	for end := time.Now().Add(openTime); ; time.Sleep(10 * time.Millisecond) {
 		c.file, err = ownfile.Open(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, ownfile.Private)
@@ -66,14 +75,6 @@ func Collect(path string, snapLength uint32, hosts []string) (*Collector, error)
 	if err != nil {
 		return nil, err
 	}
-	for _, host := range hosts {
-		kept, err := ownfile.Nameless(0)
-		if err != nil {
-			c.discard()
-			return nil, fmt.Errorf("keep what hosts send: %w", err)
-		}
-		c.sources[host] = &source{spool: kept}
-	}
 	return c, nil
 }
 
@@ -81,15 +82,16 @@ func Collect(path string, snapLength uint32, hosts []string) (*Collector, error)
 func (c *Collector) Wanted() lab.Capture { return c.wanted }
 
 // discard closes what is open.
-func (c *Collector) discard() {
-	_ = c.file.Close()
+func (c *gathering) discard() {
 	for _, each := range c.sources {
-		_ = each.spool.Close()
+		if each.spool != nil {
+			_ = each.spool.Close()
+		}
 	}
 }
 
 // Take keeps what a host says.
-func (c *Collector) Take(host, what string, data []byte) {
+func (c *gathering) Take(host, what string, data []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.sources[host]
@@ -102,8 +104,7 @@ func (c *Collector) Take(host, what string, data []byte) {
 			s.wrong = "it sends more than it may"
 			break
 		}
-		written, err := s.spool.Write(data)
-		if s.size += int64(written); err != nil {
+		if err := s.keep(data); err != nil {
 			s.wrong = "they cannot be kept: " + err.Error()
 		}
 	case lab.SayCaptured:
@@ -117,23 +118,33 @@ func (c *Collector) Take(host, what string, data []byte) {
 	c.came(host, s.end != nil || s.wrong != "")
 }
 
+// keep keeps bytes that a host sends.
+func (s *source) keep(data []byte) error {
+	if s.spool == nil {
+		file, err := ownfile.Nameless(0)
+		if err != nil {
+			return err
+		}
+		s.spool = file
+	}
+	written, err := s.spool.Write(data)
+	s.size += int64(written)
+	return err
+}
+
 // Finish writes the file, in the order of the packets' times on the controller's clock.  It returns what is not in it, a
 // sentence for each host.
 func (c *Collector) Finish(application string, clocks map[string]record.Clock) (lacks []string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer c.file.Close()
 	defer c.discard()
 	out := bufio.NewWriterSize(&patient{c.file}, 1<<18)
-	hosts := make([]string, 0, len(c.sources))
-	for host := range c.sources {
-		hosts = append(hosts, host)
-	}
-	slices.Sort(hosts)
-	lacks, err = c.merge(&writer{to: out}, application, hosts, clocks)
+	err = c.merge(&writer{to: out}, application, "", clocks)
 	if err = errors.Join(err, out.Flush()); err != nil {
-		return lacks, fmt.Errorf("capture: %w", err)
+		return nil, fmt.Errorf("capture: %w", err)
 	}
-	return lacks, nil
+	return c.lacks(), nil
 }
 
 // lack says what is missing of a host; "" for nothing.

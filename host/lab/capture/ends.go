@@ -18,13 +18,14 @@ func mostOf(hosts []string) int64 { return min(mostOfOne, mostBytes/int64(max(1,
 
 // ends are the hosts of which more may come.
 type ends struct {
-	lock   sync.Mutex
-	open   map[string]bool
-	change chan struct{} // closed when something has come
+	lock     sync.Mutex
+	open     map[string]bool
+	change   chan struct{} // closed when something has come
+	patience time.Duration
 }
 
 func endsOf(hosts []string) *ends {
-	e := &ends{open: make(map[string]bool), change: make(chan struct{})}
+	e := &ends{open: make(map[string]bool), change: make(chan struct{}), patience: patience}
 	for _, host := range hosts {
 		e.open[host] = true
 	}
@@ -56,7 +57,7 @@ func (e *ends) Await(ctx context.Context, gone func(host string) bool) {
 		}
 		select {
 		case <-change:
-		case <-time.After(patience):
+		case <-time.After(e.patience):
 			return
 		case <-ctx.Done():
 			return

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"rdmarun/host/lab"
 	"rdmarun/host/ownfile"
 	"rdmarun/host/scenario"
 	"rdmarun/rdmacore"
@@ -18,10 +19,10 @@ import (
 
 // Budgets of captures of failures.
 const (
-	// halfBefore is half of what is kept in memory of what comes before a failure, mostAfter of what comes after it.
-	halfBefore, mostAfter = 4 << 20, 2 << 20
-	// mostNamed is how much the blocks of interfaces have, and those of their statistics.
-	mostNamed = 1 << 20
+	// mostAround is what is kept in memory of a case: twice a third of it is what comes before a failure, a sixth what comes after it,
+	// and a twelfth the blocks of interfaces, as much those of their statistics.
+	mostAround            = 12 << 20
+	third, sixth, twelfth = 3, 6, 12
 	// MostFiles is how many files a run makes: of failures that repeat, the first are enough.
 	MostFiles = 100
 	// longestName bounds the name of a case in that of its file.
@@ -60,12 +61,9 @@ func (f *Failures) Beyond() int {
 }
 
 // Begin implements scenario.FailureCapture.
-func (f *Failures) Begin(id string, number int) (scenario.Recording, error) {
+func (f *Failures) Begin(id string, number int, _ []string) (scenario.Recording, error) {
 	r := &recording{failures: f, path: f.path(id, number)}
-	r.failedAt.Store(never)
-	var err error
-	r.tap, err = open(rdmacore.CaptureOptions{Application: f.application, SnapLength: f.snapLength}, r.add, func() {})
-	return r, err
+	return r, r.begin(f.application, lab.Capture{SnapLength: f.snapLength, Most: mostAround})
 }
 
 // path is the file of a run of a case.
@@ -98,11 +96,17 @@ func (f *Failures) room() bool {
 	return true
 }
 
-// recording keeps the last packets of one run of a case, and some that come after its failure.
+// recording writes what is kept of one run of a case to its file.
 type recording struct {
 	failures *Failures
 	path     string
+	kept
+}
+
+// kept are the last packets of one run of a case, and some that come after its failure.
+type kept struct {
 	tap      *tap
+	most     int
 	failedAt atomic.Uint64 // by the clock of the packets
 	// named are the blocks of interfaces, counted those of their statistics.
 	named, counted []byte
@@ -117,31 +121,42 @@ type recording struct {
 // never is the time of a failure that has not happened.
 const never = 1<<64 - 1
 
+// begin begins to keep what providers send.
+func (r *kept) begin(application string, wanted lab.Capture) (err error) {
+	r.most = int(min(wanted.Most, mostAround))
+	r.failedAt.Store(never)
+	r.tap, err = open(rdmacore.CaptureOptions{Application: application, SnapLength: wanted.SnapLength}, r.add, func() {})
+	return err
+}
+
 // Capture implements scenario.Recording.
-func (r *recording) Capture() *rdmacore.Capture { return r.tap.capture }
+func (r *kept) Capture() *rdmacore.Capture { return r.tap.capture }
 
 // Failed implements scenario.Recording.
-func (r *recording) Failed(at uint64) { r.failedAt.CompareAndSwap(never, at) }
+func (r *kept) Failed(at uint64) { r.failedAt.CompareAndSwap(never, at) }
+
+// any tells whether there are packets.
+func (r *kept) any() bool { return len(r.before[1])+len(r.after) > 0 }
 
 // add keeps a block, or not.
-func (r *recording) add(block []byte) {
+func (r *kept) add(block []byte) {
 	switch kind := kindOf(block); {
-	case kind == kindInterface && len(r.named)+len(block) <= mostNamed:
+	case kind == kindInterface && len(r.named)+len(block) <= r.most/twelfth:
 		r.named = append(r.named, block...)
-	case kind == kindStatistics && len(r.counted)+len(block) <= mostNamed:
+	case kind == kindStatistics && len(r.counted)+len(block) <= r.most/twelfth:
 		r.counted = append(r.counted, block...)
 	case kind != kindPacket || len(block) < frame+packetFields:
 	case timeOf(bodyOf(block)) <= r.failedAt.Load():
 		r.addBefore(block)
-	case len(r.after)+len(block) <= mostAfter:
+	case len(r.after)+len(block) <= r.most/sixth:
 		r.after = append(r.after, block...)
 	default:
 		r.later++
 	}
 }
 
-func (r *recording) addBefore(block []byte) {
-	if len(r.before[1])+len(block) > halfBefore {
+func (r *kept) addBefore(block []byte) {
+	if len(r.before[1])+len(block) > r.most/third {
 		r.earlier += r.counts[0]
 		r.before[0], r.before[1] = r.before[1], r.before[0][:0]
 		r.counts[0], r.counts[1] = r.counts[1], 0
@@ -156,7 +171,7 @@ func (r *recording) End(failed bool) (path string, err error) {
 	if !failed {
 		return "", remove(r.path)
 	}
-	if len(r.before[1])+len(r.after) == 0 || !r.failures.room() {
+	if !r.any() || !r.failures.room() {
 		return "", errors.Join(wrong, remove(r.path))
 	}
 	file, err := ownfile.Create(r.path, ownfile.Private)
@@ -170,23 +185,35 @@ func (r *recording) End(failed bool) (path string, err error) {
 	return r.path, wrong
 }
 
+// aroundFailure begins the comment of a file.
+const aroundFailure = "packets around the failure"
+
 func (r *recording) write(out io.Writer, missing uint64) error {
-	comment := "packets around the failure"
+	w := &writer{to: out}
+	if err := w.section(r.failures.application, aroundFailure+leftOut(uint64(r.earlier), uint64(r.later), missing)); err != nil {
+		return err
+	}
+	return r.blocks(out)
+}
+
+// leftOut says how many packets are not in a file; "" for none.
+func leftOut(earlier, later, missing uint64) (text string) {
 	for _, each := range []struct {
 		count uint64
 		what  string
 	}{
-		{uint64(r.earlier), "earlier ones are left out"}, {uint64(r.later), "later ones are left out"},
+		{earlier, "earlier ones are left out"}, {later, "later ones are left out"},
 		{missing, "are missing, since they were too many at a time"},
 	} {
 		if each.count > 0 {
-			comment += fmt.Sprintf("; %d %s", each.count, each.what)
+			text += fmt.Sprintf("; %d %s", each.count, each.what)
 		}
 	}
-	w := &writer{to: out}
-	if err := w.section(r.failures.application, comment); err != nil {
-		return err
-	}
+	return text
+}
+
+// blocks writes what is kept, in its order.
+func (r *kept) blocks(out io.Writer) error {
 	for _, blocks := range [][]byte{r.named, r.before[0], r.before[1], r.after, r.counted} {
 		if _, err := out.Write(blocks); err != nil {
 			return err

@@ -23,8 +23,8 @@ func packetAt(at uint64, length int) []byte {
 	return out.Bytes()
 }
 
-// kept are the times of the packets in a file, and its comment.
-func kept(t *testing.T, path string) (times []uint64, comment string) {
+// keptIn are the times of the packets in a file, and its comment.
+func keptIn(t *testing.T, path string) (times []uint64, comment string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -58,6 +58,7 @@ func kept(t *testing.T, path string) (times []uint64, comment string) {
 // file says how much is left out.
 func TestCaptureIsCutAroundTheFailure(t *testing.T) {
 	const length, failed = 4096, 6000
+	const halfBefore, mostAfter = mostAround / third, mostAround / sixth
 	for _, test := range []struct {
 		count         int
 		first, last   uint64 // at the latest, at the earliest
@@ -71,7 +72,7 @@ func TestCaptureIsCutAroundTheFailure(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		begun, err := failures.Begin("case", 0)
+		begun, err := failures.Begin("case", 0, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +86,7 @@ func TestCaptureIsCutAroundTheFailure(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		times, comment := kept(t, path)
+		times, comment := keptIn(t, path)
 		first, last := times[0], times[len(times)-1]
 		if first > test.first || last < test.last || last-first != uint64(len(times)-1) {
 			t.Errorf("%d packets: %d to %d are kept, %d in all", test.count, first, last, len(times))
@@ -111,7 +112,7 @@ func TestCapturesOfFailuresAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	end := func(id string, number, packets int, failed bool) string {
-		begun, err := failures.Begin(id, number)
+		begun, err := failures.Begin(id, number, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

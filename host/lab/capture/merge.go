@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"rdmarun/host/record"
@@ -39,19 +41,20 @@ func (q *queue) Pop() any {
 	return last
 }
 
-// merge writes what hosts have sent, and says what is missing of it.
-func (c *Collector) merge(w *writer, application string, hosts []string, clocks map[string]record.Clock) (lacks []string, err error) {
-	if err := w.section(application, ""); err != nil {
-		return nil, err
+// merge writes what hosts have sent, as far as it makes sense.  mu is held.
+func (c *gathering) merge(w *writer, application, comment string, clocks map[string]record.Clock) error {
+	if err := w.section(application, comment); err != nil {
+		return err
 	}
 	var all []*stream
 	var next queue
 	numbers := uint32(0)
-	for _, host := range hosts {
-		s := &stream{host: host, clock: clocks[host], from: bufio.NewReaderSize(io.NewSectionReader(c.sources[host].spool, 0, c.sources[host].size), longest)}
+	for _, host := range slices.Sorted(maps.Keys(c.sources)) {
+		source := c.sources[host]
+		s := &stream{host: host, clock: clocks[host], from: bufio.NewReaderSize(io.NewSectionReader(source.spool, 0, source.size), longest)}
 		all = append(all, s)
 		if more, err := s.read(w, &numbers); err != nil {
-			return nil, err
+			return err
 		} else if more {
 			next = append(next, s)
 		}
@@ -62,10 +65,10 @@ func (c *Collector) merge(w *writer, application string, hosts []string, clocks 
 		if err := w.packet(s.body, s.interfaces[binary.LittleEndian.Uint32(s.body)], s.at); errors.Is(err, errStrange) {
 			s.wrong = err
 		} else if err != nil {
-			return nil, err
+			return err
 		}
 		if more, err := s.read(w, &numbers); err != nil {
-			return nil, err
+			return err
 		} else if more {
 			heap.Fix(&next, 0)
 		} else {
@@ -73,15 +76,21 @@ func (c *Collector) merge(w *writer, application string, hosts []string, clocks 
 		}
 	}
 	for _, s := range all {
-		source := c.sources[s.host]
 		if s.wrong != nil {
-			source.wrong = s.wrong.Error()
-		}
-		if lack := source.lack(c.wanted.Most); lack != "" {
-			lacks = append(lacks, fmt.Sprintf("host %s: %s", s.host, lack))
+			c.sources[s.host].wrong = s.wrong.Error()
 		}
 	}
-	return lacks, nil
+	return nil
+}
+
+// lacks is what is missing, a sentence for each host.  mu is held.
+func (c *gathering) lacks() (lacks []string) {
+	for _, host := range slices.Sorted(maps.Keys(c.sources)) {
+		if lack := c.sources[host].lack(c.wanted.Most); lack != "" {
+			lacks = append(lacks, fmt.Sprintf("host %s: %s", host, lack))
+		}
+	}
+	return lacks
 }
 
 // read reads up to the next packet, and passes on what comes before it; false at the end.  The error is that of writing.
