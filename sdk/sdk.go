@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // GoModule is the path of the Go kit, both as a package here and as the module that Write makes of it.
@@ -40,6 +41,7 @@ var sources embed.FS
 // kit is the kit of one language.
 type kit struct {
 	folder string // in sources
+	what   string // it is
 	extra  map[string]string
 	// mark is the file by whose first line a folder is known to have a kit of this language.
 	mark string
@@ -49,12 +51,12 @@ type kit struct {
 
 func kits() map[string]kit {
 	return map[string]kit{
-		"go":             {folder: "rdma", extra: map[string]string{"go.mod": goMod}, mark: "go.mod", alone: true},
-		"c":              {folder: "c", mark: "rdma.h"},
-		"assemblyscript": {folder: "assemblyscript", mark: "sys.ts"},
-		"javascript":     {folder: "javascript", mark: "rdma.d.ts"},
-		"librdmacm":      {folder: "librdmacm", extra: map[string]string{"rdma.h": header()}, mark: "errors.c"},
-		"rust":           {folder: "rust", extra: map[string]string{"Cargo.toml": cargoToml}, mark: "mod.rs"},
+		"go":             {folder: "rdma", what: "a Go module without dependencies", extra: map[string]string{"go.mod": goMod}, mark: "go.mod", alone: true},
+		"c":              {folder: "c", what: "`rdma.h`, the whole ABI, and `helpers.h`; for C++ too", mark: "rdma.h"},
+		"assemblyscript": {folder: "assemblyscript", what: "`sys.ts` is the ABI, `rdma.ts` classes above it, `wasi.ts` what the language lacks of WASI", mark: "sys.ts"},
+		"javascript":     {folder: "javascript", what: "`rdma.d.ts`, the types for an editor; rdmarun runs scripts itself", mark: "rdma.d.ts"},
+		"librdmacm":      {folder: "librdmacm", what: "librdmacm and libibverbs for unchanged C programs", extra: map[string]string{"rdma.h": header()}, mark: "errors.c"},
+		"rust":           {folder: "rust", what: "a crate, or a module of your own crate: `sys.rs` is the ABI, the rest a safe layer", extra: map[string]string{"Cargo.toml": cargoToml}, mark: "mod.rs"},
 	}
 }
 
@@ -86,6 +88,9 @@ func Write(language, directory string) error {
 	if err != nil {
 		return err
 	}
+	if err := k.explain(language, directory, files); err != nil {
+		return err
+	}
 	if err := k.mayWrite(directory, files); err != nil {
 		return err
 	}
@@ -110,6 +115,31 @@ func Write(language, directory string) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// readme is what a folder with a kit says of itself.
+const readme = "README.md"
+
+// explain adds that file, unless the folder has another one: a kit may be written to the folder of a project.
+func (k kit) explain(language, directory string, files map[string]string) error {
+	heading := "# rdmarun: kit for guests in " + language + "\n"
+	switch there, err := os.ReadFile(filepath.Join(directory, readme)); {
+	case err == nil && !strings.HasPrefix(string(there), heading):
+		return nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR):
+		return err
+	}
+	files[readme] = heading + fmt.Sprintf(`
+What is here: %s.
+
+| command | what it does |
+| --- | --- |
+| %[2]srdmarun sdk %[3]s DIRECTORY%[2]s | bring these files up to date, which you should not change |
+| %[2]srdmarun new NAME --template guest-LANGUAGE%[2]s | write a project that uses a kit |
+| %[2]srdmarun guest run MODULE%[2]s | run a guest |
+| %[2]srdmarun abi%[2]s | print the functions of the ABI |
+`, k.what, "`", language)
 	return nil
 }
 

@@ -35,6 +35,33 @@ func TestTheWrittenModuleIsWhole(t *testing.T) {
 	}
 }
 
+// TestReadme: a written kit says what it is, as the README here does, and stays up to date.
+func TestReadme(t *testing.T) {
+	here, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, language := range Languages() {
+		directory := filepath.Join(t.TempDir(), "kit")
+		for range 2 {
+			if err := Write(language, directory); err != nil {
+				t.Fatal(err)
+			}
+		}
+		text, err := os.ReadFile(filepath.Join(directory, readme))
+		if err != nil {
+			t.Fatal(err)
+		}
+		what := kits()[language].what
+		if !strings.Contains(string(text), "What is here: "+what+".\n") || !strings.Contains(string(text), "rdmarun sdk "+language+" ") {
+			t.Errorf("%s: %s", language, text)
+		}
+		if !strings.Contains(string(here), "` | "+what) {
+			t.Errorf("README.md here does not say of %s that it is %s", language, what)
+		}
+	}
+}
+
 func TestWrite(t *testing.T) {
 	const foreign = "foreign\n"
 	for name, c := range map[string]struct {
@@ -44,6 +71,7 @@ func TestWrite(t *testing.T) {
 	}{
 		"new":                    {"go", nil, ""},
 		"foreign text":           {"go", map[string]string{"README": foreign}, ""},
+		"a project's README":     {"c", map[string]string{"README.md": foreign}, ""},
 		"an older kit":           {"go", map[string]string{"go.mod": goMod, "error.go": foreign}, ""},
 		"a removed file":         {"go", map[string]string{"go.mod": goMod, "older.go": foreign}, "older.go"},
 		"another module":         {"go", map[string]string{"go.mod": "module " + GoModule + "x\n"}, "go.mod"},

@@ -314,7 +314,7 @@ func languageParts() []languagePart {
 			"tags, of whatever size, also in a fragment - and no other; one of a case, that case.  Both may name values of the case's matrix.  Where such a step stands and there is no sample, " +
 			"the threshold fails; that no case at all has such a step is an error of the file.  `loop` and `duration` are on the provider's clock, " +
 			"latency, bandwidth and connections are measured in real time.  `fairness` and `spread` compare all that the threshold chooses, of each size and stage: their `avg`, " +
-			"and of loops their `count`.  Fairness is Jain's index, 1 where all have the same and 1/n where one of n has everything; spread is the greatest divided by the least.",
+			"and of loops their `count`.  Fairness is Jain's index, 1 where all have the same and 1/n where one of n has everything; spread is the greatest divided by the least: `spread <= 1.1` where all are within 10 % of each other.",
 			[]string{"thresholds", "abort_on_fail", "metric"}, []string{"measure", "thresholds", "loop"}},
 	}
 }

@@ -455,7 +455,11 @@ func expand(h Host, address string) (all []Host, problem string) {
 		for _, match := range rangeForm.FindAllStringSubmatch(field, -1) {
 			n := rangeLength(match)
 			if n < 1 || n > maxHosts {
-				return nil, fmt.Sprintf("%s is not a range of 1 to %d hosts, the smaller number first", match[0], maxHosts)
+				problem := fmt.Sprintf("%s is not a range of 1 to %d hosts, the smaller number first", match[0], maxHosts)
+				if turned := []string{"", match[2], match[1]}; rangeLength(turned) > 1 {
+					problem += fmt.Sprintf(": write [%s-%s]", match[2], match[1])
+				}
+				return nil, problem
 			}
 			if count != 0 && n != count {
 				return nil, fmt.Sprintf("the ranges of host %s differ in length", h.Name)

@@ -126,7 +126,7 @@ func TestWrongLabs(t *testing.T) {
 		`hosts: {"a[1-4000]": , "b[1-4000]": }`:                         "at most 4096 hosts",
 		"hosts: {a: }\nplace: {server: b}":                              `there is no host "b"`,
 		"hosts: {\"n[01-12]\": }\nplace: {server: \"n[01-13]\"}":        `3:17: error[E0109]: there is no host "n13"`,
-		"hosts: {\"n[1-2]\": }\nplace: {server: {hosts: [\"n[3-2]\"]}}": "[3-2] is not a range of 1 to 4096 hosts",
+		"hosts: {\"n[1-2]\": }\nplace: {server: {hosts: [\"n[3-2]\"]}}": "[3-2] is not a range of 1 to 4096 hosts, the smaller number first: write [2-3]",
 		"hosts: {\"n[1-2]\": }\nplace: {x: [n1, \"n[1-4096]\"]}":        "at most 4096 hosts",
 		"hosts: {a: }\nplace: {server: {label: {rack: r1}}}":            "no host has those labels",
 		"hosts: {a: }\nplace: {server: {hosts: z, label: {rack: r1}}}":  `3:25: error[E0109]: there is no host "z"`,

@@ -154,7 +154,11 @@ func check(argument *verb.Argument, value any) *problem {
 		return checkBounds(argument, int64(v), func(n int64) string { return quantity.Time(time.Duration(n)) })
 	case float64:
 		if argument.Type == verb.Fraction && (v < 0 || v > 1) {
-			return diag.Wrong(diag.OutOfRange, fmt.Sprintf("%v (%.4g%%) is out of range: 0 to 1, or 0%% to 100%%", v, v*100), "")
+			hint := ""
+			if v > 1 && v <= 100 {
+				hint = fmt.Sprintf("100%% is all; %.4g%% is written %.4g%%, or %.4g", v, v, v/100)
+			}
+			return diag.Wrong(diag.OutOfRange, fmt.Sprintf("%v (%.4g%%) is out of range: 0 to 1, or 0%% to 100%%", v, v*100), hint)
 		}
 	case []int:
 		if argument.Type == verb.Sizes {
