@@ -36,9 +36,10 @@ so let the server ask for a password, a key or a certificate.
 measure (steps which send as much as they can); otherwise all of it.
 
 --sandbox restricts the process that plays roles.  "strict" leaves it a cache of guests,
-the system's libraries and devices, and rdmarun, which it starts to compile guests; it
-needs no other file, because scenarios and guests come into memory.  With --join the process
-that waits has no guests: it keeps its credentials, and starts restricted ones.`
+the configuration, the system's libraries and devices, and rdmarun, which it starts to
+compile guests; it needs no other file, because scenarios and guests come into memory.  With
+--join the process that waits has no guests: it keeps its credentials, and starts restricted
+ones.  Those read the configuration, so it is no place for a password.`
 
 const agentExample = `  ssh HOST rdmarun agent --stdio    # what "rdmarun run --lab" does
   rdmarun agent --join nats://lab.example --creds lab.creds --name a --label rack=r1

@@ -32,10 +32,11 @@ it ends, is freed, and its peers get DISCONNECTED.
 --sandbox restricts the process, so that a guest that escapes from the engine can do
 little.  "default" drops system calls that rdmarun never makes (ptrace, mount, bpf and
 others, other families of sockets), new memory that is writable and executable, and
-privileges of set-user-ID programs, where the kernel can.  "strict" also drops all
-files but the guest, its trace, a cache for this mode and the system's libraries and
-devices, the environment, and starting programs; it fails where the kernel has no
-landlock or seccomp ("rdmarun doctor" says).
+privileges of set-user-ID programs, where the kernel can.  "strict" also drops the
+environment, starting programs, and all files but the guest, its trace, the
+configuration, a cache for this mode and the system's libraries and devices.  Networks
+stay open, and so do names, sizes and times of all files.  "strict" fails where the
+kernel has no landlock or seccomp ("rdmarun doctor" says).
 
 The first SIGINT or SIGTERM asks the guest to end: its wait fails with ECANCELED.
 

@@ -31,7 +31,7 @@ func newSandboxFlag(modes ...sandbox.Mode) *sandboxFlag {
 func (f *sandboxFlag) register(command *cobra.Command) {
 	usage := "before the first guest starts, drop system calls that rdmarun never makes (default)"
 	if slices.Contains(f.choices, string(sandbox.Strict)) {
-		usage += ", or all access that the run does not need (strict)"
+		usage += ", or also other files, the environment and programs (strict)"
 	}
 	command.Flags().Var(f, "sandbox", usage)
 	completeFlag(command, "sandbox", cobra.FixedCompletions(f.choices, cobra.ShellCompDirectiveNoFileComp))

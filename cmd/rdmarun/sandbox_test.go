@@ -37,6 +37,13 @@ func holeMain() {
 	os.Exit(int(a.run()))
 }
 
+const (
+	// leftOpen is a descriptor of $TMPDIR/secret that the process has from its parent.
+	leftOpen = 3
+	// lastCall is the number of file_setattr of Linux 6.17, on all processors.
+	lastCall = 469
+)
+
 type hole struct{ report, passes io.Writer }
 
 func (h *hole) Write(p []byte) (int, error) {
@@ -89,6 +96,44 @@ func payload() []struct {
 		}},
 		{"times", func() error {
 			return filtered(unix.UtimesNanoAt(unix.AT_FDCWD, os.Getenv("TMPDIR")+"/secret", make([]unix.Timespec, 2), 0))
+		}},
+		{"file without access", func() error {
+			// Neither to read nor to write: for ioctl, and for futimens.
+			file, err := syscall.Open(os.Getenv("TMPDIR")+"/secret", syscall.O_ACCMODE, 0)
+			if err == nil {
+				err = syscall.Close(file)
+			}
+			return filtered(err)
+		}},
+		{"open file", func() error {
+			var known, found unix.Stat_t
+			if err := errors.Join(unix.Stat(os.Getenv("TMPDIR")+"/secret", &known), unix.Fstat(leftOpen, &found)); err != nil {
+				return err
+			}
+			if known.Ino != found.Ino {
+				return fmt.Errorf("another file")
+			}
+			_, err := unix.Pread(leftOpen, make([]byte, 1), 0)
+			return err
+		}},
+		{"attribute of a file", func() error {
+			_, err := unix.Getxattr(os.Getenv("TMPDIR")+"/secret", "user.made", nil)
+			return filtered(err)
+		}},
+		{"use of a file", func() error {
+			watch, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+			if err != nil {
+				return err
+			}
+			_, err = unix.InotifyAddWatch(watch, os.Getenv("TMPDIR")+"/secret", unix.IN_OPEN)
+			return errors.Join(err, unix.Close(watch))
+		}},
+		{"system call of a later kernel", func() error {
+			_, _, errno := unix.Syscall6(lastCall, 0, 0, 0, 0, 0, 0)
+			if errno == unix.ENOSYS {
+				return errno
+			}
+			return nil
 		}},
 		{"environment of the parent", func() error {
 			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", os.Getppid()))
@@ -256,7 +301,8 @@ var heldBack = map[sandbox.Mode][]string{
 	sandbox.Off:     nil,
 	sandbox.Default: {"terminal", "raw socket", "socket", "ptrace", "memory", "segment", "personality", "threads"},
 	sandbox.Strict: {
-		"folder", "environment", "file", "cache of other modes", "truncate", "truncate by open", "mode", "owner", "attribute", "times", "environment of the parent",
+		"folder", "environment", "file", "cache of other modes", "truncate", "truncate by open", "mode", "owner", "attribute", "times",
+		"file without access", "open file", "attribute of a file", "use of a file", "system call of a later kernel", "environment of the parent",
 		"signal", "limits", "terminal", "service", "service by a pair", "program", "other program", "program in memory", "process", "namespace", "namespace by clone3",
 		"priority", "raw socket", "socket", "ptrace", "memory", "segment", "personality", "threads",
 	},
@@ -290,6 +336,12 @@ func runHole(t *testing.T, folder string, environment []string, arguments ...str
 	command := exec.Command("/proc/self/exe", arguments...)
 	command.Args[0] = holeCommand
 	command.Env = append(append(os.Environ(), "SECRET=1", "TMPDIR="+folder, guest.CacheVariable+"="+filepath.Join(folder, "cache")), environment...)
+	secret, err := os.Open(filepath.Join(folder, "secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer secret.Close()
+	command.ExtraFiles = []*os.File{secret} // the first of them is leftOpen
 	said, err := command.CombinedOutput()
 	return string(said), err
 }
@@ -310,6 +362,10 @@ func checkPayload(t *testing.T, said string, held []string) {
 		}
 		if each.name == "raw socket" && !refused && openRawSocket() != nil {
 			t.Log("this user may open no raw sockets")
+			continue
+		}
+		if each.name == "system call of a later kernel" && !refused && strings.HasSuffix(result, unix.ENOSYS.Error()) {
+			t.Log("this kernel does not have it")
 			continue
 		}
 		if each.name == "namespace" && !refused && !makesNamespaces() {
@@ -453,7 +509,7 @@ func TestAgentIsConfined(t *testing.T) {
 			said := filepath.Join(folder, "said")
 			// What the agent says goes to a file that is open before.
 			lab := writeLab(t, fmt.Sprintf("hosts:\n  here: {command: [env, -u, %s, SECRET=1, TMPDIR=%s, RDMARUN_CACHE=%s, RDMARUN_SANDBOX=%s, bash, -c, %q, agent]}\nplace: {one: here}\n",
-				runAsRdmarun, folder, filepath.Join(folder, "cache"), mode, "exec -a "+holeCommand+" \"$@\" 2>"+said))
+				runAsRdmarun, folder, filepath.Join(folder, "cache"), mode, "exec -a "+holeCommand+" \"$@\" 3<"+filepath.Join(folder, "secret")+" 2>"+said))
 			run := startOverLab(t, "--lab", lab, file)
 			if problem := support.Strict(); mode == sandbox.Strict && problem != nil {
 				if text := run.ends(t, exitEnvironment); !strings.Contains(text, problem.Error()) {
@@ -484,7 +540,7 @@ func TestJoinedAgentIsConfined(t *testing.T) {
 			folder, file := holeFolder(t)
 			server := bustest.Start(t, bustest.Config{User: "lab", Password: "geheim"})
 			agent := startRdmarunBy(t, []string{"env", "-u", runAsRdmarun, "SECRET=1", "TMPDIR=" + folder, "RDMARUN_CACHE=" + filepath.Join(folder, "cache"),
-				"bash", "-c", "exec -a " + holeCommand + ` "$@"`, "agent"}, "agent", "--join", server.URL("lab:geheim"), "--name", "a", "--sandbox", string(mode))
+				"bash", "-c", "exec -a " + holeCommand + ` "$@" 3<` + filepath.Join(folder, "secret"), "agent"}, "agent", "--join", server.URL("lab:geheim"), "--name", "a", "--sandbox", string(mode))
 			agent.await(t, "waits on")
 			run := startOverLab(t, "--nats", server.URL("lab:geheim"), "--place", "one=a", file)
 			if problem := support.Strict(); mode == sandbox.Strict && problem != nil {

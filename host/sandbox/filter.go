@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"syscall"
@@ -22,7 +23,7 @@ var deniedCalls = []string{
 	"mount", "umount2", "mount_setattr", "move_mount", "open_tree", "fsopen", "fsconfig", "fsmount", "fspick", "pivot_root", "chroot",
 	"setns", "unshare", "swapon", "swapoff", "acct", "quotactl", "open_by_handle_at", "fanotify_init", "sethostname", "setdomainname",
 	"settimeofday", "clock_settime", "reboot", "kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module",
-	"bpf", "perf_event_open", "userfaultfd", "syslog", "iopl", "ioperm", "modify_ldt", "vhangup",
+	"open_tree_attr", "bpf", "perf_event_open", "userfaultfd", "syslog", "iopl", "ioperm", "modify_ldt", "vhangup",
 	// Keys, and system calls that a filter does not see.
 	"keyctl", "add_key", "request_key", "io_uring_setup", "io_uring_enter", "io_uring_register",
 }
@@ -35,6 +36,11 @@ var strictCalls = []string{"execve", "execveat", "fork", "vfork"}
 var changingCalls = []string{
 	"truncate", "openat2", "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchown", "fchownat", "utime", "utimes", "futimesat",
 	"setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat", "file_setattr",
+}
+
+// lookingCalls read attributes of files, or tell of their use, without opening them.  No version of landlock restricts these.
+var lookingCalls = []string{
+	"getxattr", "lgetxattr", "getxattrat", "listxattr", "llistxattr", "listxattrat", "inotify_add_watch",
 }
 
 // disturbingCalls make other processes of the user slower, or are names by which they are reached that no rule of landlock knows.
@@ -113,10 +119,13 @@ func denied(strict, starts bool) filter {
 		conditions = append(conditions, call("clone", hasNone(0, unix.CLONE_THREAD)))
 	}
 	if strict {
-		names = append(append(names, changingCalls...), disturbingCalls...)
+		names = slices.Concat(names, changingCalls, lookingCalls, disturbingCalls)
 		conditions = append(conditions,
 			call("open", has(1, unix.O_TRUNC), hasNone(1, unix.O_WRONLY|unix.O_RDWR)),
 			call("openat", has(2, unix.O_TRUNC), hasNone(2, unix.O_WRONLY|unix.O_RDWR)),
+			// The access mode 3, neither to read nor to write, is for ioctl(2), and for landlock no access at all.
+			call("open", has(1, unix.O_WRONLY), has(1, unix.O_RDWR)),
+			call("openat", has(2, unix.O_WRONLY), has(2, unix.O_RDWR)),
 			call("utimensat", isNot(1, 0)), // by a path; 0: of an open file
 			call("prlimit64", isNot(0, 0)), // of another process
 			// Fabrics have sockets of type 5, SOCK_SEQPACKET.  Those of types below 4 are of services, which do what they are asked.
@@ -147,6 +156,8 @@ func denied(strict, starts bool) filter {
 	if strict {
 		// A filter does not see its flags.  The C library calls clone where the kernel does not have it.
 		f.missing = []string{"clone3"}
+		// The lists above cannot name those of later kernels, such as file_setattr of Linux 6.17.
+		f.newer = true
 	}
 	return f
 }
@@ -158,6 +169,7 @@ type filter struct {
 	names      []string
 	conditions []seccomp.NameWithConditions
 	missing    []string // these fail with ENOSYS
+	newer      bool     // so do system calls with higher numbers than any in the table
 }
 
 var errProcessor = errors.New("no table of this processor's system calls")
@@ -191,7 +203,11 @@ func (f filter) program() ([]bpf.RawInstruction, error) {
 	if err != nil {
 		return nil, fmt.Errorf("assemble the filter: %w", err)
 	}
-	return bpf.Assemble(append(foreign(info), instructions...))
+	first := foreign(info)
+	if f.newer {
+		first = append(first, newer(info)...)
+	}
+	return bpf.Assemble(append(first, instructions...))
 }
 
 // foreign refuses system calls in another way than this processor's own, which have other numbers: int 0x80 and x32.  The
@@ -208,6 +224,15 @@ func foreign(info *arch.Info) []bpf.Instruction {
 		bpf.LoadAbsolute{Off: numberOffset, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: x32, SkipTrue: 1},
 		bpf.RetConstant{Val: refuse},
+	}
+}
+
+// newer has system calls fail that the table does not have yet.  The number is loaded.
+func newer(info *arch.Info) []bpf.Instruction {
+	last := slices.Max(slices.Collect(maps.Keys(info.SyscallNumbers)))
+	return []bpf.Instruction{
+		bpf.JumpIf{Cond: bpf.JumpLessOrEqual, Val: uint32(last), SkipTrue: 1},
+		bpf.RetConstant{Val: uint32(seccomp.ActionErrno) | uint32(unix.ENOSYS)},
 	}
 }
 

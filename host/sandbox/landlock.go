@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"runtime"
 	"syscall"
@@ -71,6 +72,9 @@ const (
 		unix.LANDLOCK_ACCESS_FS_EXECUTE
 )
 
+// standardStreams are the descriptors that a program is started with: input, output and errors.
+const standardStreams = 3
+
 // landlockVersion is 0 without landlock.
 func landlockVersion() int {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
@@ -112,6 +116,10 @@ func restrict(files Files, environment []string) error {
 	}
 	if err := dropCapabilities(); err != nil {
 		return err
+	}
+	// What the parent has left open is read and written without any rule.
+	if err := unix.CloseRange(standardStreams, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("close_range: %w", err)
 	}
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, rules.Fd(), 0, 0); errno != 0 {
 		return fmt.Errorf("landlock_restrict_self: %w", errno)
