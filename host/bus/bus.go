@@ -13,6 +13,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -48,7 +49,12 @@ type Conn struct {
 	name   string
 	server *Server // in this process; nil for a member elsewhere
 	closed chan struct{}
+	why    atomic.Pointer[error] // this process has ended it
 }
+
+// ErrBehind tells that the connection has ended because this process did not take what came: a message that is lost would be waited for
+// without an end.
+var ErrBehind = fmt.Errorf("more than %d messages wait for this process", waiting)
 
 // connectTime bounds each attempt to connect, on a machine that has much else to do.
 const connectTime = 30 * time.Second
@@ -57,7 +63,12 @@ func connect(who Credentials, options ...nats.Option) (*Conn, error) {
 	c := &Conn{name: who.Name, closed: make(chan struct{})}
 	options = append(options, nats.Name(who.Name), nats.UserInfo(who.Name, who.Secret), nats.CustomInboxPrefix(inbox(who.Name)),
 		nats.NoReconnect(), nats.Timeout(connectTime), nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // what cannot be sent or taken ends the connection
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			if errors.Is(err, nats.ErrSlowConsumer) {
+				c.why.CompareAndSwap(nil, &ErrBehind)
+				go c.Abandon() // it waits for this handler
+			}
+		}),
 	)
 	var err error
 	// The address is that of nobody, for the way is given; a name would be looked up nevertheless.
@@ -84,6 +95,14 @@ func (c *Conn) Close() {
 	_ = c.nats.FlushTimeout(connectTime)
 	c.nats.Close()
 	<-c.closed
+}
+
+// Err is why this process has ended the connection by itself; nil: it has not.
+func (c *Conn) Err() error {
+	if why := c.why.Load(); why != nil {
+		return *why
+	}
+	return nil
 }
 
 // Abandon ends the connection at once: nobody hears what is still to be said.

@@ -231,6 +231,35 @@ func TestFlood(t *testing.T) {
 }
 
 // TestMostListening: a member listens to some subjects, and not to as many as it likes, each of which costs the server memory.
+// TestBehind: a member that does not take what it hears loses no message without a word: its connection ends, with the reason.
+func TestBehind(t *testing.T) {
+	server, owner := served(t)
+	who := NewCredentials()
+	member, gone := join(t, server, who)
+	goOn, begun := make(chan bool), make(chan bool, 1)
+	listen(t, member, func(*Message) {
+		select {
+		case begun <- true:
+		default:
+		}
+		<-goOn
+	}, To(who.Name, "news"))
+	defer close(goOn)
+	say(t, owner, To(who.Name, "news"), nil)
+	<-begun
+	for range waiting + 10 {
+		say(t, owner, To(who.Name, "news"), nil)
+	}
+	<-member.Closed()
+	<-gone
+	if err := member.Err(); !errors.Is(err, ErrBehind) {
+		t.Errorf("%v", err)
+	}
+	if owner.Err() != nil {
+		t.Error("the server's own connection has ended, too")
+	}
+}
+
 func TestMostListening(t *testing.T) {
 	server, owner := served(t)
 	a, _ := join(t, server, Credentials{"a", ""})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -23,22 +24,48 @@ type Announced interface {
 
 // Stream passes records to consumers, in order, one at a time.  Guests write output from their own goroutines.
 type Stream struct {
-	begin     time.Time
-	mu        sync.Mutex
-	consumers []Consumer
-	failures  []error
+	begin time.Time
+	sinks []*sink
+	mu    sync.Mutex // orders records
+	queue *queue     // nil: who writes a record waits for the consumers
+}
+
+// sink is a consumer, until it fails.
+type sink struct {
+	Consumer
+	failure atomic.Pointer[error]
 }
 
 // NewStream starts the clock of a run.
 func NewStream(consumers ...Consumer) *Stream {
-	return &Stream{begin: time.Now(), consumers: slices.Clone(consumers)}
+	s := &Stream{begin: time.Now()}
+	for _, consumer := range consumers {
+		if consumer == nil {
+			continue
+		}
+		s.sinks = append(s.sinks, &sink{Consumer: consumer})
+	}
+	return s
+}
+
+// NewQueuedStream is NewStream with a goroutine of its own for the consumers, until Close: who writes a record does not wait for a pipe
+// that nobody reads, or a slow disk, as long as the records that wait have no more than maxQueued bytes.
+func NewQueuedStream(consumers ...Consumer) *Stream {
+	s := NewStream(consumers...)
+	s.queue = newQueue(s.deliver)
+	return s
+}
+
+// Close waits until the consumers have all records of a queued stream, and ends its goroutine.  Nothing is written after it.
+func (s *Stream) Close() {
+	if s.queue != nil {
+		s.queue.close()
+	}
 }
 
 // Wants tells whether some consumer wants records of that kind.
 func (s *Stream) Wants(kind Kind) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.consumers, func(c Consumer) bool { return c != nil && c.Wants(kind) })
+	return slices.ContainsFunc(s.sinks, func(c *sink) bool { return c.failure.Load() == nil && c.Wants(kind) })
 }
 
 // Write completes a record with version and time and passes it on.
@@ -47,18 +74,38 @@ func (s *Stream) Write(r *Record) {
 	defer s.mu.Unlock()
 	r.Version, r.Time = Version, time.Now()
 	r.Elapsed = r.Time.Sub(s.begin)
-	s.deliver(r)
+	s.pass(item{record: r})
 }
 
-// deliver passes a record on; s.mu is held.
-func (s *Stream) deliver(r *Record) {
-	for i, consumer := range s.consumers {
-		if consumer == nil || !consumer.Wants(r.Kind) {
+// item is a record on its way to consumers, or the announcement of one.
+type item struct {
+	record   *Record
+	announce bool
+}
+
+// pass delivers a record, or has it delivered; s.mu is held.
+func (s *Stream) pass(each item) {
+	if s.queue != nil {
+		s.queue.put(each)
+	} else {
+		s.deliver(each)
+	}
+}
+
+// deliver passes a record to the consumers.  One goroutine at a time does.
+func (s *Stream) deliver(each item) {
+	for _, sink := range s.sinks {
+		if sink.failure.Load() != nil {
 			continue
 		}
-		if err := consumer.Record(r); err != nil {
-			s.failures = append(s.failures, err)
-			s.consumers[i] = nil // an output with a hole is worse than one with an end
+		if each.announce {
+			if announced, ok := sink.Consumer.(Announced); ok {
+				announced.Announce(each.record)
+			}
+		} else if sink.Wants(each.record.Kind) {
+			if err := sink.Record(each.record); err != nil {
+				sink.failure.Store(&err) // an output with a hole is worse than one with an end
+			}
 		}
 	}
 }
@@ -67,24 +114,24 @@ func (s *Stream) deliver(r *Record) {
 func (s *Stream) Announce(start *Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, consumer := range s.consumers {
-		if announced, ok := consumer.(Announced); ok {
-			announced.Announce(start)
-		}
-	}
+	s.pass(item{record: start, announce: true})
 }
 
 // Err is what consumers could not do, for example write to a full disk.
 func (s *Stream) Err() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return errors.Join(s.failures...)
+	var failures []error
+	for _, sink := range s.sinks {
+		if failure := sink.failure.Load(); failure != nil {
+			failures = append(failures, *failure)
+		}
+	}
+	return errors.Join(failures...)
 }
 
 // Branch is a stream with another consumer and the same beginning, for one attempt of one case.
 // Only what is passed to Forward reaches s.
 func (s *Stream) Branch(consumer Consumer) *Stream {
-	return &Stream{begin: s.begin, consumers: []Consumer{consumer}}
+	return &Stream{begin: s.begin, sinks: []*sink{{Consumer: consumer}}}
 }
 
 // Forward passes on records that a branch has completed, with their times.
@@ -92,6 +139,6 @@ func (s *Stream) Forward(records ...*Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range records {
-		s.deliver(r)
+		s.pass(item{record: r})
 	}
 }

@@ -256,6 +256,7 @@ func (p *Party) meets(config *exec.Config, each Selected, runs int, with []strin
 			}
 		}
 		config.Room = func(process string, bytes int) bool { return p.Leads.room.measured(process, bytes, p.Leads.Players) }
+		config.Reported = p.meeting.Reported
 		config.Stop = func() { _ = p.meeting.Tell(stopKey(runs), true) } // who is gone needs none
 	}
 	if config.Others = p.meeting.Others(); with != nil {

@@ -115,8 +115,12 @@ func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.To
 	for i := range cases {
 		cases[i] = config.Party.here(cases[i])
 	}
+	newStream := record.NewStream
+	if config.Party != nil && config.Party.Leads != nil {
+		newStream = record.NewQueuedStream // no host waits for an output of this one
+	}
 	j := &jobs{
-		config: config, stream: record.NewStream(config.Consumers...),
+		config: config, stream: newStream(config.Consumers...),
 		guests: &guests{confine: config.Confine, config: guest.RuntimeConfig{CacheDir: config.GuestCache, Compiler: config.GuestCompiler, Warn: config.Warn, Trace: config.GuestTrace}},
 		cases:  cases, families: families(cases), rounds: max(1, config.Repeat), noted: make(map[string]bool),
 	}
@@ -147,6 +151,7 @@ func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.To
 	totals.Took = time.Since(begin)
 	closing := errors.Join(j.guests.Close(), j.on.Close())
 	j.stream.Write(&record.Record{Kind: record.RunEnd, Totals: &totals})
+	j.stream.Close()
 	return totals, errors.Join(closing, j.stream.Err())
 }
 

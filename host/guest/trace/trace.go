@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
@@ -25,19 +26,23 @@ import (
 type Tracer struct {
 	calls map[string]*call // of the functions that are shown
 	lines chan []byte
+	shut  chan struct{} // closed by Close: what comes then is not shown
+	once  sync.Once
 	ended chan struct{}
-	lock  sync.Mutex // of what follows
-	lost  int        // lines that nobody took
-	shut  bool
+	lost  atomic.Int64 // lines that nobody took
 }
 
-// patience is how long a guest waits for whoever reads the lines, and Close for the last ones.
-const patience = 5 * time.Second
+const (
+	// patience is how long a guest waits for whoever reads the lines, and Close for the last ones.
+	patience = 5 * time.Second
+	// patienceElsewhere is that of a tracer elsewhere, which waits for an answer: less than the silence for which a host is lost.
+	patienceElsewhere = 2 * time.Second
+)
 
 // New makes a tracer that writes to out; of the named functions only, if there are names.  The caller closes it.
 func New(out io.Writer, names []string) (*Tracer, error) {
 	m := model.Of()
-	t := &Tracer{calls: callsOf(&m), lines: make(chan []byte, 256), ended: make(chan struct{})}
+	t := &Tracer{calls: callsOf(&m), lines: make(chan []byte, 256), shut: make(chan struct{}), ended: make(chan struct{})}
 	for _, name := range names {
 		if t.calls[name] == nil {
 			return nil, fmt.Errorf("no host function is called %q; docs/abi.md has them all", name)
@@ -48,8 +53,18 @@ func New(out io.Writer, names []string) (*Tracer, error) {
 	}
 	go func() {
 		defer close(t.ended)
-		for line := range t.lines {
-			_, _ = out.Write(t.more(line))
+		for {
+			select {
+			case line := <-t.lines:
+				_, _ = out.Write(t.more(line))
+				continue
+			case <-t.shut:
+			}
+			if rest := t.more(nil); len(rest) == 0 {
+				return
+			} else if _, err := out.Write(rest); err != nil {
+				return
+			}
 		}
 	}()
 	return t, nil
@@ -62,10 +77,7 @@ const mostAtOnce = 128 << 10
 func (t *Tracer) more(lines []byte) []byte {
 	for len(lines) < mostAtOnce {
 		select {
-		case line, more := <-t.lines:
-			if !more {
-				return lines
-			}
+		case line := <-t.lines:
 			lines = append(lines, line...)
 		default:
 			return lines
@@ -79,51 +91,50 @@ const mostElsewhere = 4 * maxText
 
 // Elsewhere shows a line of a tracer elsewhere.
 func (t *Tracer) Elsewhere(where, line string) {
-	t.write(printable.Brief(where+": "+line, mostElsewhere))
+	t.write(printable.Brief(where+": "+line, mostElsewhere), patienceElsewhere)
 }
 
 // Close writes what is left, and ends the tracer.  Guests must have ended.
 func (t *Tracer) Close() error {
-	t.lock.Lock()
-	defer t.lock.Unlock()
-	if t.shut {
-		return nil
-	}
-	t.shut = true
-	close(t.lines)
-	select {
-	case <-t.ended:
-	case <-time.After(patience):
-		return fmt.Errorf("nobody reads the trace")
-	}
-	if t.lost > 0 {
-		return fmt.Errorf("nobody read the trace for %s: %d lines of it are lost", patience, t.lost)
-	}
-	return nil
+	var err error
+	t.once.Do(func() {
+		close(t.shut)
+		select {
+		case <-t.ended:
+		case <-time.After(patience):
+			err = fmt.Errorf("nobody reads the trace")
+			return
+		}
+		if lost := t.lost.Load(); lost > 0 {
+			err = fmt.Errorf("nobody read the trace in time: %d lines of it are lost", lost)
+		}
+	})
+	return err
 }
 
-// write hands a line over.  Who waited in vain once is not waited for again.
-func (t *Tracer) write(line string) {
-	t.lock.Lock()
-	defer t.lock.Unlock()
-	if t.shut {
+// write hands a line over.  Who waited in vain once is not waited for again.  No lock is held: a guest that waits keeps no other
+// from writing, and nobody from ending the tracer.
+func (t *Tracer) write(line string, wait time.Duration) {
+	select {
+	case <-t.shut:
 		return
-	}
-	wait := patience
-	if t.lost > 0 {
-		wait = 0
+	default:
 	}
 	select {
 	case t.lines <- []byte(line + "\n"):
 		return
 	default:
 	}
+	if t.lost.Load() > 0 {
+		wait = 0
+	}
 	late := time.NewTimer(wait)
 	defer late.Stop()
 	select {
 	case t.lines <- []byte(line + "\n"):
+	case <-t.shut:
 	case <-late.C:
-		t.lost++
+		t.lost.Add(1)
 	}
 }
 
@@ -185,9 +196,9 @@ func (g *Guest) settle(but int) {
 func (g *Guest) line(text string) {
 	switch g.shown++; {
 	case g.shown < maxLines:
-		g.tracer.write(g.name + ": " + text)
+		g.tracer.write(g.name+": "+text, patience)
 	case g.shown == maxLines:
-		g.tracer.write(g.name + ": ... more calls are not shown")
+		g.tracer.write(g.name+": ... more calls are not shown", patience)
 	}
 }
 

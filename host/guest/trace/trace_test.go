@@ -214,3 +214,48 @@ func TestTimes(t *testing.T) {
 		}
 	}
 }
+
+// unread is an output that nobody reads until it goes on.
+type unread struct {
+	begun, goOn chan bool
+	lines       int
+}
+
+func (u *unread) Write(data []byte) (int, error) {
+	select {
+	case u.begun <- true:
+	default:
+	}
+	<-u.goOn
+	u.lines += strings.Count(string(data), "\n")
+	return len(data), nil
+}
+
+// TestWhoWaits: a guest that waits for whoever reads the lines keeps nobody from ending the tracer, which ends the wait.
+func TestWhoWaits(t *testing.T) {
+	out := &unread{begun: make(chan bool, 1), goOn: make(chan bool)}
+	tracer, err := New(out, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tracer.write("first", patience)
+	<-out.begun
+	for range cap(tracer.lines) {
+		tracer.write("more", patience)
+	}
+	waited, closed := make(chan bool), make(chan error, 1)
+	go func() {
+		tracer.write("too many", time.Hour)
+		close(waited)
+	}()
+	go func() { closed <- tracer.Close() }()
+	<-waited
+	close(out.goOn)
+	if err := <-closed; err != nil || out.lines != 1+cap(tracer.lines) || tracer.lost.Load() != 0 {
+		t.Errorf("%d lines, %d lost: %v", out.lines, tracer.lost.Load(), err)
+	}
+	tracer.write("after the end", patience)
+	if err := tracer.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -28,11 +28,11 @@ type Controller struct {
 	agents []*launch.Agent
 	serve  context.CancelFunc
 	served sync.WaitGroup
+
+	mu     sync.Mutex
+	lost   map[string]bool // hosts whose agents are there no more
 	pack   []byte
 	digest string
-
-	mu   sync.Mutex
-	lost map[string]bool // hosts whose agents are there no more
 }
 
 // launchAtOnce bounds how many hosts are started at once: each may be an ssh that computes keys.
@@ -260,23 +260,29 @@ func (c *Controller) Gone(host string) bool {
 
 // part answers an agent that asks for a part of the pack.
 func (c *Controller) part(said *bus.Message) {
+	c.mu.Lock()
+	pack, digest := c.pack, c.digest
+	c.mu.Unlock()
 	var question lab.Part
-	if json.Unmarshal(said.Data, &question) != nil || question.Pack != c.digest || question.Offset < 0 || question.Offset > len(c.pack) {
+	if json.Unmarshal(said.Data, &question) != nil || question.Pack != digest || question.Offset < 0 || question.Offset > len(pack) {
 		_ = said.Respond(nil)
 		return
 	}
-	_ = said.Respond(c.pack[question.Offset:min(question.Offset+lab.PartBytes, len(c.pack))])
+	_ = said.Respond(pack[question.Offset:min(question.Offset+lab.PartBytes, len(pack))])
 }
 
 // Order gives each host its part of a run, with the pack of its files, and waits until all are ready for it.
 func (c *Controller) Order(ctx context.Context, pack []byte, order func(host lab.Host) lab.Order) error {
-	c.pack, c.digest = pack, fmt.Sprintf("%x", sha256.Sum256(pack))
+	digest := fmt.Sprintf("%x", sha256.Sum256(pack))
+	c.mu.Lock()
+	c.pack, c.digest = pack, digest
+	c.mu.Unlock()
 	failures := make([]error, len(c.agents))
 	var asking sync.WaitGroup
 	for i, agent := range c.agents {
 		asking.Go(func() {
 			what := order(agent.Host)
-			what.Pack, what.Length = c.digest, len(pack)
+			what.Pack, what.Length = digest, len(pack)
 			if err := c.ask(ctx, agent, what); err != nil {
 				failures[i] = &HostError{agent.Host.Name, err}
 			}

@@ -73,6 +73,24 @@ func TestSilentAfterOrder(t *testing.T) {
 	}
 }
 
+// TestPartOfPack: an agent may ask for a part at any time, also while the pack is set.
+func TestPartOfPack(t *testing.T) {
+	c := &Controller{}
+	pack := []byte("the files of a run")
+	done := make(chan error)
+	go func() { done <- c.Order(t.Context(), pack, nil) }()
+	for range 100 {
+		c.part(&bus.Message{Data: []byte(`{"pack":"","offset":0}`)}) // nobody hears the answer
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if c.mu.Lock(); string(c.pack) != string(pack) || len(c.digest) != 64 {
+		t.Errorf("%q, %q", c.pack, c.digest)
+	}
+	c.mu.Unlock()
+}
+
 // Agents that answer the greeting, and then nothing, or nonsense, end the run with a sentence and not with its time.
 func TestAgentsThatAreSilent(t *testing.T) {
 	const patience = time.Minute

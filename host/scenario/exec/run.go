@@ -75,6 +75,8 @@ type Config struct {
 	// Allow is asked before each step whether this host may be used for it: for a provider by its name, NeedGuests or
 	// NeedMeasure, and why; nil allows all.
 	Allow func(what, why string) error
+	// Reported waits until what other processes have reported is in the records; nil: they report nothing.
+	Reported func()
 	// Room takes room for bytes of what another process has measured, of all cases together; nil: there is room.
 	Room func(process string, bytes int) bool
 	// Session is what the case shares with those that run before and after it; nil: it has all fixtures for itself.  Last is set
@@ -147,6 +149,9 @@ func Case(ctx context.Context, config Config, program *compile.Program, c *compi
 	r.result.Loops = r.loops.records()
 	for i := range r.result.Counters {
 		r.result.Counters[i].Meaning = explain.Counter(r.result.Counters[i].Name)
+	}
+	if config.Reported != nil {
+		config.Reported()
 	}
 	config.Stream.Write(&record.Record{Kind: record.CaseEnd, File: program.File, Case: c.ID, Result: &r.result})
 	return r.result

@@ -69,7 +69,11 @@ func newMeeting(name string) *Meeting {
 // Join waits until all are there.  It ends with ctx at the latest, and says whom it waited for.
 func Join(ctx context.Context, config Config) (*Meeting, error) {
 	m := newMeeting(cmp.Or(config.Name, Name(config.Roles)))
-	m.report, m.why = config.Report, config.Why
+	m.why = config.Why
+	if config.Report != nil {
+		m.reports = newReports(config.Report)
+		m.own(m.reports.close)
+	}
 	for _, role := range config.Roles {
 		m.players[role] = m.name
 	}
@@ -164,7 +168,11 @@ func (m *Meeting) visit(ctx context.Context, config Config) error {
 	}
 	go func() {
 		<-m.conn.Closed()
-		m.Lose(endedUnexpectedly, m.others...) // all of them are behind it
+		why := endedUnexpectedly
+		if err := m.conn.Err(); err != nil {
+			why = "cannot be heard any more: " + err.Error()
+		}
+		m.Lose(why, m.others...) // all of them are behind it
 	}()
 	return nil
 }
@@ -283,7 +291,7 @@ func (m *Meeting) host(ctx context.Context, config Config) (err error) {
 		return err
 	}
 	m.own(stop)
-	// On a way of their own: what is done with a report may take its time, such as a write to a pipe that nobody reads.
+	// On a way of their own: what comes before one may take its time.
 	if stop, err = m.conn.Listen(func(said *bus.Message) { m.isThere(bus.Speaker(said.Subject)) }, bus.From("*", sayBeat)); err != nil {
 		return err
 	}

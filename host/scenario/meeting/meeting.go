@@ -64,7 +64,7 @@ type Meeting struct {
 	players map[string]string
 	// reached is the address of this host by which the first of the others is reached, or has come.
 	reached netip.Addr
-	report  func(from string, data []byte)
+	reports *reports // of the host, where it takes any
 	why     func(process, why string) string
 
 	conn   *bus.Conn
@@ -77,17 +77,18 @@ type Meeting struct {
 	// everywhere.  It is taken before mu.
 	order sync.Mutex
 
-	mu       sync.Mutex
-	members  map[string]string               // of the host: what those on the bus are called, by their names there
-	came     map[string]netip.Addr           // of the host: the addresses of it that they have connected to, by their names on the bus
-	heard    map[string]time.Time            // when, of members; of the host under ""
-	boxes    map[int]map[Key]json.RawMessage // what has arrived and nobody has taken, by runs of cases
-	kept     map[string]int                  // how many bytes that is, by who has said it
-	ended    int                             // runs of cases up to this number have ended here
-	early    map[int]bool                    // and these above it
-	change   chan struct{}                   // closed at the next arrival
-	gone     map[string]*GoneError
-	reported int
+	mu      sync.Mutex
+	members map[string]string               // of the host: what those on the bus are called, by their names there
+	came    map[string]netip.Addr           // of the host: the addresses of it that they have connected to, by their names on the bus
+	heard   map[string]time.Time            // when, of members; of the host under ""
+	boxes   map[int]map[Key]json.RawMessage // what has arrived and nobody has taken, by runs of cases
+	kept    map[string]int                  // how many bytes that is, by who has said it
+	ended   int                             // runs of cases up to this number have ended here
+	early   map[int]bool                    // and these above it
+	change  chan struct{}                   // closed at the next arrival
+	gone    map[string]*GoneError
+	// reported counts the reports of this process since the host has answered one, reportedBytes are theirs.
+	reported, reportedBytes int
 }
 
 const (
@@ -99,8 +100,10 @@ const (
 	beatEvery = 500 * time.Millisecond
 	// syncTime bounds how long the host waits at its end until the others have heard its last words.
 	syncTime = 2 * time.Second
-	// reportWindow is how many reports are under way at most: who takes them is not drowned.
-	reportWindow = 256
+	// reportWindow is how many reports of a process are under way at most, reportBytes how many bytes of them, beside a report.
+	reportWindow, reportBytes = 256, 8 << 20
+	// mostReported is how many bytes of reports of a process may wait for the host: more than one has under way that keeps to that.
+	mostReported = 4 * (reportBytes + longest)
 )
 
 // Name is how a process is called: by its roles.
@@ -191,8 +194,11 @@ func (m *Meeting) deliver(what message) error {
 // Report passes data to the host of the meeting, in this order, and before what is told after it.
 func (m *Meeting) Report(ctx context.Context, data []byte) error {
 	m.mu.Lock()
-	m.reported++
-	full := m.reported%reportWindow == 0
+	m.reported, m.reportedBytes = m.reported+1, m.reportedBytes+len(data)
+	full := m.reported == reportWindow || m.reportedBytes > reportBytes
+	if full {
+		m.reported, m.reportedBytes = 0, 0
+	}
 	m.mu.Unlock()
 	if !full {
 		return m.conn.Publish(bus.From(m.conn.Name(), sayReport), data)
@@ -241,6 +247,16 @@ const (
 	saysTooMuch       = "says too much"
 )
 
+// reportsTooMuch is why who does not wait for the host's answers is lost.
+var reportsTooMuch = fmt.Sprintf("reports more than the host of the run can take: %d MiB wait", mostReported>>20)
+
+// Reported waits until the host has taken all that others have reported before now.
+func (m *Meeting) Reported() {
+	if m.reports != nil {
+		m.reports.drain()
+	}
+}
+
 // hear takes what the host of the meeting has passed on.
 func (m *Meeting) hear(said *bus.Message) {
 	m.mu.Lock()
@@ -273,16 +289,18 @@ func (m *Meeting) preside(said *bus.Message) {
 	what := strings.TrimPrefix(said.Subject, bus.From(id, ""))
 	switch what {
 	case sayReport:
-		if m.report != nil {
-			m.report(name, said.Data)
+		if m.reports == nil {
+			_ = said.Respond(nil) // it may have asked
+		} else if !m.reports.put(name, said) {
+			m.lost(id, name, reportsTooMuch)
+			m.server.Expel(id)
 		}
-		_ = said.Respond(nil) // it may have asked
 	case sayTell:
 		m.pass(id, name, said.Data)
 	case sayBye:
 		m.lost(id, name, endedItsRun)
 	case sayLeft:
-		m.leaving.Go(func() { m.lost(id, name, endedUnexpectedly) }) // why takes its time
+		m.lost(id, name, endedUnexpectedly)
 	}
 }
 
@@ -328,13 +346,24 @@ func (m *Meeting) expel(name string) {
 	}
 }
 
-// lost notes that a member is there no more, and tells the others.
+// lost notes that a member is there no more, and tells the others.  To find out why may take its time, for which nobody waits.
 func (m *Meeting) lost(id, name, why string) {
-	if m.why != nil && why != endedItsRun {
-		why = m.why(name, why)
-	}
 	m.mu.Lock()
+	known := m.members[id] != ""
 	delete(m.members, id)
+	m.mu.Unlock()
+	switch {
+	case !known:
+	case m.why == nil || why == endedItsRun:
+		m.tellLost(name, why)
+	default:
+		m.leaving.Go(func() { m.tellLost(name, m.why(name, why)) })
+	}
+}
+
+// tellLost tells that a process is there no more.
+func (m *Meeting) tellLost(name, why string) {
+	m.mu.Lock()
 	if gone := m.gone[name]; gone != nil {
 		why = gone.Why // known before its connection ended
 	}
@@ -406,14 +435,10 @@ func (m *Meeting) listenForBeats(silence time.Duration, ended <-chan struct{}) {
 			}
 		}
 		m.mu.Unlock()
-		var losing sync.WaitGroup // each takes its time, and none waits for another
 		for id, name := range silent {
-			losing.Go(func() {
-				m.lost(id, name, fmt.Sprintf("says nothing for %s", silence))
-				m.server.Expel(id)
-			})
+			m.lost(id, name, fmt.Sprintf("says nothing for %s", silence))
+			m.server.Expel(id)
 		}
-		losing.Wait()
 	}
 }
 

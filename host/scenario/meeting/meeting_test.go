@@ -354,6 +354,7 @@ func TestReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	hears(t, found[0], "a+b", "done")
+	found[0].Reported()
 	for i, each := range got {
 		if each != fmt.Sprint("a+b ", i) {
 			t.Fatalf("%d: %s", i, each)
@@ -364,22 +365,20 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestSlowReports: who is there is not lost while the host takes its time for what it reports.
+// TestSlowReports: while the host takes its time for a report, nobody is lost, and what others tell each other passes.
 func TestSlowReports(t *testing.T) {
-	const silence = 3 * time.Second
-	begun, goOn, others := make(chan bool), make(chan bool), 0
-	host, other := plays("server"), plays("a", "b")
-	host.Silence, other.Silence = silence, silence
+	begun, goOn, taken := make(chan bool), make(chan bool), 0
+	host := plays("server")
 	host.Report = func(string, []byte) {
-		if others++; others == 1 {
+		if taken++; taken == 1 {
 			close(begun)
 			<-goOn
 		}
 	}
-	found := met(t, host, other)
+	found := met(t, host, plays("a"), plays("b"))
 	reported := make(chan error, 1)
 	go func() {
-		for i := range 2 * reportWindow { // more than what waits before no more is read of members
+		for i := range 2 * reportWindow { // more than may be under way
 			if err := found[1].Report(t.Context(), fmt.Append(nil, i)); err != nil {
 				reported <- err
 				return
@@ -388,8 +387,10 @@ func TestSlowReports(t *testing.T) {
 		reported <- found[1].Send("server", "done", true)
 	}()
 	<-begun
-	time.Sleep(2 * silence)
-	for i, other := range []string{"a+b", "server"} {
+	tell(t, found[2], "passes", true)
+	hears(t, found[0], "b", "passes")
+	hears(t, found[1], "b", "passes")
+	for i, other := range []string{"a", "server", "server"} {
 		if err := found[i].Gone(other); err != nil {
 			t.Errorf("%v", err)
 		}
@@ -398,13 +399,36 @@ func TestSlowReports(t *testing.T) {
 	if err := <-reported; err != nil {
 		t.Fatal(err)
 	}
-	hears(t, found[0], "a+b", "done")
-	if others != 2*reportWindow {
-		t.Errorf("%d reports have come", others)
+	hears(t, found[0], "a", "done")
+	found[0].Reported()
+	if taken != 2*reportWindow {
+		t.Errorf("%d reports have come", taken)
 	}
 }
 
-// TestManyLost: the host asks of all that are lost at once why they are, and hears meanwhile what others say.
+// TestReportsWithoutEnd: who reports more than may wait, and does not wait for answers, is lost with a reason; others go on.
+func TestReportsWithoutEnd(t *testing.T) {
+	goOn := make(chan bool)
+	host := plays("server")
+	host.Report = func(string, []byte) { <-goOn }
+	defer close(goOn)
+	found := met(t, host, plays("a"), plays("b"))
+	data := make([]byte, longest)
+	for range mostReported/longest + 2 {
+		if err := found[1].conn.Publish(bus.From(found[1].conn.Name(), sayReport), data); err != nil {
+			break // it is expelled
+		}
+	}
+	_, _, err := found[2].Await(t.Context(), "a", "never")
+	if gone := (*GoneError)(nil); !errors.As(err, &gone) || gone.Why != reportsTooMuch {
+		t.Errorf("%v", err)
+	}
+	tell(t, found[2], "passes", true)
+	hears(t, found[0], "b", "passes")
+}
+
+// TestManyLost: the host asks of all that are lost at once why they are, however it has lost them, and hears meanwhile what others
+// say.
 func TestManyLost(t *testing.T) {
 	asked, answer := make(chan string, 2), make(chan bool)
 	host := plays("server")
@@ -414,10 +438,13 @@ func TestManyLost(t *testing.T) {
 		return why + ", as asked"
 	}
 	found := met(t, host, plays("a"), plays("b"))
+	if err := found[2].conn.Publish(bus.From(found[2].conn.Name(), sayTell), []byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	first := <-asked
 	found[1].conn.Abandon()
-	found[2].conn.Abandon()
-	if first, second := <-asked, <-asked; first == second {
-		t.Errorf("asked twice of %s", first)
+	if second := <-asked; first != "b" || second != "a" {
+		t.Errorf("asked of %s and %s", first, second)
 	}
 	close(answer)
 	for _, other := range []string{"a", "b"} {
@@ -450,14 +477,15 @@ func FuzzSaid(f *testing.F) {
 		word, reports := words[int(which)%len(words)], 0
 		m := newMeeting("host")
 		m.conn, m.server, m.members = conn, server, map[string]string{"a1": "a", "b1": "b"}
-		m.report = func(from string, _ []byte) {
+		m.reports = newReports(func(from string, _ []byte) {
 			if reports++; from != "a" {
 				t.Errorf("%s reports", from)
 			}
-		}
+		})
 		m.preside(&bus.Message{Subject: bus.From("a1", word), Data: data})
 		m.preside(&bus.Message{Subject: bus.From("stranger", word), Data: data})
 		m.leaving.Wait()
+		m.reports.close()
 		if m.gone["b"] != nil || m.gone["host"] != nil || m.members["b1"] != "b" || reports > 1 || len(m.heard) > 1 {
 			t.Errorf("%+v", m)
 		}
