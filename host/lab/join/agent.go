@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -49,6 +50,8 @@ type agent struct {
 	config Config
 	conn   *tunnel.Conn
 	ctx    context.Context
+	cancel context.CancelCauseFunc
+	own    caller // in questions to others of its name
 	runs   sync.WaitGroup
 
 	mu     sync.Mutex
@@ -58,35 +61,90 @@ type agent struct {
 
 // Serve waits for controllers, and serves one run at a time, until ctx ends or the server takes this agent no more.
 func Serve(ctx context.Context, conn *tunnel.Conn, config Config) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	a := &agent{config: config, conn: conn, ctx: ctx}
-	asking, done := context.WithTimeout(ctx, askTime)
-	defer done()
-	question, own := newID(), caller{itself, newID()}
-	err := conn.Ask(asking, tunnel.Question{
-		Subject: own.ask(config.Name, question), Answers: own.answer(config.Name, question), Nobody: own.answer(config.Name, question),
-	}, 1, func(string, []byte) bool { return false })
-	switch {
+	a := newAgent(ctx, conn, config)
+	defer a.cancel(nil)
+	question := newID()
+	switch err := a.ask(question, nil, 1); {
 	case err == nil:
-		return fmt.Errorf("there is an agent %q on %s already: give this one another --name", config.Name, conn.Where())
+		return a.taken()
 	case !errors.Is(err, bus.ErrNobody):
 		return fmt.Errorf("ask %s for the name %q: %w", conn.Where(), config.Name, err)
 	}
-	all := caller{"*", "*"}
-	if err := errors.Join(conn.Answer(all.toAll("*"), a.answers(a.present)), conn.Answer(all.ask(config.Name, "*"), a.answers(a.lease))); err != nil {
+	if err := errors.Join(a.listen(), a.claim()); err != nil {
 		return err
 	}
 	config.Log(fmt.Sprintf("%s waits on %s", config.Name, conn.Where()))
+	var err error
 	select {
-	case <-ctx.Done():
+	case <-a.ctx.Done():
+		if errors.Is(context.Cause(a.ctx), errTaken) {
+			err = a.taken()
+		}
 	case <-conn.Closed():
+		err = fmt.Errorf("%s does not take this agent any more: %w", conn.Where(), conn.Err())
 	}
-	cancel()
+	a.cancel(nil)
 	a.endGrants()
 	a.runs.Wait()
-	if err := conn.Err(); ctx.Err() == nil {
-		return fmt.Errorf("%s does not take this agent any more: %w", conn.Where(), err)
+	return err
+}
+
+func newAgent(ctx context.Context, conn *tunnel.Conn, config Config) *agent {
+	a := &agent{config: config, conn: conn, own: caller{itself, newID()}}
+	a.ctx, a.cancel = context.WithCancelCause(ctx)
+	return a
+}
+
+// errTaken ends an agent whose name another one has.
+var errTaken = errors.New("the name is taken")
+
+func (a *agent) taken() error {
+	return fmt.Errorf("there is an agent %q on %s already: give this one another --name", a.config.Name, a.conn.Where())
+}
+
+// ask asks all agents of this one's name, for so many answers.
+func (a *agent) ask(question string, data []byte, answers int) error {
+	asking, done := context.WithTimeout(a.ctx, askTime)
+	defer done()
+	answer := a.own.answer(a.config.Name, question)
+	return a.conn.Ask(asking, tunnel.Question{Subject: a.own.ask(a.config.Name, question), Answers: answer, Nobody: answer, Data: data},
+		answers, func(string, []byte) bool { return false })
+}
+
+// listen begins to answer questions.
+func (a *agent) listen() error {
+	all := caller{"*", "*"}
+	return errors.Join(a.conn.Answer(all.toAll("*"), a.answers(a.present)), a.conn.Answer(all.ask(a.config.Name, "*"), a.answers(a.lease)))
+}
+
+// claimed is the question of an agent that answers already under its name.
+const claimed = "claim"
+
+// claim tells other agents of this one's name that it answers, too: two that have begun at once have found nobody before.  Each
+// listens before it claims, so one of them at least hears the other's claim, whichever the server takes first, and the one whose
+// id is larger ends: when it hears the other's claim, or the answer to its own.
+func (a *agent) claim() error {
+	question := newID()
+	err := a.conn.Answer(a.own.answer(a.config.Name, question), func(string, []byte) (string, []byte) {
+		a.cancel(errTaken)
+		return "", nil
+	})
+	if err != nil {
+		return err
+	}
+	if err = a.ask(question, []byte(claimed), 0); errors.Is(context.Cause(a.ctx), errTaken) {
+		return nil // the other one was first, and Serve says so
+	}
+	return err
+}
+
+// rival answers the claim of another agent of this one's name, or ends this one.
+func (a *agent) rival(other caller) []byte {
+	switch strings.Compare(a.own.run, other.run) {
+	case -1:
+		return []byte("taken")
+	case 1:
+		a.cancel(errTaken)
 	}
 	return nil
 }
@@ -104,7 +162,11 @@ func (a *agent) answers(say func(who caller, question []byte) []byte) func(subje
 		if !ok {
 			return "", nil
 		}
-		return who.answer(a.config.Name, id), say(who, question)
+		said := say(who, question)
+		if said == nil {
+			return "", nil
+		}
+		return who.answer(a.config.Name, id), said
 	}
 }
 
@@ -121,6 +183,9 @@ func (a *agent) present(caller, []byte) []byte {
 
 // lease answers who wants this agent for a run.
 func (a *agent) lease(who caller, question []byte) []byte {
+	if who.user == itself && string(question) == claimed {
+		return a.rival(who)
+	}
 	said, err := json.Marshal(a.grant(who, question))
 	if err != nil {
 		return nil

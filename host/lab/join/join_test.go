@@ -433,6 +433,51 @@ func TestUserToken(t *testing.T) {
 }
 
 // TestAgentAnswers: what an agent answers to a request is not trusted.
+// TestNamesAtOnce: of two agents that have found nobody of their name, and answer both, one ends, whichever claims the name first; an
+// agent that only asks ends none.
+func TestNamesAtOnce(t *testing.T) {
+	server := bustest.Start(t, bustest.Config{})
+	for i := range 4 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			var agents []*agent
+			for range 2 {
+				a := newAgent(t.Context(), connect(t, server), Config{Name: fmt.Sprint("a", i), Log: func(string) {}})
+				defer a.cancel(nil)
+				if err := a.listen(); err != nil {
+					t.Fatal(err)
+				}
+				agents = append(agents, a)
+			}
+			stays, ends := agents[0], agents[1]
+			if ends.own.run < stays.own.run {
+				stays, ends = ends, stays
+			}
+			claiming := []*agent{stays, ends}
+			if i%2 == 1 {
+				slices.Reverse(claiming)
+			}
+			if i > 1 {
+				claiming = claiming[:1] // the other one's is on its way
+			}
+			for _, a := range claiming {
+				if err := a.claim(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			<-ends.ctx.Done()
+			if !errors.Is(context.Cause(ends.ctx), errTaken) || stays.ctx.Err() != nil {
+				t.Errorf("%v, and %v", context.Cause(ends.ctx), context.Cause(stays.ctx))
+			}
+			newer := newAgent(t.Context(), connect(t, server), Config{Name: fmt.Sprint("a", i)})
+			defer newer.cancel(nil)
+			newer.own.run = strings.Repeat("2", len(newer.own.run)) // smaller than any other
+			if err := newer.ask(newID(), nil, 1); err != nil || stays.ctx.Err() != nil {
+				t.Errorf("%v, and %v", err, stays.ctx.Err())
+			}
+		})
+	}
+}
+
 func TestAgentAnswers(t *testing.T) {
 	server := bustest.Start(t, bustest.Config{})
 	l, _ := controller(t, server, 0)
