@@ -326,9 +326,14 @@ func TestBadRegistrations(t *testing.T) {
 		"keys not aligned":    {[]uint64{pd, 64, 64, 1, mrAt + 4}, syscall.EINVAL},
 		"write without local": {[]uint64{pd, 64, 64, 2, mrAt}, syscall.EINVAL},
 		"no PD":               {[]uint64{0, 64, 64, 1, mrAt}, syscall.EBADF},
+		"by the provider":     {[]uint64{pd, 64, 64, uint64(rdmacore.AccessLocalWrite | rdmacore.AccessFlushPersistent), mrAt}, syscall.EOPNOTSUPP},
 	} {
+		used := i.budget.Used()
 		if got := call(t, i, "reg_mr", c.words...); got != -int32(c.want) {
 			t.Errorf("%s: %d (%v), not %v", name, got, i.lastError, c.want)
+		}
+		if now := i.budget.Used(); now != used {
+			t.Errorf("%s: it has taken %+v to %+v", name, used, now)
 		}
 	}
 }

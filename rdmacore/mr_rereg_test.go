@@ -112,6 +112,23 @@ func TestBadReregs(t *testing.T) {
 	}
 }
 
+// TestRefusedRegistration: a registration that the provider refuses holds neither the memory nor the domain.
+func TestRefusedRegistration(t *testing.T) {
+	client, _ := connected(t)
+	pd, err := client.id.Device().AllocPD()
+	must(t, err)
+	m, err := NewMemory(4096)
+	must(t, err)
+	_, err = pd.RegMR(m, 0, 64, allAccess|AccessFlushGlobal|AccessFlushPersistent)
+	refused(t, err, syscall.EOPNOTSUPP)
+	_, err = pd.RegMRIova(m, 0, 64, 1<<64-1, allAccess)
+	refused(t, err, syscall.EINVAL)
+	must(t, pd.Dealloc())
+	if m.Release(); m.Bytes() != nil {
+		t.Error("memory is held")
+	}
+}
+
 func TestRegMRIova(t *testing.T) {
 	client, server := connected(t)
 	const iova = 0x7000_0000_0000

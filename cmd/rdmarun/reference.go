@@ -272,7 +272,7 @@ func languageParts() []languagePart {
 			"behind those of the fixtures that it needs itself, and see what these have made; its steps of `teardown` run after `finally`, those of the last fixture first, also where its setup has failed in the middle. " +
 			"A case whose fixture fails is an error (exit code 4), and no xfail excuses it; the metric `duration` leaves fixtures out.  " +
 			"With `scope: file` cases of the file share what the fixture has made, one after another: the buffers of roles hold in each what they held when it was set up, and what a case " +
-			"makes itself ends with it.  The last case tears it down, and so does one that fails, or that leaves it other than it was: an endpoint of it is gone or in another state, a buffer is registered anew, a guest has ended. " +
+			"makes itself ends with it.  The last case tears it down, and so does one that fails, or that leaves it other than it was: an endpoint of it is gone or in another state, a buffer is registered anew, a receive that it posted still waits, a guest has ended. " +
 			"The next case sets it up anew; if it cannot be set up, that is tried once, and each case that needs it says why.  A case alone, of several processes (--role, --lab) or with a capture has its own.",
 			[]string{"fixtures"}, []string{"fixtures"}},
 		{"Standard fragments", "What most scenarios begin and end with needs no file: `imports: {cm: std/cm}`.  Roles are called server and client, endpoints ep and listener, " +

@@ -14,6 +14,8 @@ type Kept struct {
 	frees  map[*free]bool
 	roles  map[*Role]*keptRole
 	owners map[any]*Role
+	// queues are those that receives are posted to: queue pairs and shared queues.
+	queues map[any]bool
 }
 
 // keptRole is what is kept of a role.
@@ -46,7 +48,7 @@ const mostKept = 256 << 20
 
 // Keep notes what lives now; nil when it is too much.
 func (t *Testbed) Keep() *Kept {
-	k := &Kept{frees: make(map[*free]bool), roles: make(map[*Role]*keptRole), owners: t.owners.all()}
+	k := &Kept{frees: make(map[*free]bool), roles: make(map[*Role]*keptRole), owners: t.owners.all(), queues: make(map[any]bool)}
 	bytes := 0
 	for _, entry := range t.frees {
 		k.frees[entry] = !entry.done
@@ -61,6 +63,7 @@ func (t *Testbed) Keep() *Kept {
 		}
 		for _, endpoint := range r.living {
 			role.states[endpoint] = keptEndpoint{*endpoint, endpoint.state()}
+			k.queues[endpoint.receiveQueue()] = true
 		}
 		for _, b := range r.buffers {
 			if bytes += b.size; bytes > mostKept {
@@ -70,7 +73,51 @@ func (t *Testbed) Keep() *Kept {
 		}
 		k.roles[r] = role
 	}
+	t.receives = make(map[any]int)
 	return k
+}
+
+// receiveQueue is what receives of an endpoint are posted to: a shared queue, or its queue pair; nil without one.
+func (e *Endpoint) receiveQueue() any {
+	if shared := e.id.SRQ(); shared != nil {
+		return shared
+	}
+	qp := e.id.QP()
+	if qp == nil {
+		return nil
+	}
+	if shared := qp.InitAttr().SRQ; shared != nil {
+		return shared
+	}
+	return qp
+}
+
+// ReceivesPosted counts receives that were posted to a queue pair or to a shared queue.
+func (t *Testbed) ReceivesPosted(queue any, count int) {
+	if t.receives != nil {
+		t.receives[queue] += count
+	}
+}
+
+// ReceivesTaken counts receives among completions of an endpoint's queue, which may be of others of its role, too.  Those that
+// failed have changed the state of their queue pair.
+func (e *Endpoint) ReceivesTaken(completions []rdmacore.WC) {
+	t := e.Role.testbed
+	if t.receives == nil {
+		return
+	}
+	for i := range completions {
+		wc := &completions[i]
+		if wc.Status != rdmacore.WCSuccess || wc.Opcode&rdmacore.WCRecv == 0 {
+			continue
+		}
+		for _, each := range e.Role.living {
+			if each.id.QP().Num() == wc.QPNum {
+				t.receives[each.receiveQueue()]--
+				break
+			}
+		}
+	}
 }
 
 // state is that of the endpoint's queue pair, 0 without one.
@@ -84,8 +131,13 @@ func (e *Endpoint) state() rdmacore.QPState {
 }
 
 // Intact tells whether all that is kept is as it was: nothing of it was freed, no role or guest has ended, no device has gone, and
-// endpoints and registrations are what they were.
+// endpoints, registrations and the receives that wait for messages are what they were.
 func (t *Testbed) Intact(k *Kept) bool {
+	for queue, count := range t.receives {
+		if count != 0 && k.queues[queue] {
+			return false
+		}
+	}
 	for entry, lived := range k.frees {
 		if entry.done == lived {
 			return false
@@ -142,6 +194,7 @@ func (t *Testbed) Release(k *Kept) []error {
 // Resume begins another case on what is kept: buffers hold what they held, and nothing is counted yet.
 func (t *Testbed) Resume(k *Kept) {
 	t.Leftovers() // those of the case before
+	clear(t.receives)
 	t.traffic, t.faultCounts = make(map[rdmacore.Opcode]*record.Traffic), make(map[string]uint64)
 	for r, kept := range k.roles {
 		r.began = r.count()

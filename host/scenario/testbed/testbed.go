@@ -104,6 +104,8 @@ type Testbed struct {
 	listeners listeners
 	// lost collects completions and asynchronous events that nobody had asked for when a step destroyed their object.
 	lost []string
+	// receives are those that were posted and have not completed, since something is kept, by the queue that has them.
+	receives map[any]int
 }
 
 // New makes the roles, and returns with the testbed locked.  On failure nothing is left behind.

@@ -193,6 +193,7 @@ func poll(ctx context.Context, call *Call, args *struct {
 	if err != nil {
 		return completion{}, err
 	}
+	args.EP.ReceivesTaken(wc[:])
 	if wc[0].Status == rdmacore.WCSuccess && wc[0].Opcode&rdmacore.WCRecv != 0 {
 		args.EP.Received = wc[0]
 	}
@@ -253,6 +254,7 @@ func drain(ctx context.Context, call *Call, args *struct {
 			return result, err
 		}
 		result.add(room[:n])
+		args.EP.ReceivesTaken(room[:n])
 		if args.Count == 0 && n == 0 || args.Count > 0 && result.Count >= args.Count {
 			return result, nil
 		}

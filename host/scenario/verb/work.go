@@ -17,11 +17,11 @@ func post[A, R any](name, manual, doc string, run func(ctx context.Context, call
 var workVerbs = []Verb{
 	post("post_recv", "ibv_post_recv(3)",
 		"Post a receive.  Do it before the peer can send: a send that finds none is repeated only after 655.36ms.",
-		func(_ context.Context, _ *Call, args *struct {
+		func(_ context.Context, call *Call, args *struct {
 			onlyEndpoint
 			receiveData
 		}) (posted, error) {
-			receive, err := receivePoster(args.EP)
+			receive, err := receivePoster(call, args.EP)
 			if err != nil {
 				return posted{}, err
 			}
@@ -29,11 +29,11 @@ var workVerbs = []Verb{
 		}),
 	post("post_srq_recv", "ibv_post_srq_recv(3)",
 		"Post a receive to a shared receive queue, for whichever of its queue pairs gets the next message.",
-		func(_ context.Context, _ *Call, args *struct {
+		func(_ context.Context, call *Call, args *struct {
 			theSharedQueue
 			receiveData
 		}) (posted, error) {
-			return args.post(args.SRQ.Native().PostRecv)
+			return args.post(counting(call, args.SRQ.Native()))
 		}).needing(CanShare),
 	post("post_send", "ibv_post_send(3)", "Post a SEND; it takes a receive of the peer.",
 		func(_ context.Context, call *Call, args *postSendArguments) (posted, error) {
@@ -190,15 +190,26 @@ func (d *receiveData) post(receive poster) (posted, error) {
 type poster func([]rdmacore.RecvWR, []rdmacore.SGE) (int, error)
 
 // receivePoster posts to the shared queue of an endpoint, where it has one, as rdma_post_recv(3) does.
-func receivePoster(endpoint *testbed.Endpoint) (poster, error) {
+func receivePoster(call *Call, endpoint *testbed.Endpoint) (poster, error) {
 	if shared := endpoint.ID().SRQ(); shared != nil {
-		return shared.PostRecv, nil
+		return counting(call, shared), nil
 	}
 	qp, err := endpoint.QP()
 	if err != nil {
 		return nil, err
 	}
-	return qp.PostRecv, nil
+	return counting(call, qp), nil
+}
+
+// counting posts to a queue pair or to a shared queue, and has the testbed count what was posted.
+func counting(call *Call, queue interface {
+	PostRecv([]rdmacore.RecvWR, []rdmacore.SGE) (int, error)
+}) poster {
+	return func(requests []rdmacore.RecvWR, sges []rdmacore.SGE) (int, error) {
+		posted, err := queue.PostRecv(requests, sges)
+		call.Testbed.ReceivesPosted(queue, posted)
+		return posted, err
+	}
 }
 
 // immediateData is what a receive of the peer completes with.

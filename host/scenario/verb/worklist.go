@@ -166,8 +166,8 @@ func postSendList(_ context.Context, call *Call, args *postSendListArguments) (l
 	return listPostedOf(posted, err)
 }
 
-func postRecvList(_ context.Context, _ *Call, args *postRecvListArguments) (listPosted, error) {
-	receive, err := receivePoster(args.EP)
+func postRecvList(_ context.Context, call *Call, args *postRecvListArguments) (listPosted, error) {
+	receive, err := receivePoster(call, args.EP)
 	if err != nil {
 		return listPosted{}, err
 	}
