@@ -57,7 +57,7 @@ func newAgentCommand(a *app) *cobra.Command {
 		RunE: func(command *cobra.Command, _ []string) error {
 			for _, word := range allow {
 				if !slices.Contains(lab.Allowable(), word) {
-					return withHint(usageError("--allow: there is no word %q", word), diag.OneOf(word, lab.Allowable()))
+					return withHint(usageError("--allow: unknown word %q", word), diag.OneOf(word, lab.Allowable()))
 				}
 			}
 			switch {

@@ -118,7 +118,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestOddFiles names what is no file where a file is wanted.
+// TestOddFiles names what is not a file where a file is wanted.
 func TestOddFiles(t *testing.T) {
 	folder := t.TempDir()
 	in := func(name string) string { return filepath.Join(folder, name) }

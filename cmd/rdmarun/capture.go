@@ -29,8 +29,8 @@ type captureFlags struct {
 
 func (f *captureFlags) register(command *cobra.Command) {
 	set := command.Flags()
-	set.StringVar(&f.path, "capture", "", "write what soft sends to this pcapng file or pipe, for Wireshark and tshark")
-	set.IntVar(&f.snapLength, "capture-snaplen", 0, "keep so many bytes of each packet of the capture; 0 is all")
+	set.StringVar(&f.path, "capture", "", "write what soft sends to this pcapng file or pipe (for Wireshark and tshark)")
+	set.IntVar(&f.snapLength, "capture-snaplen", 0, "bytes that the capture keeps of each packet (0: all)")
 }
 
 // registerOnFailure registers what runs of cases have.

@@ -71,7 +71,7 @@ func (a *app) reportChecked(checked *scenario.Checked, style terminal.Style) err
 			return err
 		}
 		most := map[bool]string{true: "at least "}[checked.Errors.Cut()]
-		in := "" // what cannot be read is no file of scenarios
+		in := "" // what cannot be read is not a file of scenarios
 		if checked.Files > 0 {
 			in = " in " + count(checked.Files, "file")
 		}
@@ -152,9 +152,9 @@ func (f *selectionFlags) register(a *app, command *cobra.Command) {
 	set.StringVarP(&f.tags, "tags", "t", "", "only cases with these tags: 'smoke && !slow'")
 	set.StringVarP(&f.words, "keyword", "k", "", "only cases with these words in their id, in upper or lower case: 'rping && !tcp', 'rping and not tcp'")
 	set.StringArrayVar(&f.ids, "id", nil, "only cases with this id, * and ? allowed (repeatable)")
-	set.BoolVar(&f.failed, "last-failed", false, "only what failed or did not run last time, in this folder; all, where nothing did")
+	set.BoolVar(&f.failed, "last-failed", false, "only what failed or did not run last time in this folder (all if nothing did)")
 	set.StringVar(&f.shard, "shard", "", "only part I of N, to share work among machines: 2/5")
-	set.Var(&f.shuffle, "shuffle", "in an order that is drawn from this seed, or from a new one, which is then shown")
+	set.Var(&f.shuffle, "shuffle", "run in an order drawn from this seed, or from a new one that is shown")
 	set.Lookup("shuffle").NoOptDefVal = shuffleDrawn
 	completeFlag(command, "shuffle", cobra.NoFileCompletions)
 	completeFlag(command, "tags", a.completeTags)
@@ -217,7 +217,7 @@ type paramFlags struct {
 func (f *paramFlags) register(a *app, command *cobra.Command) {
 	set := command.Flags()
 	set.StringArrayVarP(&f.given, "param", "p", nil, "set a parameter: NAME=VALUE (repeatable)")
-	set.StringVar(&f.file, "params", "", "set parameters from a YAML file of NAME: VALUE; -p comes before it")
+	set.StringVar(&f.file, "params", "", "set parameters from a YAML file of NAME: VALUE (-p overrides it)")
 	completeFlag(command, "param", a.completeParams)
 }
 

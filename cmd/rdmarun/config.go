@@ -245,7 +245,7 @@ func reasonOf(flag *pflag.Flag, value string, err error) error {
 	var invalid *pflag.InvalidValueError
 	switch {
 	case errors.As(err, &number):
-		return fmt.Errorf("%q is no number that --%s can have", value, flag.Name)
+		return fmt.Errorf("%q is not a number that --%s can have", value, flag.Name)
 	case errors.As(err, &invalid):
 		return invalid.Unwrap()
 	}

@@ -85,7 +85,7 @@ func newExecCommand(a *app) *cobra.Command {
 	}
 	command.Flags().SetInterspersed(false) // what stands after the program's name is the program's
 	command.Flags().StringVar(&flags.library, "library", "", "the library to preload (default: "+softLibrary+" beside rdmarun)")
-	command.Flags().Var(&flags.seed, "seed", "draw random numbers from this, so that a run repeats")
+	command.Flags().Var(&flags.seed, "seed", "seed of random numbers, to repeat a run")
 	flags.link = registerLink(command, rdmacore.LinkUDP)
 	command.Flags().StringVar(&flags.fabric, "fabric", defaultFabric, "connect to programs of this fabric only, by a name of your choice")
 	command.Flags().BoolVar(&flags.shared, "shared", false, "share --fabric with every user of this host (default: with this user and root)")

@@ -238,7 +238,7 @@ func (f *seedFlag) Type() string { return "N" }
 func (f *seedFlag) Set(text string) error {
 	value, err := strconv.ParseUint(text, 0, 64)
 	if err != nil {
-		return fmt.Errorf("%q is no number from 0 to 2^64-1", text)
+		return fmt.Errorf("%q is not a number from 0 to 2^64-1", text)
 	}
 	f.value = &value
 	return nil

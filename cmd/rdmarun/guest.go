@@ -141,7 +141,7 @@ func newGuestRunCommand(a *app) *cobra.Command {
 		ValidArgsFunction: completeGuests,
 	}
 	registerProvider(command, &flags.provider, softProvider, providerUsage, autoProvider)
-	command.Flags().DurationVar(&flags.limits.Time, "time", guest.DefaultTime, "how long it may be compiled and run; 0 without limit")
+	command.Flags().DurationVar(&flags.limits.Time, "time", guest.DefaultTime, "limit of the time to compile and run (0: none)")
 	command.Flags().Var(&flags.memory, "memory", "how much memory it may have in all: linear memory, tables, RDMA objects with their rings and events")
 	command.Flags().Var(&flags.registered, "registered", "how many bytes its memory regions may have together")
 	command.Flags().Int64Var(&flags.limits.Handles, "handles", guest.DefaultHandles, "how many objects it may have")
@@ -150,9 +150,9 @@ func newGuestRunCommand(a *app) *cobra.Command {
 	command.Flags().Var(&flags.output, "output", "how much it may write to its standard streams and its log")
 	command.Flags().BoolVarP(&flags.verbose, "verbose", "v", false, "say what was compiled and what was freed")
 	flags.link = registerLink(command, rdmacore.LinkLocal)
-	command.Flags().StringVar(&flags.fabric, "fabric", "", "on the link udp, connect to programs of this fabric, too; those of rdmarun exec are of \"default\"")
+	command.Flags().StringVar(&flags.fabric, "fabric", "", "on the link udp, connect to programs of this fabric too (rdmarun exec uses \"default\")")
 	command.Flags().Var(&flags.seed, "seed", "draw soft's random numbers from this, with --deterministic also the guest's")
-	command.Flags().BoolVar(&flags.deterministic, "deterministic", false, "let the guest do the same each time: its clocks are a virtual one, its date begins at 2000-01-01, its random numbers are drawn from --seed (default 0)")
+	command.Flags().BoolVar(&flags.deterministic, "deterministic", false, "repeat a run exactly: virtual clocks, dates from 2000-01-01 on, random numbers from --seed (default 0)")
 	completeFlag(command, "fabric", cobra.NoFileCompletions)
 	flags.trace.register(command)
 	flags.sandbox.register(command)

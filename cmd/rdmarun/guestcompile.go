@@ -40,7 +40,7 @@ func newGuestCompileCommand(a *app) *cobra.Command {
 		ValidArgsFunction: completeGuests,
 	}
 	command.Flags().StringVar(&folder, "cache", "", "the folder of the cache")
-	command.Flags().DurationVar(&limit, "time", limit, "how long each may be compiled; 0 without limit")
+	command.Flags().DurationVar(&limit, "time", limit, "limit of the time to compile each (0: none)")
 	return command
 }
 

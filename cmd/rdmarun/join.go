@@ -32,7 +32,7 @@ func (f *natsFlags) register(command *cobra.Command, name, usage string) {
 	set := command.Flags()
 	set.StringVar(&f.url, name, "", usage)
 	if name == "nats" { // a controller's
-		set.StringVar(&f.user, "nats-user", "", "the user in the subjects of this run, which the NATS server permits (default: that of the URL, or your login name)")
+		set.StringVar(&f.user, "nats-user", "", "the user in the subjects of this run (default: that of the URL, or your login name)")
 		completeFlag(command, "nats-user", cobra.NoFileCompletions)
 	}
 	set.StringVar(&f.creds, "creds", "", "show the NATS server the credentials in this file")

@@ -51,7 +51,7 @@ type labFlags struct {
 func (f *labFlags) register(command *cobra.Command) {
 	set := command.Flags()
 	set.StringVar(&f.file, "lab", "", "play the roles on the hosts of this lab file, each by an agent that is started there")
-	set.StringArrayVar(&f.places, "place", nil, "the host of a role of the lab: ROLE=HOST, ROLE=HOST,HOST[1-4] for the instances of a counted role, ROLE=LABEL=VALUE for hosts with that label; several with commas between (repeatable)")
+	set.StringArrayVar(&f.places, "place", nil, "the host of a role: ROLE=HOST, ROLE=HOST,HOST[1-4] or ROLE=LABEL=VALUE, several with commas between (repeatable)")
 	f.nats.register(command, "nats", "play the roles on the agents that wait on the NATS server at this URL, or those of them that --lab names")
 	f.changed = command.Flags().Changed
 }

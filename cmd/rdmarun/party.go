@@ -37,10 +37,10 @@ const (
 // register registers the flags.  meet is the letter of --meet, "" for none.
 func (f *partyFlags) register(command *cobra.Command, meet string) {
 	set := command.Flags()
-	set.StringArrayVar(&f.roles, "role", nil, "play this role only; other processes, started alike, play the others (repeatable)")
-	set.StringArrayVar(&f.peers, "peer", nil, "where a role of another process is: ROLE=ADDRESS (repeatable); the process without it waits for the others")
-	set.StringVarP(&f.meet, "meet", meet, strconv.Itoa(meetPort), "TCP port of this host, or ADDRESS:PORT for those of other hosts, where the processes of a run meet")
-	set.DurationVar(&f.wait, "wait", time.Minute, "time for the processes of all roles to come; with --lab or --nats, for agents that serve other runs (default there: none)")
+	set.StringArrayVar(&f.roles, "role", nil, "play only this role, and leave the others to other processes (repeatable)")
+	set.StringArrayVar(&f.peers, "peer", nil, "address of a role of another process: ROLE=ADDRESS (repeatable, without it the process waits for the others)")
+	set.StringVarP(&f.meet, "meet", meet, strconv.Itoa(meetPort), "where the processes of a run meet: a TCP port of this host, or ADDRESS:PORT for other hosts")
+	set.DurationVar(&f.wait, "wait", time.Minute, "how long to wait for all roles, or with --lab and --nats for busy agents (default there: none)")
 }
 
 // party reads the flags; nil where this process plays all roles, or agents do.

@@ -87,7 +87,7 @@ func newPerfCommand(a *app) *cobra.Command {
 	flags.shared.register(command, "p")
 	flags.shared.ofPerf = true
 	flags.registerLab(a, command)
-	command.Flags().BoolVar(&perf.server, "server", false, "be the server, for a client on this or another host; the same as --role server --meet :18516 --wait 10m")
+	command.Flags().BoolVar(&perf.server, "server", false, "serve a client on this or another host (--role server --meet :18516 --wait 10m)")
 	groupFlags(command, append([]flagGroup{perf.register(command)}, perfGroups...))
 	return command
 }

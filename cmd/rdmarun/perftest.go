@@ -130,14 +130,14 @@ func (f *perfFlags) flags() []perfFlag {
 		}},
 		{"all", "a", perfTest.payload, func(s set, name string) { s.BoolVar(&f.all, name, false, "the sizes 2..8MiB") }},
 		{"duration", "D", messages, func(s set, name string) {
-			s.Var(&f.duration, name, "how long each size is measured; a number alone is in seconds")
+			s.Var(&f.duration, name, "how long each size is measured (in seconds without a unit)")
 		}},
 		{"iterations", "n", messages, func(s set, name string) {
-			s.Uint64Var(&f.iterations, name, 0, "round trips, or messages of each direction, of each size; instead of a duration")
+			s.Uint64Var(&f.iterations, name, 0, "round trips, or messages of each direction, of each size (instead of a duration)")
 		}},
 		{"connections", "", connections, func(s set, name string) { s.Uint32Var(&f.connections, name, 1000, "connect: how many are made") }},
 		{"warmup", "", messages, func(s set, name string) {
-			s.Var(&f.warmup, name, "time before what counts, for each size")
+			s.Var(&f.warmup, name, "unmeasured time at the start of each size")
 		}},
 		{"qps", "q", bandwidth, func(s set, name string) {
 			s.Uint8Var(&f.qps, name, 1, "bandwidth: queue pairs that transmit at once, each with a thread at either end")
@@ -146,11 +146,11 @@ func (f *perfFlags) flags() []perfFlag {
 			s.Uint16Var(&f.depth, name, 128, "bandwidth: requests in flight of each queue pair")
 		}},
 		{"receive-depth", "r", perfTest.receives, func(s set, name string) {
-			s.Uint16Var(&f.receiveDepth, name, 0, "SEND: receives posted by each queue pair (default 128, for latency 16)")
+			s.Uint16Var(&f.receiveDepth, name, 0, "SEND: receives posted by each queue pair (default 128, latency 16)")
 		}},
 		{"post-list", "l", bandwidth, func(s set, name string) { s.Uint16Var(&f.postList, name, 1, "bandwidth: requests a post") }},
 		{"signal-every", "Q", bandwidth, func(s set, name string) {
-			s.Uint16Var(&f.signalEvery, name, 64, "bandwidth: every so many requests ask for a completion; at most the depth")
+			s.Uint16Var(&f.signalEvery, name, 64, "bandwidth: every how many requests ask for a completion (at most the depth)")
 		}},
 		{"outstanding", "", perfTest.limited, func(s set, name string) {
 			s.Uint16Var(&f.outstanding, name, 0, "bandwidth of READ and FETCH AND ADD: requests in flight, if fewer than --depth")

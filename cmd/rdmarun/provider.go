@@ -35,7 +35,7 @@ func registerProvider(command *cobra.Command, value *string, otherwise, usage st
 func registerLink(command *cobra.Command, otherwise string) *formatFlag {
 	link := newFormatFlag(rdmacore.Links()...)
 	link.value = otherwise
-	command.Flags().Var(link, "link", "carry soft's messages whole (local) or in packets of the path MTU, which may be lost each by itself (packets), or those through UDP sockets (udp)")
+	command.Flags().Var(link, "link", "how soft carries messages: whole (local), in packets of the path MTU (packets), or in packets through UDP sockets (udp)")
 	completeFlag(command, "link", cobra.FixedCompletions(link.choices, cobra.ShellCompDirectiveNoFileComp))
 	return link
 }

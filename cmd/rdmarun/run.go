@@ -280,25 +280,25 @@ func (f *runFlags) register(a *app, command *cobra.Command) {
 	f.shared.register(command, "")
 	f.sandbox.register(command)
 	f.registerLab(a, command)
-	set.StringVar(&f.fabric, "fabric", "", "on the link udp, connect to programs of this fabric, too; those of rdmarun exec are of \"default\"")
+	set.StringVar(&f.fabric, "fabric", "", "on the link udp, connect to programs of this fabric too (rdmarun exec uses \"default\")")
 	set.BoolVar(&f.sharedFabric, "shared", false, "share --fabric with every user of this host (default: with this user and root)")
 	set.BoolVar(&f.allowEmpty, "allow-empty", false, "an empty selection is no failure (otherwise exit code 5)")
 	set.BoolVarP(&f.dryRun, "dry-run", "n", false, "show what would run, and run nothing")
 	set.IntVarP(&f.jobs, "jobs", "j", f.jobs, "cases at once, each on a provider of its own (soft only)")
 	set.StringVar(&f.repeat, "repeat", f.repeat, "run everything N times, or until-fail")
-	set.IntVar(&f.retries, "retries", 0, "try a failed case again; a pass is then reported as flaky")
+	set.IntVar(&f.retries, "retries", 0, "how often to try a failed case again (a pass is then reported as flaky)")
 	set.BoolVarP(&f.failFast, "fail-fast", "x", false, "start nothing more after a failure")
 	set.BoolVar(&f.strict, "strict", false, "a skipped case is a failure")
 	set.BoolVar(&f.noThresholds, "no-thresholds", false, "check no thresholds, on a machine too slow for them")
-	set.DurationVar(&f.stall, "stall-timeout", 0, "fail a case when no step ends for so long; 0 leaves what the scenario says")
-	set.Float64Var(&f.timeScale, "time-scale", f.timeScale, "multiply took.max, within and timeouts on a slow machine; a virtual clock stays exact")
+	set.DurationVar(&f.stall, "stall-timeout", 0, "fail a case when no step ends for this time (0: as the scenario says)")
+	set.Float64Var(&f.timeScale, "time-scale", f.timeScale, "multiply took.max, within and timeouts on a slow machine (a virtual clock stays exact)")
 }
 
 // registerTarget registers what a run is on.  gid is the letter of --gid, "" for none.
 func (f *runFlags) registerTarget(a *app, command *cobra.Command, gid string) {
 	registerProvider(command, &f.provider, softProvider, providerUsage, autoProvider)
 	f.places.register(a, command, gid)
-	command.Flags().Var(&f.seed, "seed", "draw soft's random numbers from this, so that a run repeats")
+	command.Flags().Var(&f.seed, "seed", "seed of soft's random numbers, to repeat a run")
 	f.link = registerLink(command, rdmacore.LinkLocal)
 }
 
@@ -311,13 +311,13 @@ func (f *runFlags) registerLab(a *app, command *cobra.Command) {
 // registerOutput registers what a run shows and writes.  quiet is the letter of --quiet, "" for none.
 func (f *runFlags) registerOutput(command *cobra.Command, quiet string) {
 	set := command.Flags()
-	set.VarP(&f.verbose, "verbose", "v", "show each step as it ends; twice, -vv: also where roles run and steps stand")
+	set.VarP(&f.verbose, "verbose", "v", "show each step as it ends (-vv: also where roles run, and the lines of steps)")
 	set.Lookup("verbose").NoOptDefVal = "+1"
 	set.BoolVarP(&f.quiet, "quiet", quiet, false, "show failures and counts only")
 	f.units = newFormatFlag("iec", "si", "cycles")
 	set.Var(f.units, "units", "show sizes in KiB (iec) or kB (si), or measured times in cycles of the processor")
 	completeFlag(command, "units", cobra.FixedCompletions(f.units.choices, cobra.ShellCompDirectiveNoFileComp))
-	set.VarP(&f.interval, "interval", "i", "show what a measurement does in each interval of this length while it runs, in seconds where there is no unit; 0 shows the results alone")
+	set.VarP(&f.interval, "interval", "i", "show a running measurement in intervals of this length (in seconds without a unit, 0: results only)")
 	completeFlag(command, "interval", cobra.NoFileCompletions)
 	f.log.register(command)
 	f.out.register(command)
@@ -328,7 +328,7 @@ func (f *runFlags) registerOutput(command *cobra.Command, quiet string) {
 }
 
 func (f *runFlags) registerTimeout(command *cobra.Command) {
-	command.Flags().DurationVar(&f.timeout, "timeout", 0, "time for everything; 0 is without limit (exit code 124)")
+	command.Flags().DurationVar(&f.timeout, "timeout", 0, "limit of the time for everything (0: none, exit code 124)")
 }
 
 // begin checks the flags, makes of them what the runner wants, and asks the lab for its hosts.  The caller ends the lab.

@@ -25,8 +25,8 @@ type logFlags struct {
 
 func (f *logFlags) register(command *cobra.Command) {
 	f.format, f.command = newFormatFlag("text", "json"), command
-	command.Flags().StringVar(&f.file, "log-file", "", "append a log of the run to a file, - is stderr; with -v also of each step")
-	command.Flags().Var(f.format, "log-format", "form of the log, which goes to stderr unless --log-file says otherwise")
+	command.Flags().StringVar(&f.file, "log-file", "", "append a log of the run to a file (-: stderr), with -v also of each step")
+	command.Flags().Var(f.format, "log-format", "form of the log (on stderr without --log-file)")
 	completeFlag(command, "log-format", cobra.FixedCompletions(f.format.choices, cobra.ShellCompDirectiveNoFileComp))
 }
 

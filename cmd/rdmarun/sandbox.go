@@ -196,7 +196,7 @@ func (f *runFlags) enter(a *app, command *cobra.Command, paths []string, checked
 	return f.sandbox.enter(a, command, files)
 }
 
-// written are the folders in which a run writes, and what is no file there.  A report gets its name when it is whole, so its
+// written are the folders in which a run writes, and what is not a file there.  A report gets its name when it is whole, so its
 // folder is written to.
 func (f *runFlags) written(a *app) ([]string, error) {
 	targets, err := parseTargets("--out", f.out.targets)

@@ -28,7 +28,7 @@ const traceAll = "all"
 
 func (f *traceFlags) register(command *cobra.Command) {
 	set := command.Flags()
-	set.StringVar(&f.names, "trace", "", "show the calls of guests with their arguments and results; of these functions only (post_send,poll_cq)")
+	set.StringVar(&f.names, "trace", "", "show the calls of guests with arguments and results (optionally of these functions: post_send,poll_cq)")
 	set.Lookup("trace").NoOptDefVal = traceAll
 	set.StringVar(&f.path, "trace-file", "", "write them to this file, not to standard error")
 	completeFlag(command, "trace", func(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {

@@ -142,7 +142,7 @@ func ownOnly(name string, info fs.FileInfo, forbidden fs.FileMode) error {
 func (c *guestCache) openFile(name string) (*os.File, fs.FileInfo, error) {
 	info, err := c.folder.Lstat(name)
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no file", c.path(name))
+		err = fmt.Errorf("%s is not a file", c.path(name))
 	}
 	if err != nil {
 		return nil, nil, err

@@ -60,10 +60,10 @@ func testCacheIsAHint(t *testing.T, kept func(*testing.T, string) []string) {
 		"longer":          {each(func(path string, data []byte) error { return os.WriteFile(path, append(data, 0), 0o600) }), "a file in it is damaged", false},
 		"a folder": {each(func(path string, _ []byte) error {
 			return joinErrors(os.Remove(path), os.MkdirAll(filepath.Join(path, "more"), 0o700))
-		}), "is no file", false},
+		}), "is not a file", false},
 		"a link to itself": {each(func(path string, _ []byte) error {
 			return joinErrors(os.Remove(path), os.Symlink(filepath.Base(path), path))
-		}), "is no file", false},
+		}), "is not a file", false},
 		"another version's": {each(func(path string, _ []byte) error {
 			return os.Rename(path, filepath.Join(filepath.Dir(path), "0"+filepath.Base(path)[1:]))
 		}), "", false},
@@ -115,7 +115,7 @@ func testCacheIsAHint(t *testing.T, kept func(*testing.T, string) []string) {
 			if err := joinErrors(os.Rename(key, folder+".key"), os.Symlink(folder+".key", key)); err != nil {
 				t.Fatal(err)
 			}
-		}, "key is no file", true},
+		}, "key is not a file", true},
 		"no folder": {func(t *testing.T, folder string) {
 			if err := joinErrors(os.RemoveAll(folder), os.WriteFile(folder, nil, 0o600)); err != nil {
 				t.Fatal(err)

@@ -35,7 +35,7 @@ func (e *FormatError) Error() string {
 func (e *FormatError) Unwrap() error { return e.Err }
 
 // Read reads records one by one and passes each to take, which must not keep it.  torn tells that the last
-// line has no end, as a killed run may leave it; that line is not passed on.  A line that is no record is a FormatError.
+// line has no end, as a killed run may leave it; that line is not passed on.  A line that is not a record is a FormatError.
 func Read(in io.Reader, name string, take func(*record.Record) error) (torn bool, err error) {
 	reader := bufio.NewReaderSize(in, 1<<16)
 	var line []byte
@@ -68,7 +68,7 @@ func Read(in io.Reader, name string, take func(*record.Record) error) (torn bool
 	}
 }
 
-var errLongLine = fmt.Errorf("a line longer than %d MiB: this is no file of records", MaxLine>>20)
+var errLongLine = fmt.Errorf("a line longer than %d MiB: this is not a file of records", MaxLine>>20)
 
 // readLine reads a line with its end; at the end of the file it returns what there is and io.EOF.
 func readLine(reader *bufio.Reader, line []byte) ([]byte, error) {
@@ -132,7 +132,7 @@ func wrong(line []byte, err error) error {
 		}
 		return fmt.Errorf("%q is a JSON %s, and in a record it is %s", value.Field, found, jsonWord(value.Type))
 	}
-	return fmt.Errorf("this is no record: %w", err)
+	return fmt.Errorf("this is not a record: %w", err)
 }
 
 // jsonWord is what the values of a type are in JSON.

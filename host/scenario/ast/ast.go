@@ -88,7 +88,7 @@ type Role struct {
 	Buffers []*Buffer    `key:"buffers,later" doc:"registered memory"`
 	Count   *syntax.Node `key:"count" doc:"how many parties play the role, each with its own buffers, endpoints and guest: client[0], client[1]...; they do a step of the role one after another, and in parallel at the same time; hosts: one on each host that a lab places it on, and two without a lab"`
 	// Provider comes before the file's.
-	Provider *Provider      `key:"provider" doc:"what this role runs on, whatever the others do: soft, verbs, {soft: {link: packets}}, {verbs: {device: mlx5_0}}; roles of the same settings share one; the clock of several is the wall's"`
+	Provider *Provider      `key:"provider" doc:"what this role runs on, whatever the others do: soft, verbs, {soft: {link: packets}}, {verbs: {device: mlx5_0}}; roles of the same settings share one; several use wall-clock time"`
 	Device   *syntax.Node   `key:"device" doc:"name of the RDMA device; without it the provider's default"`
 	Port     *syntax.Node   `key:"port" doc:"of the device; without it the first that rdma_cm reaches"`
 	GID      *syntax.Node   `key:"path,later" doc:"which of the port's addresses is the role's: {gid: index or IP address}"`
@@ -253,7 +253,7 @@ var (
 	tookKeys     = []Key{{"min", "at least"}, {"max", "at most"}}
 	repeatKeys   = []Key{
 		{"times", "how many rounds there are at most"},
-		{"for", "rounds begin for so long, by the provider's clock or the wall's, whichever is over first"},
+		{"for", "rounds begin for so long, by the provider's clock or wall-clock time, whichever ends first"},
 		{"until", "a condition after each round, which ends the repeat"},
 		{"rate", "so many rounds begin in a second, 1000/s, whether or not the one before took longer: then the next one is late, and begins at once. A named repeat tells how many were late; the times of its rounds count from when they were due"},
 	}

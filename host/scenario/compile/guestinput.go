@@ -66,7 +66,7 @@ func (x *expander) inputFiles(written *ast.Guest) []string {
 
 var (
 	errLeads   = errors.New("it is not in the folder of the scenario")
-	errNoFile  = errors.New("it is no file")
+	errNoFile  = errors.New("it is not a file")
 	errTooLong = fmt.Errorf("it has more than %d MiB", maxInput>>20)
 )
 

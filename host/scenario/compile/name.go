@@ -250,7 +250,7 @@ func (d *decoder) checkName(node *syntax.Node) bool {
 	switch {
 	case node.Kind != syntax.Scalar || !ast.IsName(node.Value):
 		d.errors.Report(diag.BadName, node.Span(), "%q cannot be a name", node.Value).
-			WithHint("a name has letters, digits and _, does not begin with a digit, and is no word of expressions")
+			WithHint("a name has letters, digits and _, does not begin with a digit, and is not a word of expressions")
 	case slices.Contains(roleMembers, node.Value):
 		d.errors.Report(diag.BadName, node.Span(), "%q is a member of every role in expressions", node.Value).
 			WithHint("choose another name")

@@ -71,7 +71,7 @@ func (r *caseRun) verdictsOf(raw json.RawMessage) (verdicts []verdict, err error
 		limit := &threshold.Limits[each.Limit]
 		own := unchecked(threshold, limit)
 		if seen[place{each.Threshold, each.Limit}] {
-			return nil, fmt.Errorf("two verdicts on %s", own.Text)
+			return nil, fmt.Errorf("two results of threshold %s", own.Text)
 		}
 		seen[place{each.Threshold, each.Limit}] = true
 		own.OK, own.Value, own.Reason = each.Checked.OK, verb.Brief(each.Checked.Value), verb.Brief(each.Checked.Reason)
@@ -105,7 +105,7 @@ func (r *caseRun) unjudged(verdicts []verdict) error {
 		for j := range threshold.Limits {
 			if !slices.ContainsFunc(verdicts, func(v verdict) bool { return v.Threshold == i && v.Limit == j }) {
 				own := unchecked(threshold, &threshold.Limits[j])
-				return fmt.Errorf("no verdict on %s", own.Text)
+				return fmt.Errorf("no result of threshold %s", own.Text)
 			}
 		}
 	}
@@ -146,7 +146,7 @@ func (r *caseRun) wanted(threshold *compile.Threshold) (bool, error) {
 	return holds, nil
 }
 
-// unchecked is a limit that was not held against anything.
+// unchecked is a limit that was not compared with anything.
 func unchecked(threshold *compile.Threshold, limit *compile.Limit) record.Threshold {
 	return record.Threshold{
 		Text: threshold.Text + " " + limit.Text, Line: limit.Span.Line, Column: limit.Span.Column, Metric: threshold.Metric, Field: limit.Field,

@@ -74,7 +74,7 @@ func TestVerdicts(t *testing.T) {
 		"none":             {`[]`, ""},
 		"all":              {`[{"threshold":0,"limit":0,"checked":{"ok":true}},{"threshold":0,"limit":1},{"threshold":1,"limit":0}]`, ""},
 		"a text":           {`[{"threshold":0,"limit":1,"checked":{"text":"\u001b[2J","line":-7,"column":99,"value":"` + strings.Repeat("x", 4000) + `"}}]`, ""},
-		"one twice":        {`[{"threshold":0,"limit":1},{"threshold":0,"limit":1}]`, "two verdicts on bandwidth min > 1 Mbit/s"},
+		"one twice":        {`[{"threshold":0,"limit":1},{"threshold":0,"limit":1}]`, "two results of threshold bandwidth min > 1 Mbit/s"},
 		"no threshold":     {`[{"threshold":2,"limit":0}]`, "no limit 0 of a threshold 2"},
 		"no limit":         {`[{"threshold":1,"limit":1}]`, "no limit 1 of a threshold 1"},
 		"less than none":   {`[{"threshold":-1,"limit":0}]`, "no limit 0 of a threshold -1"},
@@ -105,7 +105,7 @@ func TestUnjudged(t *testing.T) {
 		t.Error(err)
 	}
 	r.config.Leader = "the controller"
-	if err := r.unjudged(some); err == nil || !strings.Contains(err.Error(), "no verdict on bandwidth min > 1 Mbit/s") {
+	if err := r.unjudged(some); err == nil || !strings.Contains(err.Error(), "no result of threshold bandwidth min > 1 Mbit/s") {
 		t.Error(err)
 	}
 	if err := r.unjudged(append(some, verdict{Threshold: 0, Limit: 1})); err != nil {
@@ -250,7 +250,7 @@ func TestNoRoomForMeasured(t *testing.T) {
 }
 
 // FuzzMeasuredTold has the process with a step tell whatever that it has measured: it is of the roles and the line of the step, and
-// thresholds can be held against it.
+// thresholds can be compared with it.
 func FuzzMeasuredTold(f *testing.F) {
 	for _, seed := range []string{
 		`[{"name":"bandwidth SEND","type":"bandwidth","operation":"SEND","role":"client","peer":"server","size":64,"messages":7,"bytes":448,"took_ns":7000,"bits_per_second":512000,"messages_per_second":1e6,"intervals":[{"begin_ns":0,"end_ns":7000,"messages":7,"bytes":448}]}]`,

@@ -104,7 +104,7 @@ func isText(source *diag.Source, errors *diag.List) bool {
 	text := source.Text
 	if len(text) > MaxBytes {
 		errors.Report(diag.TooLarge, source.Start(), "the file has more than %d MiB", MaxBytes>>20).
-			WithHint("a scenario is a page or two; large data belongs into a file of its own")
+			WithHint("a scenario is a page or two; large data belongs in a file of its own")
 		return false
 	}
 	if strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff") {

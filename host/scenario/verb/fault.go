@@ -49,7 +49,7 @@ type faultArguments struct {
 	Device      Optional[string]             `arg:"device" group:"link or device" words:"removal|address_change" doc:"removal: the roles' device goes away, with DEVICE_REMOVAL and DEVICE_FATAL, and what is of it can only be destroyed; address_change: its network interface changes its hardware address, with ADDR_CHANGE"`
 	Drop        Optional[dropped]            `arg:"drop" default:"all" doc:"what is concerned: everything, packets of queue pairs, messages of the connection manager or one kind of them"`
 	Action      Optional[string]             `arg:"action" default:"lose" words:"lose|delay|duplicate|reorder|corrupt" doc:"what happens to it; packets of queue pairs are delayed, duplicated, reordered and corrupted on the links 'packets' and 'udp' only, and nothing but they is corrupted"`
-	Delay       Optional[time.Duration]      `arg:"delay" max:"24h" doc:"how late it is, or its copy; with reorder, how long it waits at most to be overtaken, 100ms if left out, of packets 20us"`
+	Delay       Optional[time.Duration]      `arg:"delay" max:"24h" doc:"how late it is, or its copy; with reorder, how long it waits for later ones at most, 100ms if left out, of packets 20us"`
 	Directed    Optional[bool]               `arg:"directed" doc:"only what goes from the first role to the second"`
 	Opcode      Optional[rdmacore.PacketOps] `arg:"opcode" doc:"only packets of queue pairs with these operations; on the link 'local' each message is one packet, and has that of a message of one"`
 	PSN         Optional[uint32]             `arg:"psn" max:"0xffffff" doc:"only packets of queue pairs with this sequence number, or from it on to 'psn_last'"`

@@ -73,7 +73,7 @@ func register(_ context.Context, call *Call, args *struct {
 	Access Optional[rdmacore.Access] `arg:"access" doc:"rights; without them those of the buffer"`
 	inDomain
 	Of   *testbed.Endpoint `arg:"of" doc:"an endpoint whose protection domain it is, as rdma_reg_msgs(3) takes it"`
-	IOVA Optional[int]     `arg:"iova" max:"0x7fffffffffffffff" doc:"an address of one's own for the first byte, which requests name it by (ibv_reg_mr_iova(3))"`
+	IOVA Optional[int]     `arg:"iova" max:"0x7fffffffffffffff" doc:"the address by which requests name the first byte (ibv_reg_mr_iova(3))"`
 }) (region, error) {
 	access := args.Access.Or(args.Buffer.Access())
 	pd := args.domain(call)
