@@ -23,6 +23,7 @@ include tools/rdma-core.mk
 include tools/javascript.mk
 include tools/core.mk
 include tools/preload.mk
+include tools/prose.mk
 include tools/pyverbs.mk
 
 .PHONY: help
@@ -70,7 +71,7 @@ GUEST_PACKAGES := ./guests/... ./sdk/rdma ./cmd/rdmarun/templates/...
 FOR_GUESTS     := GOOS=wasip1 GOARCH=wasm CGO_ENABLED=0
 
 .PHONY: check
-check: | setup setup-check ## gofmt, go vet, staticcheck, deadcode; shellcheck
+check: prose | setup setup-check ## gofmt, go vet, staticcheck, deadcode; shellcheck; prose
 	$(Q)files=$$(gofmt -l cmd guests host hostfuncs internal rdmacore sdk); \
 		test -z "$$files" || { echo "not gofmt'd:"; echo "$$files"; exit 1; }
 	$(Q)$(GO) vet ./...

@@ -129,7 +129,7 @@ func TestFaultLostMessages(t *testing.T) {
 	}
 }
 
-// A message that is late, that comes twice, or that waits to be overtaken: the connection is made all the same.
+// A message that is late, that comes twice, or that waits to be reordered: the connection is made all the same.
 func TestFaultOtherThanLoss(t *testing.T) {
 	for name, test := range map[string]struct {
 		action      FaultAction

@@ -315,7 +315,7 @@ func (m *Measurement) Listens() netip.AddrPort {
 // there is one, requests may be: the queue pairs are of no further use.  The error wraps ctx.Err() when
 // ctx ended it.  The objects of the ends must not be destroyed meanwhile.
 //
-// Time is always the wall's.  On a virtual clock, the clock runs with the wall for as long as the
+// Time is always wall-clock time.  On a virtual clock, the clock runs with the wall for as long as the
 // measurement does.
 func (m *Measurement) Run(ctx context.Context) (*MeasureResult, error) {
 	if m == nil || m.c == nil {

@@ -105,8 +105,8 @@ func TestQuirkAttributesStayTheCallers(t *testing.T) {
 	}
 }
 
-// A synchronous call takes the next event for its end, whatever it is (ucma_complete): a disconnect that the
-// peer's has overtaken.
+// A synchronous call takes the next event for its end, whatever it is (ucma_complete): also the disconnect
+// of a peer that was faster.
 func TestQuirkAnyEventEndsACall(t *testing.T) {
 	_, client, server := syncPair(t, opened(t))
 	must(t, server.Disconnect())

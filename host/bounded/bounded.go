@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Errors for what is no file to read, besides the system's; each comes in an *fs.PathError.
+// Errors for what is not a file to read, besides the system's; each comes in an *fs.PathError.
 var (
 	ErrDirectory = errors.New("it is a directory, and a file is wanted")
 	ErrDevice    = errors.New("it is a device, and a file is wanted")

@@ -31,7 +31,7 @@ func runCorpus(t *testing.T, link string) {
 	left := &leftOut{listed: notOn(t, link)}
 	totals, err := scenario.Run(t.Context(), checked(t), scenario.RunConfig{
 		Open: scenario.OpenSoft, Link: link, ProviderName: "soft", Consumers: []record.Consumer{human, left},
-		Jobs: 4, TimeScale: 5, // on udp it is the wall's, and a test machine may be slow
+		Jobs: 4, TimeScale: 5, // on udp it is the wall clock, and a test machine may be slow
 	})
 	if err != nil || totals.Failed+totals.Errors > 0 || totals.Skipped != iwarpCases(t)+left.count {
 		t.Errorf("%v %+v\n%s", err, totals, &text)

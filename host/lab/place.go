@@ -179,7 +179,7 @@ func NamesIn(texts []string) (names []string) {
 		if strings.Contains(host, "=") {
 			return nil
 		}
-		all, _ := ranged(host) // what is no range, Override says
+		all, _ := ranged(host) // what is not a range, Override says
 		for _, name := range all {
 			if name != "" && !slices.Contains(names, name) {
 				names = append(names, name)

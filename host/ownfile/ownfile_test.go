@@ -110,7 +110,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestOpenStreams writes to what is no file: a device, a pipe by its name, and one by its descriptor.
+// TestOpenStreams writes to what is not a file: a device, a pipe by its name, and one by its descriptor.
 func TestOpenStreams(t *testing.T) {
 	reader, writer, err := os.Pipe()
 	mustBeNil(t, err)

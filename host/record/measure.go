@@ -217,7 +217,7 @@ func (t *Threshold) String() string {
 // Threshold is a limit that was checked.
 type Threshold struct {
 	Text   string `json:"text"`            // as the scenario has it
-	Value  string `json:"value,omitempty"` // what it was held against, with its unit
+	Value  string `json:"value,omitempty"` // what it was compared with, with its unit
 	OK     bool   `json:"ok"`
 	Reason string `json:"reason,omitempty"` // why it could not be checked: no samples
 	Line   int    `json:"line"`
@@ -343,7 +343,7 @@ func (e *Earlier) AddPair(m Measure) {
 	e.Pairs[m.Key()] = m
 }
 
-// Loop is a named repeat, with the times of its rounds on the wall's clock.
+// Loop is a named repeat, with the times of its rounds on the wall clock.
 type Loop struct {
 	Name string `json:"name"`
 	// Tags are those of its step and of the steps around it.

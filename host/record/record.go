@@ -191,7 +191,7 @@ type Step struct {
 	Column  int    `json:"column"`
 	// Used are the steps that used the fragments around it, the innermost first: "FILE:LINE (FRAGMENT)".
 	Used []string `json:"used,omitempty"`
-	// At is when it began, since the case did; it and Took are on the wall's clock.
+	// At is when it began, since the case did; it and Took are on the wall clock.
 	At   time.Duration `json:"at_ns"`
 	Took time.Duration `json:"took_ns"`
 	// Clock has both on the provider's clock, where that is a virtual one.
@@ -235,7 +235,7 @@ type StepTimes struct {
 	Took time.Duration `json:"took_ns"`
 }
 
-// OnClock are the times on the provider's clock, which is the wall's unless it is virtual.
+// OnClock are the times on the provider's clock, which is the wall clock unless it is virtual.
 func (s *Step) OnClock() StepTimes {
 	if s.Clock != nil {
 		return *s.Clock
@@ -340,7 +340,7 @@ type Failure struct {
 
 // Moment is one step in a timeline.
 type Moment struct {
-	At time.Duration `json:"at_ns"` // since the case began, on the wall's clock
+	At time.Duration `json:"at_ns"` // since the case began, on the wall clock
 	// Clock is the same on the provider's clock, where that is a virtual one.
 	Clock *time.Duration `json:"clock_ns,omitempty"`
 	Role  string         `json:"role"`

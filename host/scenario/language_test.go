@@ -91,7 +91,7 @@ func TestParallelFails(t *testing.T) {
 	}
 }
 
-// TestThresholds wants that a limit is held against what was measured, and that one without samples fails.
+// TestThresholds wants that a limit is compared with what was measured, and that one without samples fails.
 func TestThresholds(t *testing.T) {
 	seen := &thresholdCollector{}
 	totals := onOwn(t, "testdata/run/thresholds.yaml", seen)

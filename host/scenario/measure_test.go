@@ -42,7 +42,7 @@ func (m *measurements) Record(r *record.Record) error {
 	return nil
 }
 
-// runMeasured runs a file on soft, with the clock of the file or the wall's.
+// runMeasured runs a file on soft, with the clock of the file or the wall clock.
 func runMeasured(t *testing.T, ctx context.Context, config scenario.RunConfig, path string) (*measurements, record.Totals) {
 	t.Helper()
 	seen := &measurements{checked: make(map[string]record.Threshold)}

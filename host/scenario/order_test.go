@@ -11,7 +11,7 @@ import (
 	"rdmarun/host/scenario"
 )
 
-// timeless keeps records without what another run cannot have: the wall's times, and numbers given out.
+// timeless keeps records without what another run cannot have: wall-clock times, and numbers given out.
 type timeless struct{ lines []string }
 
 func (c *timeless) Wants(record.Kind) bool { return true }

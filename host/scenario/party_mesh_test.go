@@ -79,7 +79,7 @@ func TestPartyMesh(t *testing.T) {
 	}
 }
 
-// TestPartyMeshBaseline: pairs of hosts are held against those of a run that had given the hosts other roles.
+// TestPartyMeshBaseline: pairs of hosts are compared with those of a run that had given the hosts other roles.
 func TestPartyMeshBaseline(t *testing.T) {
 	const path, limit = "testdata/run/party_mesh_baseline.yaml", "bandwidth avg > baseline.avg * 0.5"
 	run := func(hosts string, has int, earlier *record.Earlier) *meshes {

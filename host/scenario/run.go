@@ -77,7 +77,7 @@ type RunConfig struct {
 	// Places are where roles run, by their names; that of "" is for roles without one of their own.  They
 	// come before what the scenario says.
 	Places map[string]Place
-	// TimeScale stretches limits of the wall's time, for slow machines: took.max, within and timeouts; 0 is 1.
+	// TimeScale stretches limits of wall-clock time, for slow machines: took.max, within and timeouts; 0 is 1.
 	TimeScale float64
 	// Stall replaces the stall_timeout of every scenario; 0 leaves it.
 	Stall time.Duration

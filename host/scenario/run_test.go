@@ -221,7 +221,7 @@ steps:
   - {role: a, wait_event: {ep: ep, within: 3s}}
 `
 
-// TestVirtualTimes: steps and timelines have the times of the clock that the scenario speaks of, and the wall's beside.
+// TestVirtualTimes: steps and timelines have the times of the clock that the scenario speaks of, and the wall clock beside.
 func TestVirtualTimes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lab.yaml")
 	if err := os.WriteFile(path, []byte(virtualLab), 0o600); err != nil {

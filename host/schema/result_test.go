@@ -74,7 +74,7 @@ func TestLiveRecords(t *testing.T) {
 	}
 }
 
-// TestResultRefuses: the schema refuses what is no record.
+// TestResultRefuses: the schema refuses what is not a record.
 func TestResultRefuses(t *testing.T) {
 	schema := resultSchema(t)
 	for name, line := range map[string]string{

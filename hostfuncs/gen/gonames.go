@@ -61,7 +61,7 @@ func goFunctionName(function *ast.FuncDecl) string {
 	return of.(*ast.Ident).Name + "." + function.Name.Name
 }
 
-// callers are the exported functions that use a name, be it through functions that are not exported.
+// callers are the exported functions that use a name, also through functions that are not exported.
 func (d goDeclarations) callers(name string) []string {
 	var found []string
 	seen := map[string]bool{}

@@ -41,7 +41,7 @@ func written(folder, name, head string, count int, line func(i int) string) (str
 
 const roleHead = "rdmarun: v1\nroles:\n  client: {buffers: {tx: {size: 64}}}\nsteps:\n"
 
-// measureValidate checks a thousand files of sixty lines, which takes all processors: the wall's time counts.
+// measureValidate checks a thousand files of sixty lines, which takes all processors: wall-clock time counts.
 func measureValidate(_ context.Context, folder string, all figures) error {
 	const files, lines = 1000, 60
 	paths := make([]string, files)
@@ -84,7 +84,7 @@ func repeated(times int, clock func() time.Duration, run func() error) (time.Dur
 }
 
 // processorTime is what this process has taken of all processors, collecting garbage included: on a machine that
-// others use, too, the wall's time tells of them.
+// others use, too, wall-clock time tells of them.
 func processorTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

@@ -98,7 +98,7 @@ func (r row) verdict(all figures) (text string, ok bool) {
 }
 
 // printTable prints every row and returns how many missed their mark.
-// What a row needs and skipped names is not held against it.
+// What a row needs and skipped names is no failure of it.
 func printTable(w io.Writer, rows []row, all figures, skipped map[string]string) (missed int) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "ROW\tMEASURED\tRATIO\tMUST BE\t")

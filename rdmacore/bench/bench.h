@@ -20,7 +20,7 @@ static inline double now(void)
 	return nanoseconds(CLOCK_MONOTONIC);
 }
 
-/* Of what one thread does alone: on a machine that others use, too, the wall's time tells of them. */
+/* Of what one thread does alone: on a machine that others use, too, wall-clock time tells of them. */
 static inline double processor_time(void)
 {
 	return nanoseconds(CLOCK_THREAD_CPUTIME_ID);

@@ -158,8 +158,8 @@ static void open_provider(void)
 }
 
 /*
- * The program ends: what it owes its peers is sent, which would wait for it till a timeout, they hear that it ends, and its user
- * is told the rest.
+ * The program ends: acknowledgements that its peers wait for are sent, the peers are told that it ends, and its user is told
+ * the rest.
  */
 static __attribute__((destructor)) void end_progress(void)
 {

@@ -1,5 +1,5 @@
 /*
- * Descriptors of what is no file of WASI's: event channels, completion channels, eventfds, sockets.  poll waits for any of
+ * Descriptors of what is not a file of WASI's: event channels, completion channels, eventfds, sockets.  poll waits for any of
  * them in one call of the host's; read, write, close and fcntl hand over to WASI what is its own.
  */
 #include <errno.h>

@@ -90,7 +90,7 @@ struct descriptor {
 };
 
 int new_descriptor(const struct descriptor *descriptor);
-/* NULL, and EBADF, if it is no number of this library's. */
+/* NULL, and EBADF, if it is not a number of this library's. */
 struct descriptor *descriptor_of(int fd);
 void free_descriptor(int fd);
 struct pollfd;

@@ -10,7 +10,7 @@ import verdicts
 
 INTRODUCTION = """# pyverbs' own tests, on the embedded provider and on rdma_rxe
 
-Made of tools/pyverbs/expected, which `make pyverbs` writes; not edited by hand. Each verdict is held by a test: those
+Made of tools/pyverbs/expected, which `make pyverbs` writes; not edited by hand. A test checks each result: those
 on the embedded provider by `make test`, those on rdma_rxe, in the virtual machine, by `make test-rxe`.
 
 The suite is rdma-core {version}'s (package python3-pyverbs), unchanged. On the embedded provider it runs as

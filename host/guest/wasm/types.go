@@ -59,7 +59,7 @@ func Letter(valueType byte) byte {
 	return 0
 }
 
-// Types are the value types of the letters of a Signature; false where one is no number.
+// Types are the value types of the letters of a Signature; false where one is not a number.
 func Types(letters string) (types []byte, ok bool) {
 	for _, letter := range letters {
 		at := strings.IndexRune("iIfF", letter)

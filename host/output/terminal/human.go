@@ -320,7 +320,7 @@ func (h *Human) done(result *record.Result) {
 	h.fold(8, "      %s", h.style.dim(summary))
 }
 
-// loop says how long the rounds of a loop took, on the clock that thresholds use; if that stood still, on the wall's.
+// loop says how long the rounds of a loop took, on the clock that thresholds use; if that stood still, on the wall clock.
 func (h *Human) loop(loop *record.Loop) {
 	times, before, after := loop.OnClock(), ", ", ""
 	switch {

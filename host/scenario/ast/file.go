@@ -9,7 +9,7 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
-// Read checks the shape of a file.  It returns nil when the root is no scenario at all.
+// Read checks the shape of a file.  It returns nil when the root is not a scenario at all.
 func Read(root *syntax.Node, table *verb.Table, errors *diag.List) *File {
 	r := &reader{table: table, errors: errors}
 	if root.Kind != syntax.Mapping {

@@ -220,7 +220,7 @@ func (r *caseRun) addMoments(process string, there ending, ahead time.Duration) 
 		return
 	}
 	failure := &r.result.Failures[0]
-	shift := there.Began.Add(-ahead).Sub(r.begin.Round(0)) // both by the wall's clocks
+	shift := there.Began.Add(-ahead).Sub(r.begin.Round(0)) // both by wall clocks
 	for _, moment := range there.Timeline {
 		if r.roster.where[moment.Role] == process {
 			moment.At += shift

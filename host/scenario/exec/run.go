@@ -48,7 +48,7 @@ type Config struct {
 	Seed *uint64
 	// Baseline is what an earlier run has found of the case; nil when there is none to hold it against.
 	Baseline *record.Earlier
-	// TimeScale stretches limits of the wall's time; 0 is 1.
+	// TimeScale stretches limits of wall-clock time; 0 is 1.
 	TimeScale float64
 	// Stall replaces the time in which a step must end; 0 leaves the scenario's.
 	Stall time.Duration

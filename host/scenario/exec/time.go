@@ -30,7 +30,7 @@ type loops struct {
 // maxSamples bounds the memory of a long repeat; beyond it a fair selection stays.
 const maxSamples = 1 << 16
 
-// instant is a time since the case began on both clocks, which are one where the provider has the wall's.
+// instant is a time since the case began on both clocks, which are one where the provider has the wall clock.
 type instant struct{ wall, clock time.Duration }
 
 func (r *caseRun) now() instant {
@@ -175,7 +175,7 @@ func (l *loops) records() []record.Loop {
 	return append(list, l.told...)
 }
 
-// stretched is a limit of the wall's time, longer on a machine that was said to be slow.
+// stretched is a limit of wall-clock time, longer on a machine that was said to be slow.
 func (c Config) stretched(limit time.Duration) time.Duration {
 	if c.TimeScale <= 0 {
 		return limit
@@ -216,7 +216,7 @@ func (r *caseRun) stall() time.Duration {
 	return r.config.stretched(r.testCase.Stall)
 }
 
-// watch cancels the returned context when no step has ended, as counted by steps, for limit of the wall's time; 0 is
+// watch cancels the returned context when no step has ended, as counted by steps, for limit of wall-clock time; 0 is
 // without limit.  While away is not 0 somebody else watches.
 func watch(ctx context.Context, limit time.Duration, steps, away *atomic.Int64) (context.Context, func()) {
 	if limit <= 0 {

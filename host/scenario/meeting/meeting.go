@@ -135,7 +135,7 @@ const (
 // Fabric is a name that only the processes of this meeting have.
 func (m *Meeting) Fabric() string { return m.fabric }
 
-// Player is the process that plays a role, whatever anybody says of it; "" for what is no role of the run.
+// Player is the process that plays a role, whatever anybody says of it; "" for what is not a role of the run.
 func (m *Meeting) Player(role string) string { return m.players[role] }
 
 // Reached is the address of this host by which it reaches another process of the meeting, or was reached; invalid where the

@@ -147,7 +147,7 @@ func (t *Testbed) Elsewhere(name string, address netip.Addr) {
 	t.elsewhere[name] = address
 }
 
-// AddressOf is the address of a role, here or elsewhere; false for what is no role.
+// AddressOf is the address of a role, here or elsewhere; false for what is not a role.
 func (t *Testbed) AddressOf(name string) (address netip.Addr, is bool) {
 	if role := t.byName[name]; role != nil {
 		return role.address, true
@@ -189,7 +189,7 @@ func HostName() string {
 	return name
 }
 
-// Clock is the time that is waited for and measured on: the provider's, which is the wall's where there are several.
+// Clock is the time that is waited for and measured on: the provider's, which is the wall clock where there are several.
 func (t *Testbed) Clock() *rdmacore.Clock { return t.providers.First().Clock() }
 
 // Lock waits until nobody else works on the testbed.

@@ -1,5 +1,5 @@
 /*
- * Messages of the connection manager that are lost, late, doubled and overtaken, on soft with a virtual
+ * Messages of the connection manager that are lost, delayed, duplicated and reordered, on soft with a virtual
  * clock: what both sides hear, and when to the millisecond.
  */
 #include <poll.h>
@@ -195,7 +195,7 @@ static void test_doubled(struct core_provider *provider)
 	}
 }
 
-/* RTU overtaken by DREQ: the passive side is disconnected before it was established. */
+/* RTU reordered with DREQ: the passive side is disconnected before it was established. */
 static void test_overtaken(struct core_provider *provider)
 {
 	struct setup setup = requested(provider, PORT);

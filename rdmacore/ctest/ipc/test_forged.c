@@ -126,7 +126,7 @@ static uint32_t drain(void)
 	return count;
 }
 
-/* What is no record ends the connection. */
+/* What is not a record ends the connection. */
 static void test_no_records(void)
 {
 	struct soft_cm_message req = request(5, 6);

@@ -336,7 +336,7 @@ static bool owes(struct ibv_qp *ibv_qp)
 	return result;
 }
 
-/* The second end polls until a message of the first has come.  Whether it owes the acknowledgement then. */
+/* The second end polls until a message of the first has come.  Whether its acknowledgement is pending then. */
 static bool take_owing(struct sides *sides, struct bare *end)
 {
 	struct ibv_wc wc;
@@ -352,7 +352,7 @@ static bool take_owing(struct sides *sides, struct bare *end)
 }
 
 /*
- * An acknowledgement that waits for the next poll is not overtaken by what its program then says to the peer by the
+ * An acknowledgement that waits for the next poll goes before what its program then says to the peer by the
  * connection manager: perftest's client would come to a server that still waits for it, and does not listen yet.
  */
 static void test_connection_manager_pays(void)

@@ -36,7 +36,7 @@ struct model_port {
 };
 
 struct model_datagrams {
-	bool exact; /* nothing may be lost, doubled or overtaken */
+	bool exact; /* nothing may be lost, duplicated or reordered */
 	bool doubles; /* the network may */
 	const uint8_t *pool;
 	struct soft_random *random;

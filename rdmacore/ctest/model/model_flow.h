@@ -87,7 +87,7 @@ struct model_end {
 
 struct model_connection {
 	enum ibv_qp_type type;
-	bool exact; /* nothing may be lost, doubled or overtaken */
+	bool exact; /* nothing may be lost, duplicated or reordered */
 	uint32_t power; /* the longest message */
 	struct model_end ends[2];
 	struct model_flow flows[2];

@@ -67,7 +67,7 @@ static void add_faults(struct world *world, struct soft_random *random, bool icr
 		sim_net_fault(net, SOFT_FAULT_CORRUPT, (uint32_t)below(random, MILLION / 20));
 }
 
-/* Cut all ways, and mend them before anyone gives up. */
+/* Cut all ways, and end the cut before anyone gives up. */
 static void maybe_cut(struct sim_net *net, struct soft_random *random, int *rule, uint64_t *until)
 {
 	uint64_t time = net->fabric.clock.now(&net->fabric.clock);

@@ -119,7 +119,7 @@ static void test_receiver(bool local, uint32_t length)
 	wire_close(&wire);
 }
 
-/* A send that fails is in SQE; one whose completion is lost besides cannot be mended from there. */
+/* A send that fails is in SQE; one whose completion is lost besides cannot be repaired from there. */
 static void test_unreliable_sender(void)
 {
 	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};

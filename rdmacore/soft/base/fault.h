@@ -1,5 +1,5 @@
 /*
- * Injected faults: packets and connection management messages between two addresses are lost, delayed, doubled or
+ * Injected faults: packets and connection management messages between two addresses are lost, delayed, duplicated or
  * reordered, by rules and a seed, so that a run repeats.
  *
  * Without rules this costs one relaxed load a transmission.
@@ -17,7 +17,7 @@
 #include "soft/base/mutex.h"
 #include "soft/base/random.h"
 
-#define SOFT_FAULTS_MAX 64 /* a verdict has a bit for each */
+#define SOFT_FAULTS_MAX 64 /* a result has a bit for each */
 
 enum soft_fault_traffic {
 	SOFT_FAULT_DATA = 1, /* requests and responses of queue pairs */

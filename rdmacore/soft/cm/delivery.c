@@ -64,7 +64,7 @@ void soft_cm_free_message(struct soft_cm_message *message)
 
 /* With faults in force, messages arrive late, twice, out of order or never.  One timer serves all that are held back. */
 
-/* How long a message waits to be overtaken, where the rule does not say. */
+/* How long a message waits to be reordered, where the rule does not say. */
 #define REORDER_LIMIT (100 * SOFT_MILLISECOND)
 
 struct soft_cm_held {
@@ -151,7 +151,7 @@ static bool same_way(const struct soft_cm_message *a, const struct soft_cm_messa
 				    (const struct sockaddr *)&b->destination);
 }
 
-/* Deliver what waited to be overtaken by message. */
+/* Deliver what waited for message to come first. */
 static void overtake(struct soft_cm *cm, const struct soft_cm_message *message)
 {
 	struct soft_cm_held **link = &cm->held;

@@ -145,7 +145,7 @@ void soft_segmentation_stop(struct soft_qp *qp);
 bool soft_assembly_is_request(struct soft_qp *qp, const struct soft_packet *packet, struct soft_packet *response);
 /* Forget the message that was begun. */
 void soft_assembly_abandon(struct soft_qp *qp);
-/* The request was executed or refused.  True when response goes back now; else an ACK is owed, or a READ is streamed. */
+/* The request was executed or refused.  True when response goes back now; else an ACK is pending, or a READ is streamed. */
 bool soft_assembly_answer(struct soft_qp *qp, const struct soft_packet *packet, struct soft_packet *response);
 /* A request that was executed before.  True when response goes back now. */
 bool soft_assembly_repeat(struct soft_qp *qp, const struct soft_packet *packet, struct soft_packet *response);
@@ -154,14 +154,14 @@ bool soft_assembly_repeat(struct soft_qp *qp, const struct soft_packet *packet, 
  * is none, or the queue pair failed.
  */
 bool soft_assembly_stream(struct soft_qp *qp, struct soft_packet *response);
-/* The ACK that is owed; false when none is. */
+/* The ACK that is pending; false when none is. */
 bool soft_assembly_acknowledge(struct soft_qp *qp, struct soft_packet *response);
 
 /* --- patience.c: how long an acknowledgement waits; responder.lock is held ------------------------- */
 
-/* An answer of the program goes now: whether the acknowledgement that is owed goes with it. */
+/* An answer of the program goes now: whether the acknowledgement that is pending goes with it. */
 bool soft_assembly_joins(struct soft_qp *qp);
-/* Whether the acknowledgement that is owed waits for such an answer.  in_vain: it has, for so long that it goes now. */
+/* Whether the acknowledgement that is pending waits for such an answer.  in_vain: it has, for so long that it goes now. */
 bool soft_assembly_waits(struct soft_qp *qp, bool in_vain);
 
 #endif

@@ -51,7 +51,7 @@ struct soft_read_stream {
 	uint64_t address, left;
 };
 
-/* Of the acknowledgements that are owed: patience.c. */
+/* Of the acknowledgements that are pending: patience.c. */
 struct soft_patience {
 	bool late; /* the peer does not wait for them */
 	bool tries; /* it is being tried whether it does */

@@ -94,7 +94,7 @@ struct soft_path {
 /* Called with a requester.lock or a responder.lock held, from any thread. */
 struct soft_link {
 	bool icrc; /* compute and check it */
-	bool joins_acknowledgements; /* one that is owed goes out with a request, if there is one */
+	bool joins_acknowledgements; /* one that is pending goes out with a request, if there is one */
 	bool lax_timeouts; /* a timeout may be up to twice as long */
 	size_t route_size; /* of soft_segmentation.route */
 	uint32_t read_room; /* packets of answers to READs that may still go out in this pass, of a link with answer_later */
@@ -119,7 +119,7 @@ struct soft_link {
 	 */
 	bool (*is_peer)(const struct soft_qp *qp, const struct soft_arrival *arrival);
 	/*
-	 * qp owes an acknowledgement.  The link calls soft_link_acknowledge with no lock held, when it has nothing more
+	 * qp has an acknowledgement pending.  The link calls soft_link_acknowledge with no lock held, when it has nothing more
 	 * for that queue pair or after a time of its choice.  False when it cannot.
 	 */
 	bool (*owe)(struct soft_link *link, struct soft_qp *qp);
@@ -177,7 +177,7 @@ bool soft_link_send(struct soft_qp *qp);
 /* Send an answer of qp's responder.  responder.lock is held. */
 void soft_link_answer(struct soft_qp *qp, struct soft_burst *burst, struct soft_packet *packet);
 void soft_link_flush(struct soft_qp *qp, struct soft_burst *burst);
-/* Send the acknowledgement that is owed, if it still is.  No lock of a queue pair is held. */
+/* Send the acknowledgement that is pending, if it still is.  No lock of a queue pair is held. */
 void soft_link_acknowledge(struct soft_qp *qp);
 /*
  * The same, unless it waits for an answer to go with: then false.  in_vain: it has waited, nothing came meanwhile, and it

@@ -1,5 +1,5 @@
 // Package link carries packets between queue pairs: local, within the process and at the speed of memory; packets, a
-// network whose packets take time and can be lost, doubled and reordered; and udp, the sockets of an ordinary user.
+// network whose packets take time and can be lost, duplicated and reordered; and udp, the sockets of an ordinary user.
 // transmit takes requests from a send queue and picks the link.
 //
 // # Files
@@ -9,11 +9,11 @@
 //   - udp: sockets, and the numbers of queue pairs they are for
 //   - udp_management: the communication manager's messages to other hosts
 //   - udp_share: processes that have the port of other hosts together
-//   - udp_progress: who takes packets from the kernel, and when what is owed is acknowledged
+//   - udp_progress: who takes packets from the kernel, and when what is pending is acknowledged
 //   - udp_receive, udp_send: what a system call brings; packets of one length leave together
 //   - udp_reads: an answer to a READ goes out in parts, with other work between them
 //   - udp_pass: packets that came to the wrong process
-//   - udp_faults: what comes from elsewhere is lost, delayed and doubled here
+//   - udp_faults: what comes from elsewhere is lost, delayed and duplicated here
 //   - packets: the network that can lose, double and reorder
 //   - receive: a datagram arrives
 //   - transmit: a send queue is sent, on the link that its queue pair has

@@ -16,7 +16,7 @@
 #define SOURCE_PORT 0xc000
 /* Where in an event the packet begins, and before it its headers. */
 #define PACKET (SOFT_GRH + SOFT_UDP_HEADER)
-/* How long a datagram waits to be overtaken, where the rule does not say. */
+/* How long a datagram waits to be reordered, where the rule does not say. */
 #define REORDER_LIMIT (20 * SOFT_MICROSECOND)
 
 /* The byte of the BTH that routers may change and that the ICRC leaves out (IBTA 7.8.1, annex A17.3.3). */
@@ -38,8 +38,8 @@ struct event {
 	uint64_t due, order; /* of two at the same time, the one with the lower order comes first */
 	struct soft_device *device; /* where it arrives */
 	struct soft_packets_sender sender; /* with a send function: it is another link's, and leaves */
-	struct way *way; /* on which it must not be overtaken; NULL: it may be */
-	struct soft_qp *qp; /* held: it owes an acknowledgement; NULL: a datagram */
+	struct way *way; /* on which it must not be reordered; NULL: it may be */
+	struct soft_qp *qp; /* held: it has an acknowledgement pending; NULL: a datagram */
 	uint32_t from; /* the queue pair that sent it */
 	size_t begin, length; /* of the datagram */
 	uint8_t bytes[SOFT_DATAGRAM];
@@ -214,7 +214,7 @@ static struct event *copy(struct soft_packets *packets, const struct event *even
 	return other;
 }
 
-/* Send the datagram on the way of that key, with the faults of the verdict. */
+/* Send the datagram on the way of that key, with the faults that apply. */
 static void carry(struct soft_packets *packets, struct event *event, uint64_t key, const struct soft_fault_verdict *verdict)
 {
 	uint64_t due = now(packets) + packets->options.delay + below(packets, packets->options.jitter);

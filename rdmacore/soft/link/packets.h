@@ -21,7 +21,7 @@ struct soft_packets;
 struct soft_packets_options {
 	uint64_t seed;
 	uint32_t datagrams; /* on their way at once; what is more is lost */
-	uint64_t delay, jitter; /* nanoseconds: each takes delay and up to jitter, and overtakes none between the same queue pairs */
+	uint64_t delay, jitter; /* nanoseconds: each takes delay and up to jitter, and reorders none between the same queue pairs */
 	uint64_t acknowledge_delay; /* how long an acknowledgement may be saved up for later ones; 0: not */
 	bool icrc; /* compute and check it */
 };
@@ -53,7 +53,7 @@ struct soft_packets_sender {
 	uint64_t route[16];
 };
 
-/* Send a packet of another link, with the faults of the verdict.  No lock that the sender takes is held. */
+/* Send a packet of another link, with the faults that apply.  No lock that the sender takes is held. */
 void soft_packets_send(struct soft_packets *packets, const struct soft_fault_verdict *verdict,
 		       const struct soft_packets_sender *sender, const uint8_t *bytes, size_t length);
 /* Whether nothing is on its way. */

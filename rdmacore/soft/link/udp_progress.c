@@ -50,7 +50,7 @@ static uint64_t now_of(struct soft_udp *udp)
 	return udp->fabric->wall.now(&udp->fabric->wall);
 }
 
-/* Send what is owed and does not wait for an answer; or, when nothing has come for a while, what does. */
+/* Send what is pending and does not wait for an answer; or, when nothing has come for a while, what does. */
 static void acknowledge_answered(struct soft_udp *udp, bool in_vain)
 {
 	uint32_t kept = in_vain ? 0 : udp->asked;
@@ -161,7 +161,7 @@ static void add_one(_Atomic uint32_t *counter)
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
-/* What is owed is sent, unless another thread is about to. */
+/* What is pending is sent, unless another thread is about to. */
 static void acknowledge_now(struct soft_udp *udp)
 {
 	if (!soft_lock_try(&udp->receiving))

@@ -1,4 +1,4 @@
-/* Packets of the kernel: what a system call brings, who it is from, and what is owed for it. */
+/* Packets of the kernel: what a system call brings, who it is from, and what is pending for it. */
 #include "soft/link/udp_pass.h"
 
 #include <netinet/udp.h>

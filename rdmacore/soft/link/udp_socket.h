@@ -30,7 +30,7 @@
 #define SOFT_UDP_SEGMENTS 60 /* older kernels take 64 */
 #define SOFT_UDP_BYTES 65507
 #define SOFT_UDP_BUFFERS 16 /* bursts that may be under way at once; others send packets one by one */
-#define SOFT_UDP_OWING 64 /* queue pairs that owe an acknowledgement */
+#define SOFT_UDP_OWING 64 /* queue pairs with a pending acknowledgement */
 
 union soft_udp_address {
 	struct sockaddr any;
@@ -62,7 +62,7 @@ struct soft_udp_socket {
 struct soft_udp_peer {
 	bool known;
 	uint16_t identification;
-	uint64_t since; /* nanoseconds of the wall's clock */
+	uint64_t since; /* nanoseconds of the wall clock */
 	union ibv_gid address;
 };
 
@@ -349,7 +349,7 @@ void soft_udp_ready(struct soft_source *source, uint32_t events);
 /* --- udp_receive.c: udp.receiving is held ----------------------------------------------------------- */
 
 bool soft_udp_owe(struct soft_link *link, struct soft_qp *qp);
-/* Send what is owed. */
+/* Send what is pending. */
 void soft_udp_acknowledge(struct soft_udp *udp);
 /* Send nothing of it: nobody takes packets any more, and no lock is needed. */
 void soft_udp_forget(struct soft_udp *udp);
