@@ -328,7 +328,7 @@ func TestDeviceFacts(t *testing.T) {
 	}
 }
 
-// TestOnClock: times are those of the provider's clock, where it is not the wall's.
+// TestOnClock: times are those of the provider's clock, where it is not the wall clock.
 func TestOnClock(t *testing.T) {
 	at := 5 * time.Second
 	if got := (&Moment{At: 1, Clock: &at}).OnClock(); got != at {
