@@ -180,6 +180,22 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestTooLong: what has more bytes than a message may have is refused where it is said.
+func TestTooLong(t *testing.T) {
+	_, owner := served(t)
+	long := make([]byte, Largest+1)
+	asked := &Message{respond: func([]byte) error { return nil }}
+	_, question := owner.Request(t.Context(), From("a", "ask"), long)
+	for what, err := range map[string]error{"message": owner.Publish(From("a", "x"), long), "question": question, "answer": asked.Respond(long)} {
+		if !errors.Is(err, ErrTooLong) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := errors.Join(owner.Publish(From("a", "x"), long[:Largest]), asked.Respond(long[:Largest])); err != nil {
+		t.Error(err)
+	}
+}
+
 // counted counts what is read of a member.
 type counted struct {
 	io.ReadWriteCloser

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,60 @@ func TestSilentAfterOrder(t *testing.T) {
 	}
 	if killed, left := c.Close(); len(killed)+len(left) > 0 {
 		t.Errorf("its end was waited for: %q %q", killed, left)
+	}
+}
+
+// TestHosts: those whose agents are kept take part, and the others have ended; one that cannot be started is named.
+func TestHosts(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var hosts []lab.Host
+	for _, name := range []string{"a", "b", "c"} {
+		hosts = append(hosts, lab.Host{Name: name, Command: []string{"env", briefAgent + "=1"}, Silence: time.Second})
+	}
+	hosts[2].Command = []string{"sh", "-c", "echo no route >&2; exit 255"}
+	c, err := Start(ctx, hosts, launch.Config{Program: os.Args[0], Version: "v1", Print: func(string, string) {}})
+	var failed *HostError
+	if c == nil || !errors.As(err, &failed) || failed.Host != "c" || !strings.Contains(err.Error(), "no route") {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	names := func() (list []string) {
+		for _, host := range c.Hosts() {
+			list = append(list, host.Name)
+		}
+		return list
+	}
+	if got := names(); !slices.Equal(got, []string{"a", "b"}) || len(c.Members()) != 2 {
+		t.Errorf("%q, %v", got, c.Members())
+	}
+	c.Keep(hosts[:1])
+	if got := names(); !slices.Equal(got, []string{"a"}) || c.Gone("a") || !c.Gone("b") || !c.Gone("c") {
+		t.Errorf("%q are there; a, b and c are gone: %v, %v, %v", got, c.Gone("a"), c.Gone("b"), c.Gone("c"))
+	}
+	if why := c.Why("b", "has ended"); why != "has ended" {
+		t.Error(why)
+	}
+	if why := c.Why("a", "says nothing"); why != "says nothing" || !c.Gone("a") {
+		t.Errorf("%s, and a is gone: %v", why, c.Gone("a"))
+	}
+}
+
+// TestAwaited: who has not come is named, until all have.
+func TestAwaited(t *testing.T) {
+	told := make(chan string, 1)
+	a := await([]lab.Host{{Name: "a"}, {Name: "b"}, {Name: "c"}}, func(come, hosts int, missing []string) {
+		told <- fmt.Sprint(come, hosts, missing)
+	})
+	a.come(1)
+	if got := <-told; got != "1 3 [a c]" {
+		t.Error(got)
+	}
+	a.come(0)
+	a.come(2)
+	a.over()
+	if await(nil, nil).over(); len(a.missing) != 0 {
+		t.Errorf("%v", a.missing)
 	}
 }
 

@@ -336,6 +336,7 @@ func TestSilence(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%v", err)
 		}
+		<-found[1].conn.Closed() // what it says late is heard by nobody
 	}
 }
 
