@@ -193,11 +193,14 @@ func (f *runFlags) enter(a *app, command *cobra.Command, paths []string, checked
 		files.Read = append(files.Read, recordsPath(f.baselines.against))
 	}
 	files.Write = append(files.Write, written...)
+	if f.out.directory != "" {
+		files.Link = madeFolder(f.out.directory) // "latest"
+	}
 	return f.sandbox.enter(a, command, files)
 }
 
-// written are the folders in which a run writes, and what is not a file there.  A report gets its name when it is whole, so its
-// folder is written to.
+// written are the folders in which a run writes but that of --out-dir, and what is not a file there.  A report gets its name when
+// it is whole, so its folder is written to.
 func (f *runFlags) written(a *app) ([]string, error) {
 	targets, err := parseTargets("--out", f.out.targets)
 	if err != nil {
@@ -215,9 +218,6 @@ func (f *runFlags) written(a *app) ([]string, error) {
 		} else if path != "" {
 			folders = append(folders, filepath.Dir(path))
 		}
-	}
-	if f.out.directory != "" {
-		folders = append(folders, madeFolder(f.out.directory)...)
 	}
 	if f.capture.onFailure != "" {
 		folders = append(folders, madeFolder(f.capture.onFailure)...)

@@ -81,6 +81,19 @@ func payload() []struct {
 			}
 			return os.WriteFile(filepath.Join(folder, "made"), nil, 0o600)
 		}},
+		{"symbolic link", func() error {
+			// For a later run to follow.
+			var errs []error
+			for _, cache := range []string{"cache/guests", "cache/strict/guests"} {
+				link := filepath.Join(os.Getenv("TMPDIR"), cache, "link")
+				err := os.Symlink("/", link)
+				if err == nil {
+					return os.Remove(link)
+				}
+				errs = append(errs, err)
+			}
+			return fmt.Errorf("%q", errs)
+		}},
 		{"truncate", func() error { return filtered(syscall.Truncate(os.Getenv("TMPDIR")+"/secret", 1)) }},
 		{"truncate by open", func() error {
 			file, err := syscall.Open(os.Getenv("TMPDIR")+"/secret", syscall.O_RDONLY|syscall.O_TRUNC, 0)
@@ -301,7 +314,7 @@ var heldBack = map[sandbox.Mode][]string{
 	sandbox.Off:     nil,
 	sandbox.Default: {"terminal", "raw socket", "socket", "ptrace", "memory", "segment", "personality", "threads"},
 	sandbox.Strict: {
-		"folder", "environment", "file", "cache of other modes", "truncate", "truncate by open", "mode", "owner", "attribute", "times",
+		"folder", "environment", "file", "cache of other modes", "symbolic link", "truncate", "truncate by open", "mode", "owner", "attribute", "times",
 		"file without access", "open file", "attribute of a file", "use of a file", "system call of a later kernel", "environment of the parent",
 		"signal", "limits", "terminal", "service", "service by a pair", "program", "other program", "program in memory", "process", "namespace", "namespace by clone3",
 		"priority", "raw socket", "socket", "ptrace", "memory", "segment", "personality", "threads",

@@ -18,6 +18,7 @@ import (
 type Files struct {
 	Read    []string
 	Write   []string // and read, and make and remove
+	Link    []string // and write, and make symbolic links
 	Execute []string // and read
 }
 
@@ -43,6 +44,7 @@ func (f Files) With(more Files) Files {
 	return Files{
 		Read:    append(append([]string{}, f.Read...), more.Read...),
 		Write:   append(append([]string{}, f.Write...), more.Write...),
+		Link:    append(append([]string{}, f.Link...), more.Link...),
 		Execute: append(append([]string{}, f.Execute...), more.Execute...),
 	}
 }
@@ -63,9 +65,12 @@ const (
 	accessExecute = accessRead | unix.LANDLOCK_ACCESS_FS_EXECUTE
 	accessWrite   = accessRead | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_REFER |
 		unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR |
-		unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_SYM
+		unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_DIR
+	// accessLink is more than accessWrite: the next run follows a symbolic link in place of a file that it writes, or of a folder
+	// that it restricts itself to.
+	accessLink = accessWrite | unix.LANDLOCK_ACCESS_FS_MAKE_SYM
 	// accessAll is what is refused where no rule allows it: all of version 3.
-	accessAll = accessExecute | accessWrite | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK |
+	accessAll = accessExecute | accessLink | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK |
 		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK
 	// accessFile is what a rule for a file, which is no folder, may have.
 	accessFile = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE |
@@ -104,7 +109,7 @@ func restrict(files Files, environment []string) error {
 	for _, each := range []struct {
 		paths  []string
 		access uint64
-	}{{files.Read, accessRead}, {files.Write, accessWrite}, {files.Execute, accessExecute}} {
+	}{{files.Read, accessRead}, {files.Write, accessWrite}, {files.Link, accessLink}, {files.Execute, accessExecute}} {
 		for _, path := range each.paths {
 			if err := allow(rules, path, each.access&handled); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
