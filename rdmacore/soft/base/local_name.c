@@ -13,7 +13,10 @@
 #include "soft/base/order.h"
 
 #define UNKNOWN ((uid_t)-1)
-/* Another user may bind any number of NAME=NUMBER; so many are tried, which takes some milliseconds. */
+/*
+ * Another user may bind any number of NAME=NUMBER.  So many are tried, which takes some milliseconds, each time from another one on:
+ * what one call does not find a later one does.
+ */
 #define OTHERS_MAX 1024
 
 static int make_socket(void)
@@ -109,7 +112,17 @@ struct others {
 	const char *name;
 	const struct soft_local_trust *trust;
 	int fd, left;
+	uint64_t index, first, end; /* of those that listen; what is from first to end is tried */
 };
+
+static bool count_other(void *context, const char *rest, bool listens)
+{
+	struct others *others = context;
+
+	(void)rest;
+	others->index += listens;
+	return false;
+}
 
 static bool try_other(void *context, const char *rest, bool listens)
 {
@@ -117,7 +130,7 @@ static bool try_other(void *context, const char *rest, bool listens)
 	char name[SOFT_LOCAL_NAME];
 	uid_t stranger;
 
-	if (!listens)
+	if (!listens || others->index++ < others->first || others->index > others->end)
 		return false;
 	if (snprintf(name, sizeof(name), "%s=%s", others->name, rest) >= (int)sizeof(name))
 		return false;
@@ -125,13 +138,23 @@ static bool try_other(void *context, const char *rest, bool listens)
 	return others->fd >= 0 || !--others->left;
 }
 
-int soft_local_connect_other(const char *name, const struct soft_local_trust *trust, const struct soft_local_list *list)
+int soft_local_connect_other(const char *name, const struct soft_local_trust *trust, const struct soft_local_list *list,
+			     uint64_t random)
 {
-	struct others others = {name, trust, -ECONNREFUSED, OTHERS_MAX};
+	struct others others = {.name = name, .trust = trust, .fd = -ECONNREFUSED, .left = OTHERS_MAX};
 	char begin[SOFT_LOCAL_NAME];
 
-	if (snprintf(begin, sizeof(begin), "%s=", name) < (int)sizeof(begin))
-		soft_local_list_each(list, begin, try_other, &others);
+	if (snprintf(begin, sizeof(begin), "%s=", name) >= (int)sizeof(begin))
+		return others.fd;
+	soft_local_list_each(list, begin, count_other, &others);
+	others.end = others.index;
+	others.first = others.end ? random % others.end : 0;
+	others.index = 0;
+	if (soft_local_list_each(list, begin, try_other, &others))
+		return others.fd;
+	others.end = others.first;
+	others.first = others.index = 0;
+	soft_local_list_each(list, begin, try_other, &others);
 	return others.fd;
 }
 

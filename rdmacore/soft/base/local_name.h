@@ -47,8 +47,9 @@ int soft_local_bind_own(const char *name, uint64_t random, bool *squatted, uid_t
  * *stranger: a user who is not trusted listens there, else it is left alone.
  */
 int soft_local_connect(const char *name, const struct soft_local_trust *trust, uid_t *stranger);
-/* The same of all NAME=NUMBER on a list. */
-int soft_local_connect_other(const char *name, const struct soft_local_trust *trust, const struct soft_local_list *list);
+/* The same of NAME=NUMBER on a list: of too many of them those after a random one. */
+int soft_local_connect_other(const char *name, const struct soft_local_trust *trust, const struct soft_local_list *list,
+			     uint64_t random);
 /* The user at the other end of a connected socket; (uid_t)-1: unknown. */
 uid_t soft_local_user(int fd);
 /* Who listens on the name; (uid_t)-1: nobody does, or it is unknown. */

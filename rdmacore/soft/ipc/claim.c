@@ -320,7 +320,7 @@ int soft_claim_connect(const struct soft_ipc *ipc, const struct soft_ipc_port *p
 	}
 	for (int index = 0; index < PLACES && fd < 0 && port->for_hosts; index++) {
 		write_name(ipc, port, &places[index], name);
-		fd = soft_local_connect_other(name, trust, list);
+		fd = soft_local_connect_other(name, trust, list, ipc->fabric->wall.now(&ipc->fabric->wall));
 	}
 	if (fd < 0)
 		return -error;

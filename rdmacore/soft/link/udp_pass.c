@@ -138,7 +138,7 @@ void soft_udp_pass_destroy(struct soft_udp_share *share)
 /* A process whose name another user has, by the list as it is; one that is not on it may be on the next. */
 static int connect_other(struct soft_udp_share *share, uint32_t block, const char *name, const struct soft_local_trust *trust)
 {
-	int fd = soft_local_connect_other(name, trust, &share->list);
+	int fd = soft_local_connect_other(name, trust, &share->list, now_of(share));
 
 	if (fd < 0 && now_of(share) >= share->list_until && !soft_timer_defer(&share->udp->fabric->timers, &share->listing))
 		share->list_until = UINT64_MAX;
