@@ -190,7 +190,7 @@ func (f *captureFlags) folder(a *app, config *scenario.RunConfig) (failures *cap
 	}
 	return failures, func() error {
 		if beyond := failures.Beyond(); beyond > 0 {
-			a.warn(fmt.Sprintf("--capture-on-failure %s: a run writes at most %d files; %s without one", f.onFailure, capture.MostFiles, count(beyond, "more failure")))
+			a.warn(fmt.Sprintf("--capture-on-failure %s: a run writes at most %d files and %d MiB; %s without one", f.onFailure, capture.MostFiles, capture.MostWritten>>20, count(beyond, "more failure")))
 		}
 		return nil
 	}, nil

@@ -23,8 +23,8 @@ const (
 	// and a twelfth the blocks of interfaces, as much those of their statistics.
 	mostAround            = 12 << 20
 	third, sixth, twelfth = 3, 6, 12
-	// MostFiles is how many files a run makes: of failures that repeat, the first are enough.
-	MostFiles = 100
+	// MostFiles is how many files a run makes, MostWritten how many bytes they have: of failures that repeat, the first are enough.
+	MostFiles, MostWritten = 100, mostBytes
 	// longestName bounds the name of a case in that of its file.
 	longestName = 180
 )
@@ -35,6 +35,7 @@ type Failures struct {
 	snapLength                  uint32
 	mu                          sync.Mutex
 	made                        int
+	written                     int64
 	full                        int               // failures without a file, since there are enough
 	names                       map[string]string // cases, by the names of their files
 }
@@ -84,15 +85,16 @@ func (f *Failures) path(id string, number int) string {
 	return filepath.Join(f.folder, name+".pcapng")
 }
 
-// room tells whether another file may be made.
-func (f *Failures) room() bool {
+// room tells whether another file may be made, of so many bytes.
+func (f *Failures) room(size int64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.made == MostFiles {
+	if f.made == MostFiles || f.written+size > MostWritten {
 		f.full++
 		return false
 	}
 	f.made++
+	f.written += size
 	return true
 }
 
@@ -138,6 +140,14 @@ func (r *kept) Failed(at uint64) { r.failedAt.CompareAndSwap(never, at) }
 // any tells whether there are packets.
 func (r *kept) any() bool { return len(r.before[1])+len(r.after) > 0 }
 
+// size is how many bytes are kept.
+func (r *kept) size() (bytes int64) {
+	for _, blocks := range [][]byte{r.named, r.before[0], r.before[1], r.after, r.counted} {
+		bytes += int64(len(blocks))
+	}
+	return bytes
+}
+
 // add keeps a block, or not.
 func (r *kept) add(block []byte) {
 	switch kind := kindOf(block); {
@@ -171,7 +181,7 @@ func (r *recording) End(failed bool) (path string, err error) {
 	if !failed {
 		return "", remove(r.path)
 	}
-	if !r.any() || !r.failures.room() {
+	if !r.any() || !r.failures.room(r.size()) {
 		return "", errors.Join(wrong, remove(r.path))
 	}
 	file, err := ownfile.Create(r.path, ownfile.Private)

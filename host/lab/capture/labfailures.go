@@ -164,7 +164,7 @@ func (r *labRecording) End(failed bool) (path string, err error) {
 			r.failures.isLate(host)
 		}
 	}
-	if size == 0 || !r.failures.room() {
+	if size == 0 || !r.failures.room(size) {
 		return "", errors.Join(r.lacking(), remove(r.path))
 	}
 	file, err := ownfile.Create(r.path, ownfile.Private)

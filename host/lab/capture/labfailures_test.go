@@ -164,6 +164,13 @@ func TestFailuresOfStrangers(t *testing.T) {
 	if f.Beyond() != 1 {
 		t.Errorf("%d failures have no file", f.Beyond())
 	}
+	f = failuresOf(t, "", "a")
+	f.written = MostWritten
+	end = begins(t, f, "one byte too many", "a")
+	sends(t, f, "a", true, blocks("server", 1))
+	if name, wrong := end(true); name != "." || wrong != "" || f.Beyond() != 1 {
+		t.Errorf("%s %s, %d failures have no file", name, wrong, f.Beyond())
+	}
 }
 
 // TestFailuresThatComeLate: a host whose packets did not come in time is waited for no more, and what comes of it yet is in no file.
