@@ -10,7 +10,7 @@ import (
 // compilerCalls are the system calls of Go's runtime, of its C library and of a sanitizer, and those that read.  A name that
 // the processor's table does not have is left out.
 var compilerCalls = []string{
-	"read", "write", "readv", "writev", "pread64", "lseek", "close", "fcntl", "fstat", "newfstatat", "statx", "readlink", "readlinkat",
+	"read", "write", "readv", "writev", "pread64", "lseek", "close", "fstat", "newfstatat", "statx", "readlink", "readlinkat",
 	"getdents64", "getcwd", "epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_wait", "eventfd2", "pipe2", "poll", "ppoll",
 	"munmap", "mremap", "madvise", "mincore", "brk", "membarrier",
 	"clone", "clone3", "exit", "exit_group", "futex", "set_robust_list", "set_tid_address", "rseq", "arch_prctl", "prctl",
@@ -41,6 +41,9 @@ func compilerConditions() (conditions []seccomp.NameWithConditions) {
 		{"mprotect", 2, seccomp.BitsNotSet, unix.PROT_EXEC},
 		{"openat", 2, seccomp.BitsNotSet, unix.O_WRONLY | unix.O_RDWR | unix.O_CREAT | unix.O_TRUNC},
 		// Other processes of the user are out of reach.
+		// From F_SETOWN on, fcntl(2) has other processes get signals.
+		{"fcntl", 1, seccomp.LessThan, unix.F_SETOWN},
+		{"fcntl", 1, seccomp.Equal, unix.F_DUPFD_CLOEXEC},
 		{"tgkill", 0, seccomp.Equal, uint64(os.Getpid())},
 		{"prlimit64", 0, seccomp.Equal, 0},
 	} {

@@ -1,8 +1,13 @@
 package sandbox
 
 import (
+	"errors"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // A kernel that lacks something is told by what it lacks.
@@ -48,5 +53,33 @@ func TestFilterOfModes(t *testing.T) {
 	}
 	if err := Filter(Off, false); err != nil {
 		t.Error(err)
+	}
+}
+
+// A compiler has other processes get no signal, which the kernel sends for who owns a descriptor.
+func TestCompilerSendsNoSignals(t *testing.T) {
+	const filtered = "RDMARUN_TEST_FILTERED"
+	if os.Getenv(filtered) == "" {
+		child := exec.Command("/proc/self/exe", "-test.run=^TestCompilerSendsNoSignals$")
+		child.Env = append(os.Environ(), filtered+"=1")
+		if said, err := child.CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, said)
+		}
+		return
+	}
+	if !Probe().Seccomp {
+		t.Skip("this kernel has no seccomp filters")
+	}
+	if err := FilterCompiler(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.FcntlInt(0, unix.F_GETFL, 0); err != nil {
+		t.Errorf("F_GETFL: %v", err)
+	}
+	const setSignal = 10 // F_SETSIG
+	for _, command := range []int{unix.F_SETOWN, unix.F_SETOWN_EX, setSignal} {
+		if _, err := unix.FcntlInt(0, command, os.Getppid()); !errors.Is(err, unix.EPERM) {
+			t.Errorf("fcntl %d: %v", command, err)
+		}
 	}
 }
