@@ -35,7 +35,8 @@ path = "mod.rs"
 `
 
 //go:embed rdma/*.go c/*.h rust/*.rs assemblyscript/*.ts javascript/*.ts
-//go:embed librdmacm/*.c librdmacm/*.h librdmacm/*.s librdmacm/build librdmacm/include
+//go:embed librdmacm/*.c librdmacm/*.h librdmacm/*.s librdmacm/build
+//go:embed all:librdmacm/include
 var sources embed.FS
 
 // kit is the kit of one language.
