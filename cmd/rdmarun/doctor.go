@@ -167,7 +167,8 @@ func thisMachine(peer string) doctor.Machine {
 	}
 }
 
-// chooseSocket gives a group of one socket, of a port of its own, the shortest program that chooses.
+// chooseSocket gives a group of one socket, of a port of its own, the shortest program that chooses.  It is bound to any address:
+// a network namespace whose loopback interface is down has no other.
 func chooseSocket() error {
 	descriptor, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -177,7 +178,7 @@ func chooseSocket() error {
 	if err := unix.SetsockoptInt(descriptor, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
 		return fmt.Errorf("setsockopt SO_REUSEPORT: %w", err)
 	}
-	if err := unix.Bind(descriptor, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+	if err := unix.Bind(descriptor, &unix.SockaddrInet4{}); err != nil {
 		return fmt.Errorf("bind: %w", err)
 	}
 	first := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: 0}}

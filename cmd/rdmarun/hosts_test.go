@@ -34,6 +34,18 @@ func startHosts(t *testing.T) hosts {
 // on is what runs a program on one of the hosts.
 func on(host int) []string { return netns.On(host) }
 
+// TestDoctorWithoutLoopback: in a network namespace that has an address, and whose loopback interface is down, the kernel takes the
+// program that chooses sockets as it does elsewhere.
+func TestDoctorWithoutLoopback(t *testing.T) {
+	h := startHosts(t)
+	own := append(on(h.near), "unshare", "-n", "sh", "-ec", `ip link add near type veth peer name far; ip address add 192.0.2.3/24 dev near
+		ip link set near up; exec "$0" "$@"`)
+	out := startRdmarunBy(t, own, "doctor", "--format", "json").ends(t, exitOK)
+	if !strings.Contains(out, "gives packets of soft's link udp to processes that take them") {
+		t.Errorf("doctor finds no program that chooses sockets:\n%s", out)
+	}
+}
+
 func awaitHostPort(t *testing.T, host, port int) {
 	t.Helper()
 	awaitLine(t, fmt.Sprintf("/proc/%d/net/unix", host), "@rdmarun//", fmt.Sprintf("/106/%d/", port), " 00010000 ")
