@@ -253,7 +253,7 @@ var (
 	tookKeys     = []Key{{"min", "at least"}, {"max", "at most"}}
 	repeatKeys   = []Key{
 		{"times", "how many rounds there are at most"},
-		{"for", "rounds begin for so long, by the provider's clock or wall-clock time, whichever ends first"},
+		{"for", "rounds begin for so long, by the provider's clock or wall-clock time, whichever ends first; with a rate, all rounds that are due in that time"},
 		{"until", "a condition after each round, which ends the repeat"},
 		{"rate", "so many rounds begin in a second, 1000/s, whether or not the one before took longer: then the next one is late, and begins at once. A named repeat tells how many were late; the times of its rounds count from when they were due"},
 	}
