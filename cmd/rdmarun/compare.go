@@ -138,7 +138,7 @@ func (a *app) showComparison(out io.Writer, result *compare.Result, all bool) er
 		return err
 	}
 	if counts["unknown"] > 0 {
-		fmt.Fprintf(a.stderr, "  hint: what became faster or slower can be told from %d runs of each on: --repeat 10\n", compare.Fewest)
+		fmt.Fprintf(a.stderr, "  hint: to tell what became faster or slower takes at least %d runs of each: --repeat 10\n", compare.Fewest)
 	}
 	text := fmt.Sprintf("%d better, %d worse, %d same, %d with too few samples to tell",
 		counts["better"], counts["worse"], counts["same"], counts["unknown"])

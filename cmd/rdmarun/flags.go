@@ -75,6 +75,9 @@ func nearestFlag(command *cobra.Command, err error) string {
 	command.Flags().VisitAll(add)
 	command.InheritedFlags().VisitAll(add)
 	name, _, _ := strings.Cut(unknown.GetSpecifiedName(), "=")
+	if ours := perftestHint(command, name); ours != "" {
+		return ours
+	}
 	if near := diag.Suggest(name, names); near != "" {
 		return "did you mean \"--" + near + "\"?"
 	}

@@ -56,6 +56,9 @@ func (f *partyFlags) party(command *cobra.Command, agents bool) (*scenario.Party
 		for _, name := range alone {
 			if command.Flags().Changed(name) {
 				hint := "--role NAME leaves the others to other processes"
+				if f.ofPerf {
+					hint = "for two processes: --server on the one that waits, and its host behind the tests of the other"
+				}
 				if name == "wait" {
 					hint += "; --lab FILE and --nats URL leave all to agents of hosts"
 				}

@@ -2,7 +2,10 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
 )
 
 // perftestFlag is what a flag of perftest is in perf.
@@ -106,6 +109,27 @@ What perf has no flag for may be an argument of a measure step ("rdmarun explain
 
 perftest                     rdmarun perf
 `
+
+// perftestHint says what an unknown flag of perf is in perf, if perftest has it; "" if not.
+func perftestHint(command *cobra.Command, name string) string {
+	if command.Name() != "perf" {
+		return ""
+	}
+	dashed := "--" + name
+	if len(name) == 1 {
+		dashed = "-" + name
+	}
+	for _, flag := range perftestFlags {
+		if slices.Contains(strings.Split(flag.name, ", "), dashed) {
+			why, none := strings.CutPrefix(flag.ours, "none")
+			if none {
+				return fmt.Sprintf("perf has no %s of perftest%s", flag.name, why)
+			}
+			return fmt.Sprintf("%s of perftest is here: %s", flag.name, flag.ours)
+		}
+	}
+	return ""
+}
 
 // perftestTopic maps perftest's flags.
 func perftestTopic() string {
