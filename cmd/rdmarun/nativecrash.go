@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -65,7 +66,7 @@ type recordsForCrash struct {
 	file   *os.File
 	writer *jsonl.Writer
 	others []record.Consumer
-	kept   int64
+	kept   atomic.Int64
 	broken bool
 }
 
@@ -134,7 +135,7 @@ func keepForCrash(file *os.File, others []record.Consumer) *recordsForCrash {
 // Write implements io.Writer, for the writer of records.
 func (k *recordsForCrash) Write(line []byte) (int, error) {
 	n, err := k.file.Write(line)
-	k.kept += int64(n)
+	k.kept.Add(int64(n))
 	return n, err
 }
 
@@ -144,7 +145,7 @@ func (k *recordsForCrash) Wants(kind record.Kind) bool {
 	case record.RunStart, record.CaseStart, record.CaseRetry, record.CaseEnd, record.Checked, record.RunEnd:
 		return true
 	}
-	return k.kept < mostForCrash && slices.ContainsFunc(k.others, func(c record.Consumer) bool { return c.Wants(kind) })
+	return k.kept.Load() < mostForCrash && slices.ContainsFunc(k.others, func(c record.Consumer) bool { return c.Wants(kind) })
 }
 
 // Record implements record.Consumer.  A full disk ends what is kept, and nothing else.

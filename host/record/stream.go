@@ -12,7 +12,8 @@ import (
 type Consumer interface {
 	// Record takes one record; it must not keep it.  Calls never overlap.
 	Record(r *Record) error
-	// Wants tells whether records of a kind are worth making: those of steps cost time.
+	// Wants tells whether records of a kind are worth making: those of steps cost time.  Any goroutine may ask, also while
+	// Record runs.
 	Wants(kind Kind) bool
 }
 
