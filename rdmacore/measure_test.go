@@ -200,6 +200,7 @@ func TestMeasureConnect(t *testing.T) {
 
 // TestMeasureConnectWithoutRTU counts a connection whose RTU was lost at both ends.
 func TestMeasureConnectWithoutRTU(t *testing.T) {
+	softOnly(t, "faults")
 	p := opened(t)
 	rule := fault(t, p, Fault{CM: true, Message: MessageRTU, Count: 1})
 	ends := []MeasureEnd{{Role: MeasurePassive, Provider: p, Address: here(t, 0)},
