@@ -53,8 +53,8 @@ func blocks(name string, times ...uint64) []byte {
 	return made.Bytes()
 }
 
-// written is what a file has: a word for each block.
-func written(t *testing.T, path string) (words []string) {
+// blocksOf are the blocks of a file, which has nothing else.
+func blocksOf(t *testing.T, path string) (blocks [][]byte) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -63,9 +63,18 @@ func written(t *testing.T, path string) (words []string) {
 	for len(data) > 0 {
 		block, err := cut(data)
 		if err != nil || block == nil {
-			t.Fatalf("%d bytes are no block: %v", len(data), err)
+			t.Fatalf("%s: %d bytes are no block: %v", path, len(data), err)
 		}
+		blocks = append(blocks, block)
 		data = data[len(block):]
+	}
+	return blocks
+}
+
+// written is what a file has: a word for each block.
+func written(t *testing.T, path string) (words []string) {
+	t.Helper()
+	for _, block := range blocksOf(t, path) {
 		body := bodyOf(block)
 		switch kindOf(block) {
 		case kindSection:

@@ -184,26 +184,33 @@ func (r *recording) End(failed bool) (path string, err error) {
 	if !r.any() || !r.failures.room(r.size()) {
 		return "", errors.Join(wrong, remove(r.path))
 	}
-	file, err := ownfile.Create(r.path, ownfile.Private)
-	if err != nil {
+	if err := writeFile(r.path, func(w *writer) error { return r.write(w, totals.Missing) }); err != nil {
 		return "", errors.Join(wrong, err)
 	}
-	out := bufio.NewWriter(file)
-	if err = errors.Join(r.write(out, totals.Missing), out.Flush(), file.Close()); err != nil {
-		return "", errors.Join(wrong, err, remove(r.path)) // a part of a block cannot be read
-	}
 	return r.path, wrong
+}
+
+// writeFile makes the file of a failure, whole or not at all: a part of a block cannot be read.
+func writeFile(path string, write func(w *writer) error) error {
+	file, err := ownfile.Create(path, ownfile.Private)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(file)
+	if err := errors.Join(write(&writer{to: out}), out.Flush(), file.Close()); err != nil {
+		return errors.Join(err, remove(path))
+	}
+	return nil
 }
 
 // aroundFailure begins the comment of a file.
 const aroundFailure = "packets around the failure"
 
-func (r *recording) write(out io.Writer, missing uint64) error {
-	w := &writer{to: out}
+func (r *recording) write(w *writer, missing uint64) error {
 	if err := w.section(r.failures.application, aroundFailure+leftOut(uint64(r.earlier), uint64(r.later), missing)); err != nil {
 		return err
 	}
-	return r.blocks(out)
+	return r.blocks(w.to)
 }
 
 // leftOut says how many packets are not in a file; "" for none.

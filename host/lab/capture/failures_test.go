@@ -26,15 +26,8 @@ func packetAt(at uint64, length int) []byte {
 // keptIn are the times of the packets in a file, and its comment.
 func keptIn(t *testing.T, path string) (times []uint64, comment string) {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for len(data) > 0 {
-		block, err := cut(data)
-		if err != nil || block == nil {
-			t.Fatalf("%s ends within a block: %v", path, err)
-		}
+	for _, block := range blocksOf(t, path) {
+		var err error
 		body := bodyOf(block)
 		switch kindOf(block) {
 		case kindSection:
@@ -49,7 +42,6 @@ func keptIn(t *testing.T, path string) (times []uint64, comment string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		data = data[len(block):]
 	}
 	return times, comment
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"rdmarun/host/lab"
-	"rdmarun/host/ownfile"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
 	"rdmarun/rdmacore"
@@ -167,14 +166,11 @@ func (r *labRecording) End(failed bool) (path string, err error) {
 	if size == 0 || !r.failures.room(size) {
 		return "", errors.Join(r.lacking(), remove(r.path))
 	}
-	file, err := ownfile.Create(r.path, ownfile.Private)
-	if err != nil {
+	comment := aroundFailure + leftOut(earlier, later, missing)
+	if err := writeFile(r.path, func(w *writer) error {
+		return r.merge(w, r.failures.application, comment, r.failures.clocks)
+	}); err != nil {
 		return "", err
-	}
-	out := bufio.NewWriter(file)
-	err = r.merge(&writer{to: out}, r.failures.application, aroundFailure+leftOut(earlier, later, missing), r.failures.clocks)
-	if err = errors.Join(err, out.Flush(), file.Close()); err != nil {
-		return "", errors.Join(err, remove(r.path))
 	}
 	return r.path, r.lacking()
 }
