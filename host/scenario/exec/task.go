@@ -138,7 +138,7 @@ func (o *remote) elsewhere(ctx context.Context, r *caseRun, t *task) (told outco
 	case errors.As(err, &ended):
 	case err != nil:
 		err = &testbed.EnvironmentError{What: "wait for a step of role " + t.role, Err: err}
-	default:
+	case !told.empty():
 		err = r.take(told, t)
 	}
 	if err != nil {
