@@ -73,7 +73,7 @@ type Config struct {
 	Clocks  map[string]record.Clock
 	Modules map[string]string
 	// Allow is asked before each step whether this host may be used for it: for a provider by its name, NeedGuests or
-	// NeedMeasure, and why; nil allows all.
+	// NeedMeasure, and why, which only its error has; nil allows all.
 	Allow func(what, why string) error
 	// Reported waits until what other processes have reported is in the records; nil: they report nothing.
 	Reported func()
@@ -104,7 +104,7 @@ func (r *caseRun) allowed(role *testbed.Role, does *verb.Verb) error {
 	}
 	var failed error
 	need := func(needs bool, what, format, of string) {
-		if needs && failed == nil {
+		if needs && failed == nil && r.config.Allow(what, "") != nil { // a reason costs more than most steps
 			failed = r.config.Allow(what, fmt.Sprintf(format, of))
 		}
 	}
