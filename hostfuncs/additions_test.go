@@ -54,7 +54,8 @@ func TestGroupsOfAQP(t *testing.T) {
 	id := must(t, i, "create_id", channel, uint64(rdmacore.PortSpaceUDP), 0)
 	must(t, i, "device_address", 0, infoAt)
 	must(t, i, "bind_addr", id, infoAt)
-	put(i, attrAt, QPInitAttr{StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1,
+	put(i, attrAt, QPInitAttr{
+		StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1,
 		MaxRecvSGE: 1, Type: uint32(rdmacore.QPTypeUD)})
 	qp := must(t, i, "create_qp", id, pd, attrAt)
 	group := take[Address](i, infoAt)
@@ -79,7 +80,8 @@ func TestModifyAQP(t *testing.T) {
 	put(i, attrAt, QPAttr{StructSize: uint32(unsafe.Sizeof(QPAttr{}))})
 	must(t, i, "query_qp", qp, attrAt)
 	was := take[QPAttr](i, attrAt)
-	if rdmacore.QPState(was.State) != rdmacore.QPStateRTS || was.Timeout == 0 || was.AH.IsGlobal != 1 || was.PortNum != 1 {
+	if rdmacore.QPState(was.State) != rdmacore.QPStateRTS || was.Timeout == 0 || was.AH.IsGlobal != 1 ||
+		was.PortNum != 1 {
 		t.Errorf("attributes %+v", was)
 	}
 	was.MinRNRTimer = 12

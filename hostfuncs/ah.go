@@ -41,8 +41,11 @@ func ahFunctions() []Function {
 		},
 		{
 			Name: "init_ah_from_wc", Since: v1_4, Capability: CapabilityWork,
-			Doc: "Writes the way back to a datagram's sender, of which create_ah makes a handle (ibv_init_ah_from_wc(3)).",
-			Params: []Param{{"ep", HandleOf, "ep", "on whose device; 0 for the default device"}, {"wc", In, "wc", "of the receive"},
+			Doc: "Writes the way back to a datagram's sender, of which create_ah makes a handle " +
+				"(ibv_init_ah_from_wc(3)).",
+			Params: []Param{{"ep", HandleOf, "ep", "on whose device; 0 for the default device"}, {
+				"wc", In, "wc", "of the receive",
+			},
 				{"grh", In, "bytes", "the first 40 bytes of its buffer"}, {"attr", Out, "ah_attr", ""}},
 			Errors:  "EINVAL: there is no header.",
 			binding: bind4((*Instance).initAHFromWC),

@@ -37,23 +37,29 @@ func qpNumber(t *testing.T, i *Instance, qp uint64) uint32 {
 // reach brings the queue pair to RTS with a peer, by raw attributes.
 func (a alone) reach(t *testing.T, i *Instance, kind rdmacore.QPType, peer uint32, gid GIDEntry) {
 	t.Helper()
-	attr := QPAttr{StructSize: uint32(unsafe.Sizeof(QPAttr{})), State: uint32(rdmacore.QPStateInit), PortNum: 1, AccessFlags: 3}
+	attr := QPAttr{
+		StructSize: uint32(unsafe.Sizeof(QPAttr{})), State: uint32(rdmacore.QPStateInit), PortNum: 1, AccessFlags: 3,
+	}
 	modify := func(mask rdmacore.QPAttrMask) {
 		t.Helper()
 		put(i, qpAttrAt, attr)
 		must(t, i, "modify_qp", a.qp, qpAttrAt, uint64(mask))
 	}
 	modify(rdmacore.QPAttrState | rdmacore.QPAttrPkeyIndex | rdmacore.QPAttrPort | rdmacore.QPAttrAccessFlags)
-	attr.State, attr.PathMTU, attr.DestQPNum, attr.RQPSN, attr.MinRNRTimer, attr.MaxDestRdAtomic = uint32(rdmacore.QPStateRTR), 1024, peer, 5, 12, 1
+	attr.State, attr.PathMTU, attr.DestQPNum, attr.RQPSN, attr.MinRNRTimer, attr.MaxDestRdAtomic =
+		uint32(rdmacore.QPStateRTR), 1024, peer, 5, 12, 1
 	attr.AH = AHAttr{IsGlobal: 1, PortNum: 1, HopLimit: 1, DGID: gid.GID, SGIDIndex: uint8(gid.Index)}
-	receive := rdmacore.QPAttrState | rdmacore.QPAttrAV | rdmacore.QPAttrPathMTU | rdmacore.QPAttrDestQPN | rdmacore.QPAttrRQPSN
+	receive := rdmacore.QPAttrState | rdmacore.QPAttrAV | rdmacore.QPAttrPathMTU | rdmacore.QPAttrDestQPN |
+		rdmacore.QPAttrRQPSN
 	send := rdmacore.QPAttrState | rdmacore.QPAttrSQPSN
 	if kind == rdmacore.QPTypeRC {
 		receive |= rdmacore.QPAttrMaxDestRdAtomic | rdmacore.QPAttrMinRNRTimer
-		send |= rdmacore.QPAttrTimeout | rdmacore.QPAttrRetryCnt | rdmacore.QPAttrRNRRetry | rdmacore.QPAttrMaxQPRdAtomic
+		send |= rdmacore.QPAttrTimeout | rdmacore.QPAttrRetryCnt | rdmacore.QPAttrRNRRetry |
+			rdmacore.QPAttrMaxQPRdAtomic
 	}
 	modify(receive)
-	attr.State, attr.SQPSN, attr.Timeout, attr.RetryCount, attr.RNRRetryCount, attr.MaxRdAtomic = uint32(rdmacore.QPStateRTS), 5, 14, 7, 7, 1
+	attr.State, attr.SQPSN, attr.Timeout, attr.RetryCount, attr.RNRRetryCount, attr.MaxRdAtomic =
+		uint32(rdmacore.QPStateRTS), 5, 14, 7, 7, 1
 	modify(send)
 }
 
@@ -73,7 +79,9 @@ func TestQueueKeysOfTheSystem(t *testing.T) {
 	device := must(t, i, "open_device", 0)
 	qp := newAlone(t, i, device, must(t, i, "create_comp_channel", device), rdmacore.QPTypeUD).qp
 	const mask = rdmacore.QPAttrState | rdmacore.QPAttrPkeyIndex | rdmacore.QPAttrPort | rdmacore.QPAttrQKey
-	attr := QPAttr{StructSize: uint32(unsafe.Sizeof(QPAttr{})), State: uint32(rdmacore.QPStateInit), PortNum: 1, QKey: 0x80010000}
+	attr := QPAttr{
+		StructSize: uint32(unsafe.Sizeof(QPAttr{})), State: uint32(rdmacore.QPStateInit), PortNum: 1, QKey: 0x80010000,
+	}
 	put(i, qpAttrAt, attr)
 	expect(t, i, syscall.EPERM, "modify_qp", qp, qpAttrAt, uint64(mask))
 	attr.QKey = 0x7fffffff
@@ -148,7 +156,9 @@ func (a alone) send(t *testing.T, i *Instance, to alone) {
 			put(i, wrAt, RecvWR{WRID: 1, NumSGE: 1})
 			must(t, i, "post_recv", end.qp, wrAt, 1, sgeAt, 1, postedAt)
 		} else {
-			put(i, wrAt, SendWR{WRID: 2, Opcode: uint32(rdmacore.OpSend), Flags: uint32(rdmacore.SendSignaled), NumSGE: 1})
+			put(i, wrAt, SendWR{
+				WRID: 2, Opcode: uint32(rdmacore.OpSend), Flags: uint32(rdmacore.SendSignaled), NumSGE: 1,
+			})
 			must(t, i, "post_send", end.qp, wrAt, 1, sgeAt, 1, postedAt)
 		}
 	}
@@ -180,7 +190,10 @@ func TestQPsWithoutEndpointsRefuse(t *testing.T) {
 	expect(t, i, syscall.EINVAL, "destroy_qp", must(t, i, "ep_qp", p.active))
 	expect(t, i, syscall.EBADF, "destroy_comp_channel", cq)
 	expect(t, i, syscall.EBADF, "create_comp_channel", cq)
-	put(i, extraAt, QPExtra{StructSize: uint32(unsafe.Sizeof(QPExtra{})), CompMask: uint32(rdmacore.QPInitSendOpsFlags), SendOpsFlags: uint64(rdmacore.SendOpSend)})
+	put(i, extraAt, QPExtra{
+		StructSize: uint32(unsafe.Sizeof(QPExtra{})), CompMask: uint32(rdmacore.QPInitSendOpsFlags),
+		SendOpsFlags: uint64(rdmacore.SendOpSend),
+	})
 	must(t, i, "create_qp_ex", 0, p.pd, attrAt, extraAt)
 	// One that uses the CQs of an endpoint's QP keeps them after that.
 	send := must(t, i, "ep_send_cq", p.active)

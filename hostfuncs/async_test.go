@@ -14,7 +14,9 @@ func (p *pair) trespass(t testing.TB) {
 	i := p.Instance
 	must(t, i, "reg_mr", p.pd, bufferAt, 64, 1, mrAt)
 	put(i, sgeAt, SGE{Address: bufferAt, Length: 64, LKey: take[MR](i, mrAt).LKey})
-	put(i, wrAt, SendWR{WRID: 1, Opcode: uint32(rdmacore.OpRDMAWrite), Flags: uint32(rdmacore.SendSignaled), NumSGE: 1, RKey: 1})
+	put(i, wrAt, SendWR{
+		WRID: 1, Opcode: uint32(rdmacore.OpRDMAWrite), Flags: uint32(rdmacore.SendSignaled), NumSGE: 1, RKey: 1,
+	})
 	must(t, i, "post_send", must(t, i, "ep_qp", p.active), wrAt, 1, sgeAt, 1, postedAt)
 	must(t, i, "wait_cq", must(t, i, "ep_send_cq", p.active), wcAt, 1, timeout)
 	if got := rdmacore.WCStatus(take[WC](i, wcAt).Status); got != rdmacore.WCRemAccessErr {
@@ -70,7 +72,9 @@ func TestAsyncEventOfASharedQueue(t *testing.T) {
 			put(i, wrAt, RecvWR{WRID: 1, NumSGE: 1})
 			must(t, i, "post_srq_recv", p.srq, wrAt, 1, sgeAt, 1, postedAt)
 			must(t, i, "arm_srq", p.srq, 1)
-			put(i, wrAt, SendWR{WRID: 2, Opcode: uint32(rdmacore.OpSend), Flags: uint32(rdmacore.SendSignaled), NumSGE: 1})
+			put(i, wrAt, SendWR{
+				WRID: 2, Opcode: uint32(rdmacore.OpSend), Flags: uint32(rdmacore.SendSignaled), NumSGE: 1,
+			})
 			must(t, i, "post_send", must(t, i, "ep_qp", p.active), wrAt, 1, sgeAt, 1, postedAt)
 			must(t, i, "wait_cq", must(t, i, "ep_recv_cq", p.passive), wcAt, 1, timeout)
 			want := AsyncEvent{Type: uint32(rdmacore.AsyncSRQLimitReached), SRQ: Handle(p.srq)}
@@ -168,7 +172,8 @@ func TestAsyncEventOfTheDevice(t *testing.T) {
 	}
 	put(b.Instance, asyncAt, AsyncEvent{StructSize: uint32(unsafe.Sizeof(AsyncEvent{}))})
 	expect(t, b.Instance, syscall.ENODEV, "wait_async", 0, asyncAt, 0) // there is no default device now
-	if got, want := async(t, a.Instance, a.active, timeout), (AsyncEvent{Type: uint32(rdmacore.AsyncDeviceFatal)}); got != want {
+	if got, want := async(t, a.Instance, a.active, timeout),
+		(AsyncEvent{Type: uint32(rdmacore.AsyncDeviceFatal)}); got != want {
 		t.Errorf("event %+v, want %+v", got, want)
 	}
 	expect(t, b.Instance, syscall.ETIMEDOUT, "wait_async", b.active, asyncAt, 0)
@@ -201,7 +206,8 @@ func TestQueryPort(t *testing.T) {
 		put(i, portAt, PortAttr{StructSize: uint32(unsafe.Sizeof(PortAttr{}))})
 		must(t, i, "query_port", ep, 1, portAt)
 		got := take[PortAttr](i, portAt)
-		if rdmacore.PortState(got.State) != rdmacore.PortActive || rdmacore.LinkLayer(got.LinkLayer) != rdmacore.LinkLayerEthernet ||
+		if rdmacore.PortState(got.State) != rdmacore.PortActive ||
+			rdmacore.LinkLayer(got.LinkLayer) != rdmacore.LinkLayerEthernet ||
 			got.ActiveMTU != 4096 || got.MaxMTU != 4096 || got.GIDs == 0 || got.MaxMsgSize == 0 || got.Rate < 1000 {
 			t.Errorf("port %+v", got)
 		}

@@ -45,13 +45,15 @@ func baseFunctions() []Function {
 		},
 		{
 			Name: "yield", Since: v1, Capability: CapabilityBase,
-			Doc: "Does what sched_yield does, for guests made for an ABI before 1.5: the name is a word of its own in some " +
+			Doc: "Does what sched_yield does, for guests made for an ABI before 1.5: the name is a word of its own " +
+				"in some " +
 				"languages.",
 			binding: bind0((*Instance).yield),
 		},
 		{
 			Name: "sched_yield", Since: v1_5, Capability: CapabilityBase,
-			Doc: "Lets others run that wait for this processor (sched_yield(2)). A guest that spins, on its memory or on " +
+			Doc: "Lets others run that wait for this processor (sched_yield(2)). A guest that spins, on its memory " +
+				"or on " +
 				"polls, calls it now and then: its peer may be one of them, and on a virtual clock no time " +
 				"passes otherwise.",
 			binding: bind0((*Instance).yield),
@@ -64,7 +66,8 @@ func baseFunctions() []Function {
 				{"text", In, "text", "the line, without its end"},
 				{"length", U32, "", "of text, in bytes"},
 			},
-			Errors:  "EINVAL: no such level. EMSGSIZE: more than 65536 bytes. ENOSPC: the guest has written as much as it may.",
+			Errors: "EINVAL: no such level. EMSGSIZE: more than 65536 bytes. ENOSPC: the guest has written as much " +
+				"as it may.",
 			binding: bind3((*Instance).logLine),
 		},
 	}

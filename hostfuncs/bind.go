@@ -63,14 +63,17 @@ func bind5[A, B, C, D, E word](f func(*Instance, A, B, C, D, E) int32) binding {
 }
 
 func bind6[A, B, C, D, E, F word](f func(*Instance, A, B, C, D, E, F) int32) binding {
-	signature := []api.ValueType{wasmType[A](), wasmType[B](), wasmType[C](), wasmType[D](), wasmType[E](), wasmType[F]()}
+	signature := []api.ValueType{
+		wasmType[A](), wasmType[B](), wasmType[C](), wasmType[D](), wasmType[E](), wasmType[F](),
+	}
 	return binding{signature, func(i *Instance, s []uint64) int32 {
 		return f(i, A(s[0]), B(s[1]), C(s[2]), D(s[3]), E(s[4]), F(s[5]))
 	}}
 }
 
 func bind10[A, B, C, D, E, F, G, H, I, J word](f func(*Instance, A, B, C, D, E, F, G, H, I, J) int32) binding {
-	signature := []api.ValueType{wasmType[A](), wasmType[B](), wasmType[C](), wasmType[D](), wasmType[E](), wasmType[F](),
+	signature := []api.ValueType{wasmType[A](), wasmType[B](), wasmType[C](), wasmType[D](), wasmType[E](),
+		wasmType[F](),
 		wasmType[G](), wasmType[H](), wasmType[I](), wasmType[J]()}
 	return binding{signature, func(i *Instance, s []uint64) int32 {
 		return f(i, A(s[0]), B(s[1]), C(s[2]), D(s[3]), E(s[4]), F(s[5]), G(s[6]), H(s[7]), I(s[8]), J(s[9]))

@@ -16,7 +16,8 @@ type Limits struct {
 	Handles int64
 	// Files is how many of the process's file descriptors its event channels and CQs may have.
 	Files int64
-	// Ports is how many of the provider's ports its endpoints may have; there are some 28,000 for all who do not name theirs.
+	// Ports is how many of the provider's ports its endpoints may have; there are some 28,000 for all who do not name
+	// theirs.
 	Ports int64
 }
 
@@ -34,7 +35,10 @@ func (l Limits) withDefaults() Limits {
 	for _, limit := range []struct {
 		value    *int64
 		fallback int64
-	}{{&l.Memory, DefaultMemory}, {&l.Registered, DefaultRegistered}, {&l.Handles, DefaultHandles}, {&l.Files, DefaultFiles}, {&l.Ports, DefaultPorts}} {
+	}{
+		{&l.Memory, DefaultMemory}, {&l.Registered, DefaultRegistered}, {&l.Handles, DefaultHandles},
+		{&l.Files, DefaultFiles}, {&l.Ports, DefaultPorts},
+	} {
 		if *limit.value == 0 {
 			*limit.value = limit.fallback
 		}
@@ -46,11 +50,17 @@ func (l Limits) withDefaults() Limits {
 type Cost struct{ Memory, Registered, Handles, Files, Ports int64 }
 
 func (c Cost) plus(other Cost) Cost {
-	return Cost{c.Memory + other.Memory, c.Registered + other.Registered, c.Handles + other.Handles, c.Files + other.Files, c.Ports + other.Ports}
+	return Cost{
+		c.Memory + other.Memory, c.Registered + other.Registered, c.Handles + other.Handles, c.Files + other.Files,
+		c.Ports + other.Ports,
+	}
 }
 
 func (c Cost) minus(other Cost) Cost {
-	return Cost{c.Memory - other.Memory, c.Registered - other.Registered, c.Handles - other.Handles, c.Files - other.Files, c.Ports - other.Ports}
+	return Cost{
+		c.Memory - other.Memory, c.Registered - other.Registered, c.Handles - other.Handles, c.Files - other.Files,
+		c.Ports - other.Ports,
+	}
 }
 
 // Budget is the one account of what a guest has.  Whatever takes the host's memory for a guest is charged here
@@ -111,7 +121,8 @@ func (b *Budget) Charge(cost Cost) error {
 		{"ports", b.limits.Ports, used.Ports, cost.Ports, syscall.EMFILE, count},
 	} {
 		if limit.more > 0 && limit.more > limit.most-limit.used {
-			return &refusal{limit.errno, fmt.Sprintf("the guest has %s of its limit %q, which is %s, and this takes %s more; free something, or raise the limit",
+			return &refusal{limit.errno, fmt.Sprintf("the guest has %s of its limit %q, which is %s, and this takes "+
+				"%s more; free something, or raise the limit",
 				limit.format(limit.used), limit.name, limit.format(limit.most), limit.format(limit.more))}
 		}
 	}
@@ -134,7 +145,9 @@ func mebibytes(bytes int64) string { return fmt.Sprintf("%.4g MiB", float64(byte
 func count(n int64) string { return fmt.Sprint(n) }
 
 // create makes an object within the guest's budget and gives it its handle.  What has got none is freed.
-func create[T comparable](i *Instance, table *handleTable[T], cost Cost, make func() (T, error), free func(T) error) int32 {
+func create[T comparable](
+	i *Instance, table *handleTable[T], cost Cost, make func() (T, error), free func(T) error,
+) int32 {
 	if err := i.budget.Charge(cost); err != nil {
 		return i.fail(err)
 	}
@@ -150,7 +163,9 @@ func create[T comparable](i *Instance, table *handleTable[T], cost Cost, make fu
 		if err != nil {
 			return i.fail(err)
 		}
-		return i.refuse(syscall.EMFILE, "65536 objects of the kind "+table.kind.String()+" are the most a guest can have")
+		return i.refuse(
+			syscall.EMFILE, "65536 objects of the kind "+table.kind.String()+" are the most a guest can have",
+		)
 	}
 	return int32(handle)
 }

@@ -14,11 +14,19 @@ import (
 
 // hogs make objects until they may not.  Each names what makes one, from an instance that has a PD and a channel.
 var hogs = map[string]func(t *testing.T, i *Instance, pd, channel uint64) int32{
-	"create_event_channel": func(t *testing.T, i *Instance, _, _ uint64) int32 { return call(t, i, "create_event_channel") },
-	"alloc_pd":             func(t *testing.T, i *Instance, _, _ uint64) int32 { return call(t, i, "alloc_pd", 0) },
-	"create_cq":            func(t *testing.T, i *Instance, _, _ uint64) int32 { return call(t, i, "create_cq", 0, 1<<16) },
-	"create_cq_ex":         func(t *testing.T, i *Instance, _, _ uint64) int32 { return call(t, i, "create_cq_ex", 0, 1<<16, 0) },
-	"create_id":            func(t *testing.T, i *Instance, _, channel uint64) int32 { return call(t, i, "create_id", channel, 0) },
+	"create_event_channel": func(t *testing.T, i *Instance, _, _ uint64) int32 {
+		return call(t, i, "create_event_channel")
+	},
+	"alloc_pd": func(t *testing.T, i *Instance, _, _ uint64) int32 { return call(t, i, "alloc_pd", 0) },
+	"create_cq": func(t *testing.T, i *Instance, _, _ uint64) int32 {
+		return call(t, i, "create_cq", 0, 1<<16)
+	},
+	"create_cq_ex": func(t *testing.T, i *Instance, _, _ uint64) int32 {
+		return call(t, i, "create_cq_ex", 0, 1<<16, 0)
+	},
+	"create_id": func(t *testing.T, i *Instance, _, channel uint64) int32 {
+		return call(t, i, "create_id", channel, 0)
+	},
 	"create_id, synchronous": func(t *testing.T, i *Instance, _, _ uint64) int32 {
 		return call(t, i, "create_id", 0, 0)
 	},
@@ -35,9 +43,13 @@ var hogs = map[string]func(t *testing.T, i *Instance, pd, channel uint64) int32{
 		return call(t, i, "create_ah", pd, attrAt, mrAt)
 	},
 	"create_ep with a QP": func(t *testing.T, i *Instance, pd, channel uint64) int32 {
-		put(i, attrAt, QPInitAttr{StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), MaxSendWR: 1 << 12, MaxRecvWR: 1 << 12,
+		put(i, attrAt, QPInitAttr{
+			StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), MaxSendWR: 1 << 12, MaxRecvWR: 1 << 12,
 			MaxSendSGE: 4, MaxRecvSGE: 4})
-		put(i, infoAt, AddrInfo{StructSize: uint32(unsafe.Sizeof(AddrInfo{})), Destination: Address{Family: 2, Port: 9, IP: [16]byte{127, 0, 0, 1}}})
+		put(i, infoAt, AddrInfo{
+			StructSize:  uint32(unsafe.Sizeof(AddrInfo{})),
+			Destination: Address{Family: 2, Port: 9, IP: [16]byte{127, 0, 0, 1}},
+		})
 		return call(t, i, "create_ep", channel, infoAt, pd, attrAt)
 	},
 	"bind_addr": func(t *testing.T, i *Instance, _, channel uint64) int32 {
@@ -75,7 +87,8 @@ var hogs = map[string]func(t *testing.T, i *Instance, pd, channel uint64) int32{
 	},
 }
 
-// Whatever a guest makes again and again, it comes to the end of its budget, and the host has not grown by more than that.
+// Whatever a guest makes again and again, it comes to the end of its budget, and the host has not grown by more than
+// that.
 func TestEveryObjectHasABudget(t *testing.T) {
 	for name, hog := range hogs {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +109,8 @@ func TestEveryObjectHasABudget(t *testing.T) {
 			if !strings.Contains(i.lastError.Error(), "limit") || made == 0 {
 				t.Errorf("after %d: %v", made, i.lastError)
 			}
-			if used := budget.Used(); used.Memory > 8<<20 || used.Handles > 1000 || used.Files > 64 || used.Ports > 100 {
+			if used := budget.Used(); used.Memory > 8<<20 || used.Handles > 1000 || used.Files > 64 ||
+				used.Ports > 100 {
 				t.Errorf("used are %+v", used)
 			}
 			if takesPorts := name == "bind_addr" || name == "resolve_addr"; takesPorts && budget.Used().Ports != 100 {
@@ -129,9 +143,13 @@ func TestCostsAreWhatObjectsTake(t *testing.T) {
 			must(t, i, "create_srq", pd, attrAt)
 		},
 		"a QP": func() {
-			put(i, attrAt, QPInitAttr{StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), MaxSendWR: entries, MaxRecvWR: entries,
+			put(i, attrAt, QPInitAttr{
+				StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), MaxSendWR: entries, MaxRecvWR: entries,
 				MaxSendSGE: 8, MaxRecvSGE: 3, MaxInlineData: 400})
-			put(i, infoAt, AddrInfo{StructSize: uint32(unsafe.Sizeof(AddrInfo{})), Destination: Address{Family: 2, Port: 9, IP: [16]byte{127, 0, 0, 1}}})
+			put(i, infoAt, AddrInfo{
+				StructSize:  uint32(unsafe.Sizeof(AddrInfo{})),
+				Destination: Address{Family: 2, Port: 9, IP: [16]byte{127, 0, 0, 1}},
+			})
 			must(t, i, "create_ep", channel, infoAt, pd, attrAt)
 		},
 	} {
@@ -186,8 +204,13 @@ func TestPeersTakeNothingOfTheBudget(t *testing.T) {
 	used := budget.Used()
 
 	theirs, pd := must(t, hostile, "create_event_channel"), must(t, hostile, "alloc_pd", 0)
-	put(hostile, attrAt, QPInitAttr{StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1})
-	put(hostile, infoAt, AddrInfo{StructSize: uint32(unsafe.Sizeof(AddrInfo{})), Destination: Address{Family: 2, Port: 7471, IP: [16]byte{127, 0, 0, 1}}})
+	put(hostile, attrAt, QPInitAttr{
+		StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1,
+	})
+	put(hostile, infoAt, AddrInfo{
+		StructSize:  uint32(unsafe.Sizeof(AddrInfo{})),
+		Destination: Address{Family: 2, Port: 7471, IP: [16]byte{127, 0, 0, 1}},
+	})
 	for range 300 {
 		must(t, hostile, "connect", must(t, hostile, "create_ep", theirs, infoAt, pd, attrAt), 0)
 	}
@@ -228,8 +251,13 @@ func TestUnreadRequestsArePaidFor(t *testing.T) {
 	paid := i.budget.Used().Memory - before
 
 	theirs, pd := must(t, i, "create_event_channel"), must(t, i, "alloc_pd", 0)
-	put(i, attrAt, QPInitAttr{StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1})
-	put(i, infoAt, AddrInfo{StructSize: uint32(unsafe.Sizeof(AddrInfo{})), Destination: Address{Family: 2, Port: 7471, IP: [16]byte{127, 0, 0, 1}}})
+	put(i, attrAt, QPInitAttr{
+		StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1,
+	})
+	put(i, infoAt, AddrInfo{
+		StructSize:  uint32(unsafe.Sizeof(AddrInfo{})),
+		Destination: Address{Family: 2, Port: 7471, IP: [16]byte{127, 0, 0, 1}},
+	})
 	put(i, eventAt, CMEvent{StructSize: uint32(unsafe.Sizeof(CMEvent{}))})
 	for n := range 2 * backlog {
 		if n == backlog { // the host reads what there is

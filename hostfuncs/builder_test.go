@@ -28,7 +28,10 @@ func buildPair(t *testing.T, ops rdmacore.SendOps) *pair {
 	put(i, extraAt, QPExtra{StructSize: uint32(unsafe.Sizeof(QPExtra{})), CompMask: uint32(rdmacore.QPInitSendOpsFlags),
 		SendOpsFlags: uint64(rdmacore.SendOpTSO)})
 	expect(t, i, syscall.EOPNOTSUPP, "create_qp_ex", p.active, p.pd, attrAt, extraAt)
-	put(i, extraAt, QPExtra{StructSize: uint32(unsafe.Sizeof(QPExtra{})), CompMask: uint32(rdmacore.QPInitSendOpsFlags), SendOpsFlags: uint64(ops)})
+	put(i, extraAt, QPExtra{
+		StructSize: uint32(unsafe.Sizeof(QPExtra{})), CompMask: uint32(rdmacore.QPInitSendOpsFlags),
+		SendOpsFlags: uint64(ops),
+	})
 	must(t, i, "create_qp_ex", p.active, p.pd, attrAt, extraAt)
 	must(t, i, "connect", p.active, 0)
 	p.passive = uint64(p.event(t, p.listener, rdmacore.EventConnectRequest).EP)
@@ -56,18 +59,28 @@ func TestFlushOfAGuest(t *testing.T) {
 	p := buildPair(t, rdmacore.SendOpRDMAWrite|rdmacore.SendOpFlush)
 	i := p.Instance
 	qp, cq := must(t, i, "ep_qp", p.active), must(t, i, "ep_send_cq", p.active)
-	expect(t, i, syscall.EOPNOTSUPP, "reg_mr", p.pd, bufferAt, 4096, uint64(flushable|rdmacore.AccessFlushPersistent), mrAt)
+	expect(
+		t, i, syscall.EOPNOTSUPP, "reg_mr", p.pd, bufferAt, 4096, uint64(flushable|rdmacore.AccessFlushPersistent),
+		mrAt,
+	)
 	must(t, i, "reg_mr", p.pd, bufferAt, 4096, uint64(flushable), mrAt)
 	mr := take[MR](i, mrAt)
-	put(i, eventAt, QPAttr{StructSize: uint32(unsafe.Sizeof(QPAttr{})), AccessFlags: uint32(flushable &^ rdmacore.AccessLocalWrite)})
+	put(i, eventAt, QPAttr{
+		StructSize: uint32(unsafe.Sizeof(QPAttr{})), AccessFlags: uint32(flushable &^ rdmacore.AccessLocalWrite),
+	})
 	must(t, i, "modify_qp", must(t, i, "ep_qp", p.passive), eventAt, uint64(rdmacore.QPAttrAccessFlags))
 
 	copy(i.memory[bufferAt:], "durable!")
 	put(i, sgeAt, SGE{Address: bufferAt, Length: 8, LKey: mr.LKey})
 	wrs := [3]SendWR{
 		{WRID: 1, Opcode: uint32(rdmacore.OpRDMAWrite), NumSGE: 1},
-		{WRID: 2, Opcode: uint32(rdmacore.OpFlush), Flags: uint32(rdmacore.SendSignaled), NumSGE: 1, Placement: uint8(rdmacore.FlushGlobal)},
-		{WRID: 3, Opcode: uint32(rdmacore.OpFlush), Flags: uint32(rdmacore.SendSignaled), Placement: uint8(rdmacore.FlushGlobal),
+		{
+			WRID: 2, Opcode: uint32(rdmacore.OpFlush), Flags: uint32(rdmacore.SendSignaled), NumSGE: 1,
+			Placement: uint8(rdmacore.FlushGlobal),
+		},
+		{WRID: 3, Opcode: uint32(rdmacore.OpFlush), Flags: uint32(rdmacore.SendSignaled), Placement: uint8(
+			rdmacore.FlushGlobal,
+		),
 			Selectivity: uint8(rdmacore.FlushMR)},
 	}
 	for n := range wrs {
@@ -132,8 +145,8 @@ func TestFlushOfAPlainQP(t *testing.T) {
 	}
 }
 
-// TestOlderGuestsPostAsEver: the bytes of placement and level were reserved and may hold anything in what is no FLUSH; send_ops_flags
-// without their bit of comp_mask mean nothing.
+// TestOlderGuestsPostAsEver: the bytes of placement and level were reserved and may hold anything in what is no FLUSH;
+// send_ops_flags without their bit of comp_mask mean nothing.
 func TestOlderGuestsPostAsEver(t *testing.T) {
 	p := connectPair(t)
 	i := p.Instance

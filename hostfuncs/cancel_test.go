@@ -9,8 +9,8 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// A wait that its time ends, or a request to stop, beside a completion that comes at that moment: the completion is taken by
-// this wait or the next one, once, and the request ends one wait.
+// A wait that its time ends, or a request to stop, beside a completion that comes at that moment: the completion is
+// taken by this wait or the next one, once, and the request ends one wait.
 func TestEndsOfWaitsBesideCompletions(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 20 {
@@ -18,7 +18,8 @@ func TestEndsOfWaitsBesideCompletions(t *testing.T) {
 		i := p.Instance
 		must(t, i, "reg_mr", p.pd, bufferAt, 64, 1, mrAt)
 		put(i, sgeAt, SGE{Address: bufferAt, Length: 8, LKey: take[MR](i, mrAt).LKey})
-		from, to, cq := must(t, i, "ep_qp", p.active), must(t, i, "ep_qp", p.passive), must(t, i, "ep_recv_cq", p.passive)
+		from, to, cq := must(t, i, "ep_qp", p.active), must(t, i, "ep_qp", p.passive),
+			must(t, i, "ep_recv_cq", p.passive)
 		sends := must(t, i, "ep_send_cq", p.active)
 		time.AfterFunc(time.Duration(random.IntN(2000))*time.Microsecond, i.RequestStop)
 		stopped := 0
@@ -40,7 +41,9 @@ func TestEndsOfWaitsBesideCompletions(t *testing.T) {
 			put(i, wrAt, RecvWR{WRID: id, NumSGE: 1})
 			must(t, i, "post_recv", to, wrAt, 1, sgeAt, 1, postedAt)
 			must(t, i, "req_notify", cq, 0)
-			put(i, wrAt, SendWR{WRID: id, Opcode: uint32(rdmacore.OpSend), Flags: uint32(rdmacore.SendSignaled), NumSGE: 1})
+			put(i, wrAt, SendWR{
+				WRID: id, Opcode: uint32(rdmacore.OpSend), Flags: uint32(rdmacore.SendSignaled), NumSGE: 1,
+			})
 			must(t, i, "post_send", from, wrAt, 1, sgeAt, 1, postedAt)
 			short := uint64(random.IntN(30000))
 			if id%2 == 0 {

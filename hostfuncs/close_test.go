@@ -100,7 +100,9 @@ func TestDestroyedQPLeavesItsGroups(t *testing.T) {
 	i := newInstance(t, 1<<16, Config{})
 	channel, pd := must(t, i, "create_event_channel"), must(t, i, "alloc_pd", 0)
 	must(t, i, "device_address", 0, addressAt)
-	put(i, attrAt, QPInitAttr{StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1})
+	put(i, attrAt, QPInitAttr{
+		StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1,
+	})
 	ep := must(t, i, "create_id", channel, uint64(rdmacore.PortSpaceUDP))
 	must(t, i, "bind_addr", ep, addressAt)
 	qp := must(t, i, "create_qp", ep, pd, attrAt)

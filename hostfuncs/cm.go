@@ -13,7 +13,10 @@ func cmFunctions() []Function {
 			Name: "listen", Since: v1, Capability: CapabilityCM,
 			Doc: "Begins to listen; requests arrive as CONNECT_REQUEST events (rdma_listen(3)).",
 			Params: []Param{ep,
-				{"backlog", U32, "", "requests kept until they are read; more are dropped silently. 0 for the system's maximum"}},
+				{
+					"backlog", U32, "",
+					"requests kept until they are read; more are dropped silently. 0 for the system's maximum",
+				}},
 			Errors:  "EINVAL: not a bound, passive endpoint. EADDRINUSE: somebody listens there.",
 			binding: bind2((*Instance).listen),
 		},
@@ -24,7 +27,8 @@ func cmFunctions() []Function {
 				"CONNECT_ERROR.",
 			Params: []Param{ep,
 				{"param", In, "conn_param", "0 for the most the device can do and 7 retries of each kind"}},
-			Errors:  "EINVAL: not a resolved endpoint, more than 56 bytes of private data, a depth beyond the device's.",
+			Errors: "EINVAL: not a resolved endpoint, more than 56 bytes of private data, a depth beyond the " +
+				"device's.",
 			binding: bind2((*Instance).connect),
 		},
 		{
@@ -159,15 +163,18 @@ func (i *Instance) withParam(handle Handle, at Pointer, call func(*rdmacore.ID, 
 	}
 	return i.start(handle, func(id *rdmacore.ID) error {
 		if id.QP() == nil && !i.mayName(id, param) {
-			return &refusal{syscall.EINVAL, "the endpoint has no QP, and qp_num is not the number of one of this guest's"}
+			return &refusal{
+				syscall.EINVAL, "the endpoint has no QP, and qp_num is not the number of one of this guest's",
+			}
 		}
 		return call(id, param)
 	})
 }
 
-// mayName tells whether an endpoint without a QP may be connected with the number in param.  A connection manager takes a
-// connection in the name of a QP that has one already for the sign of a peer that has forgotten, and disconnects that one
-// (IBTA 12.4.1): so the number has to be of a QP of this guest's.  Datagrams have no connections, and may do without.
+// mayName tells whether an endpoint without a QP may be connected with the number in param.  A connection manager takes
+// a connection in the name of a QP that has one already for the sign of a peer that has forgotten, and disconnects that
+// one (IBTA 12.4.1): so the number has to be of a QP of this guest's.  Datagrams have no connections, and may do
+// without.
 func (i *Instance) mayName(id *rdmacore.ID, param *rdmacore.ConnParam) bool {
 	if param == nil || param.QPNum == 0 {
 		return id.PortSpace() != rdmacore.PortSpaceTCP

@@ -77,7 +77,8 @@ func TestRejectedSynchronousEndpoint(t *testing.T) {
 	copy(i.memory[bufferAt:], "options")
 	must(t, i, "reject_ece", server, bufferAt, 7)
 	expect(t, i, syscall.ECONNREFUSED, "complete", client, timeout)
-	if event := kept(t, i, client, rdmacore.EventRejected); event.Status != 35 || string(event.Param.PrivateData[:7]) != "options" {
+	if event := kept(t, i, client, rdmacore.EventRejected); event.Status != 35 ||
+		string(event.Param.PrivateData[:7]) != "options" {
 		t.Errorf("status %d", event.Status)
 	}
 	must(t, i, "destroy_ep", server)
@@ -205,7 +206,8 @@ func TestGetAddrInfoOfAGuest(t *testing.T) {
 	put(i, queryAt, query)
 	put(i, resultAt, AddrResult{StructSize: uint32(unsafe.Sizeof(AddrResult{}))})
 	must(t, i, "getaddrinfo", queryAt, resultAt, timeout)
-	if found := take[AddrResult](i, resultAt); found.Destination.Port != 7471 || found.QPType != uint32(rdmacore.QPTypeRC) {
+	if found := take[AddrResult](i, resultAt); found.Destination.Port != 7471 ||
+		found.QPType != uint32(rdmacore.QPTypeRC) {
 		t.Errorf("%+v", found)
 	}
 	copy(query.Node[:], "no address")
@@ -231,7 +233,8 @@ func TestMulticastOfAGuest(t *testing.T) {
 	put(i, addressAt, Address{Family: familyIPv4, IP: [16]byte{239, 1, 2, 3}})
 	must(t, i, "join_multicast", id, addressAt, 42)
 	must(t, i, "complete", id, timeout)
-	if event := kept(t, i, id, rdmacore.EventMulticastJoin); event.Arg != 42 || event.Param.QPNum != 0xffffff || event.AH.DGID == [16]byte{} {
+	if event := kept(t, i, id, rdmacore.EventMulticastJoin); event.Arg != 42 || event.Param.QPNum != 0xffffff ||
+		event.AH.DGID == [16]byte{} {
 		t.Errorf("%+v", event)
 	}
 	must(t, i, "leave_multicast", id, addressAt)
@@ -271,7 +274,9 @@ func TestEventsOfAGuestsOwn(t *testing.T) {
 	if rdmacore.EventType(event.Type) != rdmacore.EventUser || event.Status != -3 || event.Arg != 77 {
 		t.Errorf("%+v", event)
 	}
-	put(p.Instance, queryAt, AddrQuery{StructSize: uint32(unsafe.Sizeof(AddrQuery{})), Node: [256]uint8{'1', '.', '1', '.', '1', '.', '1'}})
+	put(p.Instance, queryAt, AddrQuery{
+		StructSize: uint32(unsafe.Sizeof(AddrQuery{})), Node: [256]uint8{'1', '.', '1', '.', '1', '.', '1'},
+	})
 	must(t, p.Instance, "resolve_addrinfo", p.active, queryAt)
 	p.event(t, p.active, rdmacore.EventAddrInfo)
 	put(p.Instance, resultAt, AddrResult{StructSize: uint32(unsafe.Sizeof(AddrResult{}))})

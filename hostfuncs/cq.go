@@ -44,8 +44,8 @@ func cqFunctions() []Function {
 		},
 		{
 			Name: "moderate_cq", Since: v1_3, Capability: CapabilityWork,
-			Doc: "Has one completion event stand for count completions, or for those that come within a period of the " +
-				"first of them, whichever is earlier (ibv_modify_cq(3)). 0 in either: an event for each.",
+			Doc: "Has one completion event stand for count completions, or for those that come within a period of " +
+				"the first of them, whichever is earlier (ibv_modify_cq(3)). 0 in either: an event for each.",
 			Params: []Param{cq, {"count", U32, "", "completions an event stands for, up to 65535"},
 				{"period_us", U32, "", "microseconds that the first of them waits at most, up to 65535"}},
 			Errors:  "EINVAL: more than 65535. EOPNOTSUPP: the device cannot.",
@@ -87,7 +87,10 @@ func (i *Instance) createCQ(epHandle Handle, entries uint32) int32 {
 
 // cqPlace is the parameter that says where a CQ is made.
 func cqPlace() Param {
-	return Param{"ep", HandleOf, "ep", "on whose device; 0 for the default device; a comp_channel (since 1.6): its events come there"}
+	return Param{
+		"ep", HandleOf, "ep",
+		"on whose device; 0 for the default device; a comp_channel (since 1.6): its events come there",
+	}
 }
 
 // cqMaker is a device, whose CQs have a channel each, or a channel that they share.

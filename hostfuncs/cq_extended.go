@@ -22,7 +22,8 @@ func extendedCQFunctions() []Function {
 	return []Function{
 		{
 			Name: "create_cq_ex", Since: v1_4, Capability: CapabilityWork,
-			Doc: "Makes a completion queue whose completions have these fields and time stamps (ibv_create_cq_ex(3)). It is " +
+			Doc: "Makes a completion queue whose completions have these fields and time stamps " +
+				"(ibv_create_cq_ex(3)). It is " +
 				"polled and destroyed as any other; a field of wc that it was not made with is 0.",
 			Params: []Param{
 				cqPlace(),
@@ -41,8 +42,10 @@ func extendedCQFunctions() []Function {
 		},
 		{
 			Name: "wait_cq_timestamps", Since: v1_4, Capability: CapabilityWork, Blocking: true,
-			Doc:     "Waits until there is a completion, as wait_cq does, and tells when it came.",
-			Params:  append(taking[:len(taking):len(taking)], Param{"timeout_ns", I64, "", "how long to wait; -1 without limit"}),
+			Doc: "Waits until there is a completion, as wait_cq does, and tells when it came.",
+			Params: append(taking[:len(taking):len(taking)], Param{
+				"timeout_ns", I64, "", "how long to wait; -1 without limit",
+			}),
 			Result:  "the number of completions, at least 1",
 			Errors:  "ETIMEDOUT: nothing completed in time. ECANCELED: the guest was asked to stop.",
 			binding: bind5((*Instance).waitTimestamps),

@@ -12,10 +12,14 @@ func deviceFunctions() []Function {
 		Name: "device_address", Since: v1, Capability: CapabilityDevice,
 		Doc: "Writes an IP address by which rdma_cm reaches a device: what a peer connects to.",
 		Params: []Param{
-			{"ep", HandleOf, "ep", "whose device; 0 for the default device: that of the role, otherwise the first with an active port"},
+			{
+				"ep", HandleOf, "ep",
+				"whose device; 0 for the default device: that of the role, otherwise the first with an active port",
+			},
 			{"address", Out, "address", "its port is 0"},
 		},
-		Errors:  "ENODEV: there is no device, or the endpoint is not on one. EADDRNOTAVAIL: the device has no IP address.",
+		Errors: "ENODEV: there is no device, or the endpoint is not on one. EADDRNOTAVAIL: the device has no IP " +
+			"address.",
 		binding: bind2((*Instance).deviceAddress),
 	}}
 }

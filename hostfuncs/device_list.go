@@ -35,7 +35,8 @@ func deviceListFunctions() []Function {
 		},
 		{
 			Name: "open_device", Since: v1_5, Capability: CapabilityDevice,
-			Doc: "Names a device (ibv_open_device(3)). Whatever takes an endpoint to say which device is meant takes this as well. " +
+			Doc: "Names a device (ibv_open_device(3)). Whatever takes an endpoint to say which device is meant " +
+				"takes this as well. " +
 				"query_device has its name.",
 			Params:  []Param{{"index", U32, "", "in the list, from 0"}},
 			Result:  "the device's handle",
@@ -56,7 +57,8 @@ func deviceListFunctions() []Function {
 				{"port", U32, "", "its number, from 1"},
 				{"index", U32, "", "in the table, from 0"},
 				{"entry", Out, "gid_entry", ""}},
-			Errors:  "EINVAL: the device has no such port. ENODATA: the entry is empty. ENODEV: there is no device, or the endpoint is not on one.",
+			Errors: "EINVAL: the device has no such port. ENODATA: the entry is empty. ENODEV: there is no device, " +
+				"or the endpoint is not on one.",
 			binding: bind4((*Instance).queryGIDEx),
 		},
 	}
@@ -86,7 +88,9 @@ func (i *Instance) openDevice(index uint32) int32 {
 	if err := i.mayOpen(devices[index]); err != nil {
 		return i.fail(err)
 	}
-	return create(i, &i.devices, plainCost, func() (*opened, error) { return &opened{devices[index]}, nil }, (*opened).close)
+	return create(
+		i, &i.devices, plainCost, func() (*opened, error) { return &opened{devices[index]}, nil }, (*opened).close,
+	)
 }
 
 func (i *Instance) closeDevice(handle Handle) int32 {

@@ -52,7 +52,8 @@ func eceFunctions() []Function {
 		},
 		{
 			Name: "query_ece", Since: v1_4, Capability: CapabilityWork,
-			Doc:     "Writes the options of a QP: those it can have before it is in RTR, those in use afterwards (ibv_query_ece(3)).",
+			Doc: "Writes the options of a QP: those it can have before it is in RTR, those in use afterwards " +
+				"(ibv_query_ece(3)).",
 			Params:  []Param{{"qp", HandleOf, "qp", ""}, {"ece", InOut, "ece", ""}},
 			Errors:  "EOPNOTSUPP: the device has none.",
 			binding: bind2((*Instance).queryECE),

@@ -33,17 +33,32 @@ func Enums() []Enum {
 			Values: []EnumValue{{"UNSPECIFIED", uint32(rdmacore.LinkLayerUnspecified)},
 				{"INFINIBAND", uint32(rdmacore.LinkLayerInfiniBand)}, {"ETHERNET", uint32(rdmacore.LinkLayerEthernet)}},
 		},
-		flagsOf("access", "ACCESS", "Access", "What may be done with a memory region; local reads always may.", rdmacore.ParseAccess),
+		flagsOf(
+			"access", "ACCESS", "Access", "What may be done with a memory region; local reads always may.",
+			rdmacore.ParseAccess,
+		),
 		enumOf("wr_opcode", "WR", "Op", "Operations of a send request.", rdmacore.ParseOpcode, 64),
 		flagsOf("send_flags", "SEND", "Send", "Flags of a send request.", rdmacore.ParseSendFlags),
-		flagsOf("send_ops", "QP_EX_WITH", "SendOp", "Operations of a QP that are posted by builders (ibv_wr_post(3)).", rdmacore.ParseSendOps),
+		flagsOf(
+			"send_ops", "QP_EX_WITH", "SendOp", "Operations of a QP that are posted by builders (ibv_wr_post(3)).",
+			rdmacore.ParseSendOps,
+		),
 		flagsOf("placement_type", "FLUSH", "Flush", "For whom a FLUSH makes data visible.", rdmacore.ParsePlacement),
-		enumOf("selectivity_level", "FLUSH", "Flush", "What a FLUSH is about: a range, or all of a memory region.", rdmacore.ParseSelectivity, 8),
+		enumOf(
+			"selectivity_level", "FLUSH", "Flush", "What a FLUSH is about: a range, or all of a memory region.",
+			rdmacore.ParseSelectivity, 8,
+		),
 		enumOf("wc_status", "WC", "WC", "How a work request ended.", rdmacore.ParseWCStatus, 64),
 		enumOf("wc_opcode", "WC", "WC", "What kind of work request ended.", rdmacore.ParseWCOpcode, 0x100),
 		flagsOf("wc_flags", "WC", "WC", "Which fields of a completion are valid.", rdmacore.ParseWCFlags),
-		withStandard(flagsOf("wc_fields", "WC_FIELD", "WCField", "What the completions of an extended CQ have (enum ibv_create_cq_wc_flags).", rdmacore.ParseWCFields)),
-		flagsOf("rereg_flags", "REREG", "Rereg", "What of a memory region changes (enum ibv_rereg_mr_flags).", rdmacore.ParseReregFlags),
+		withStandard(flagsOf(
+			"wc_fields", "WC_FIELD", "WCField",
+			"What the completions of an extended CQ have (enum ibv_create_cq_wc_flags).", rdmacore.ParseWCFields,
+		)),
+		flagsOf(
+			"rereg_flags", "REREG", "Rereg", "What of a memory region changes (enum ibv_rereg_mr_flags).",
+			rdmacore.ParseReregFlags,
+		),
 		{
 			Name: "addr_info_flags", Prefix: "RAI", GoName: "AddrInfoFlags", GoTo: "AddrInfo", Flags: true,
 			Doc:    "What kind of endpoint to make (rdma_getaddrinfo(3)).",

@@ -34,14 +34,19 @@ func epFunctions() []Function {
 				"Active: address and route are resolved, which may wait, and with qp_init_attr it has a " +
 				"QP, ready to connect. Nothing is left behind on failure.",
 			Params: []Param{
-				{"channel", HandleOf, "event_channel", "reports the endpoint's events; 0 for a synchronous endpoint, see complete"},
+				{
+					"channel", HandleOf, "event_channel",
+					"reports the endpoint's events; 0 for a synchronous endpoint, see complete",
+				},
 				{"info", In, "addr_info", ""},
 				{"pd", HandleOf, "pd", "of the QP; 0 for an endpoint without a QP"},
 				{"qp_init_attr", In, "qp_init_attr", "what QP; 0 for an endpoint without a QP"},
 			},
 			Result: "the endpoint's handle",
-			Errors: "EADDRINUSE: the port is taken at this address. EADDRNOTAVAIL: it is taken and one of the two is the any address, " +
-				"as in Linux; or the host does not have the address. ENODEV: no RDMA device has it. ETIMEDOUT, EHOSTUNREACH, ENETUNREACH: nobody has the destination. " +
+			Errors: "EADDRINUSE: the port is taken at this address. EADDRNOTAVAIL: it is taken and one of the two " +
+				"is the any address, " +
+				"as in Linux; or the host does not have the address. ENODEV: no RDMA device has it. ETIMEDOUT, " +
+				"EHOSTUNREACH, ENETUNREACH: nobody has the destination. " +
 				"ECANCELED: the guest was asked to stop.",
 			binding: bind4((*Instance).createEP),
 		},
@@ -190,7 +195,9 @@ func (i *Instance) epConfig(at Pointer, pd Handle, attr Pointer) (config rdmacor
 // addEndpoint gives a new id, and the QP and CQs it may have, their handles.
 func (i *Instance) addEndpoint(channel *rdmacore.EventChannel, id *rdmacore.ID) int32 {
 	made := &endpoint{channel: channel, id: id}
-	handle := create(i, &i.endpoints, idCost(id.Synchronous()), func() (*endpoint, error) { return made, nil }, (*endpoint).destroy)
+	handle := create(
+		i, &i.endpoints, idCost(id.Synchronous()), func() (*endpoint, error) { return made, nil }, (*endpoint).destroy,
+	)
 	if handle < 0 {
 		if err := made.destroy(); err != nil && !made.id.Destroyed() { // create may have done so
 			return i.fail(err)

@@ -72,7 +72,9 @@ func (i *Instance) waitEvent(channelHandle, epHandle Handle, at Pointer, timeout
 	return i.deliver(channel, event, at)
 }
 
-func (i *Instance) nextEvent(channel *rdmacore.EventChannel, id *rdmacore.ID, timeout Nanoseconds) (event *rdmacore.Event, failed int32) {
+func (i *Instance) nextEvent(
+	channel *rdmacore.EventChannel, id *rdmacore.ID, timeout Nanoseconds,
+) (event *rdmacore.Event, failed int32) {
 	if timeout != 0 {
 		failed = i.wait(timeout, func(ctx context.Context) (err error) {
 			if id == nil {

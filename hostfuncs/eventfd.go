@@ -24,7 +24,8 @@ func eventfdFunctions() []Function {
 	return []Function{
 		{
 			Name: "create_eventfd", Since: v1_5, Capability: CapabilityBase,
-			Doc: "Makes a counter that poll_set looks at (eventfd(2)): how one thread of a guest that has several ends the " +
+			Doc: "Makes a counter that poll_set looks at (eventfd(2)): how one thread of a guest that has several " +
+				"ends the " +
 				"wait of another, before it waits.",
 			Params:  []Param{{"initval", U32, "", "what it begins with"}, {"flags", U32, "eventfd_flags", ""}},
 			Result:  "the eventfd's handle",
@@ -46,7 +47,8 @@ func eventfdFunctions() []Function {
 		},
 		{
 			Name: "eventfd_read", Since: v1_5, Capability: CapabilityBase,
-			Doc: "Takes what an eventfd holds, which is 0 then, or of a semaphore 1 (eventfd_read(3)). It never waits: " +
+			Doc: "Takes what an eventfd holds, which is 0 then, or of a semaphore 1 (eventfd_read(3)). It never " +
+				"waits: " +
 				"poll_set does.",
 			Params:  []Param{fd, {"value", Out, "u64", "what was taken"}},
 			Errors:  "EAGAIN: it is 0.",

@@ -56,9 +56,12 @@ func TestTimestampsOfACQ(t *testing.T) {
 		must(t, i, "wait_cq_timestamps", cq, wcAt, stampsAt, 2, timeout)
 		wc, stamp := take[WC](i, wcAt), take[Timestamp](i, stampsAt)
 		must(t, i, "query_rt_values", active, clockAt)
-		if wc.WRID != id+1 || wc.Opcode != uint32(rdmacore.WCRDMAWrite) || stamp.Raw < before || stamp.Raw > take[uint64](i, clockAt) ||
+		if wc.WRID != id+1 || wc.Opcode != uint32(rdmacore.WCRDMAWrite) || stamp.Raw < before ||
+			stamp.Raw > take[uint64](i, clockAt) ||
 			stamp.Wallclock <= stamp.Raw {
-			t.Errorf("completion %+v at %+v, the clock was %d before and is %d", wc, stamp, before, take[uint64](i, clockAt))
+			t.Errorf(
+				"completion %+v at %+v, the clock was %d before and is %d", wc, stamp, before, take[uint64](i, clockAt),
+			)
 		}
 		before = stamp.Raw
 	}
@@ -141,7 +144,10 @@ func TestChangedRegion(t *testing.T) {
 	// Rights and PD; the connection of before has ended with its error.
 	for at, change := range []MRChange{
 		{Flags: uint32(rdmacore.ReregAccess), Access: uint32(rdmacore.AccessLocalWrite)},
-		{Flags: uint32(rdmacore.ReregPD | rdmacore.ReregAccess), PD: Handle(must(t, i, "alloc_pd", 0)), Access: uint32(everyRight)},
+		{
+			Flags: uint32(rdmacore.ReregPD | rdmacore.ReregAccess), PD: Handle(must(t, i, "alloc_pd", 0)),
+			Access: uint32(everyRight),
+		},
 	} {
 		change.StructSize = uint32(unsafe.Sizeof(change))
 		put(i, changeAt, change)
@@ -156,7 +162,9 @@ func TestBadChangesOfARegion(t *testing.T) {
 	i := newInstance(t, 1<<16, Config{})
 	pd := must(t, i, "alloc_pd", 0)
 	region := must(t, i, "reg_mr", pd, bufferAt, 64, everyRight, mrAt)
-	const moved, domain, rights = uint32(rdmacore.ReregTranslation), uint32(rdmacore.ReregPD), uint32(rdmacore.ReregAccess)
+	const moved, domain, rights = uint32(rdmacore.ReregTranslation), uint32(rdmacore.ReregPD), uint32(
+		rdmacore.ReregAccess,
+	)
 	for _, row := range []struct {
 		want   syscall.Errno
 		change MRChange
@@ -205,7 +213,8 @@ func TestRegionWithAnAddressOfItsOwn(t *testing.T) {
 		t.Errorf("%#x in the region", got)
 	}
 	must(t, i, "dereg_mr", region)
-	expect(t, i, syscall.EINVAL, "reg_mr_iova", p.pd, bufferAt, page, ^uint64(page-1)|bufferAt%page, everyRight, mrAt) // wraps around
+	// wraps around
+	expect(t, i, syscall.EINVAL, "reg_mr_iova", p.pd, bufferAt, page, ^uint64(page-1)|bufferAt%page, everyRight, mrAt)
 	expect(t, i, syscall.EINVAL, "reg_mr_iova", p.pd, bufferAt+64, 64, iova+1, everyRight, mrAt)
 	expect(t, i, syscall.EINVAL, "reg_mr_iova", p.pd, bufferAt, 64, iova, uint64(rdmacore.AccessRemoteWrite), mrAt)
 	expect(t, i, syscall.EFAULT, "reg_mr_iova", p.pd, 0xfff0, 64, iova, everyRight, mrAt)
@@ -229,8 +238,10 @@ func TestPartitionKeysAndECE(t *testing.T) {
 		{syscall.ENOENT, "query_pkey", []uint64{0, 0, 0}}, {syscall.ENOENT, "query_pkey", []uint64{0, 2, 0}},
 		{syscall.ENOENT, "query_pkey", []uint64{0, 1, 1}}, {syscall.EINVAL, "query_pkey", []uint64{0, 256, 0}},
 		{syscall.EINVAL, "query_pkey", []uint64{0, 1, 0xffffffff}},
-		{syscall.ENOENT, "get_pkey_index", []uint64{0, 1, 0x1234}}, {syscall.ENOENT, "get_pkey_index", []uint64{0, 9, 0xffff}},
-		{syscall.EINVAL, "get_pkey_index", []uint64{0, 1, 0x1ffff}}, {syscall.EINVAL, "get_pkey_index", []uint64{0, 256, 0xffff}},
+		{syscall.ENOENT, "get_pkey_index", []uint64{0, 1, 0x1234}},
+		{syscall.ENOENT, "get_pkey_index", []uint64{0, 9, 0xffff}},
+		{syscall.EINVAL, "get_pkey_index", []uint64{0, 1, 0x1ffff}},
+		{syscall.EINVAL, "get_pkey_index", []uint64{0, 256, 0xffff}},
 	} {
 		expect(t, i, row.want, row.name, row.words...)
 	}
@@ -259,7 +270,9 @@ func TestWayBackOfADatagram(t *testing.T) {
 		t.Errorf("attributes %+v", attr)
 	}
 	must(t, i, "create_ah", p.pd, ahAttrAt, postedAt)
-	for _, words := range [][]uint64{{0, 1 << 31, bufferAt, ahAttrAt}, {0, wcAt, 0xfff0, ahAttrAt}, {0, wcAt, bufferAt, 1 << 31}} {
+	for _, words := range [][]uint64{
+		{0, 1 << 31, bufferAt, ahAttrAt}, {0, wcAt, 0xfff0, ahAttrAt}, {0, wcAt, bufferAt, 1 << 31},
+	} {
 		expect(t, i, syscall.EFAULT, "init_ah_from_wc", words...)
 	}
 	expect(t, i, syscall.EBADF, "init_ah_from_wc", p.pd, wcAt, bufferAt, ahAttrAt)
@@ -280,7 +293,8 @@ func TestExtendedAttributesOfADevice(t *testing.T) {
 	old := DeviceAttr{StructSize: uint32(unsafe.Offsetof(DeviceAttr{}.CompletionTimestampMask)), CoreClock: 1}
 	put(i, attrAt, old)
 	must(t, i, "query_device", 0, attrAt)
-	if got := take[DeviceAttr](i, attrAt); got.MaxQP != attr.MaxQP || got.CompletionTimestampMask != 0 || got.CoreClock != 1 {
+	if got := take[DeviceAttr](i, attrAt); got.MaxQP != attr.MaxQP || got.CompletionTimestampMask != 0 ||
+		got.CoreClock != 1 {
 		t.Errorf("attributes %+v", got)
 	}
 }

@@ -219,14 +219,18 @@ func (g *fuzzGuest) remember(handle uint64) {
 // full tells whether the guest has enough of what a function makes.
 func (g *fuzzGuest) full(name string) bool {
 	const most = 24
-	if !strings.HasPrefix(name, "create_") && !strings.HasPrefix(name, "alloc_") && !strings.HasPrefix(name, "reg_") && name != "open_device" {
+	if !strings.HasPrefix(name, "create_") && !strings.HasPrefix(name, "alloc_") && !strings.HasPrefix(name, "reg_") &&
+		name != "open_device" {
 		return false
 	}
 	for kind := range kindNames {
 		if len(g.handles(kind)) > most {
-			g.call(map[HandleKind]string{KindChannel: "destroy_event_channel", KindEP: "destroy_ep", KindPD: "dealloc_pd",
-				KindMR: "dereg_mr", KindCQ: "destroy_cq", KindQP: "destroy_qp", KindEvent: "ack_event", KindSRQ: "destroy_srq",
-				KindAH: "destroy_ah", KindMW: "dealloc_mw", KindEventFD: "destroy_eventfd", KindStream: "stream_close", KindDevice: "close_device", KindCompChannel: "destroy_comp_channel"}[kind], g.some(kind))
+			g.call(map[HandleKind]string{KindChannel: "destroy_event_channel", KindEP: "destroy_ep",
+				KindPD: "dealloc_pd",
+				KindMR: "dereg_mr", KindCQ: "destroy_cq", KindQP: "destroy_qp", KindEvent: "ack_event",
+				KindSRQ: "destroy_srq",
+				KindAH:  "destroy_ah", KindMW: "dealloc_mw", KindEventFD: "destroy_eventfd", KindStream: "stream_close",
+				KindDevice: "close_device", KindCompChannel: "destroy_comp_channel"}[kind], g.some(kind))
 			return true
 		}
 	}
@@ -236,7 +240,8 @@ func (g *fuzzGuest) full(name string) bool {
 // alternative tells whether a handle is of another kind that the parameter takes, which its text names.
 func (g *fuzzGuest) alternative(p Param, handle Handle) bool {
 	for kind, name := range kindNames {
-		if slices.Contains(strings.FieldsFunc(p.Doc, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) }), name) && slices.Contains(g.handles(kind), handle) {
+		words := strings.FieldsFunc(p.Doc, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) })
+		if slices.Contains(words, name) && slices.Contains(g.handles(kind), handle) {
 			return true
 		}
 	}
@@ -277,7 +282,8 @@ func (g *fuzzGuest) bound(f *Function, words []uint64) {
 			const numericHost = 2
 			g.memory[query+flags] |= numericHost
 		}
-		if info := uint64(uint32(words[at])); g.world.concurrent && p.Of == "addr_info" && info+16 <= uint64(len(g.memory)) {
+		if info := uint64(uint32(words[at])); g.world.concurrent && p.Of == "addr_info" &&
+			info+16 <= uint64(len(g.memory)) {
 			copy(g.memory[info+12:], []byte{1, 0, 0, 0}) // timeout_ms
 		}
 	}
@@ -334,7 +340,9 @@ func (g *fuzzGuest) argument(p Param) uint64 {
 		return 0
 	case g.one(12):
 		end := uint64(len(g.memory))
-		return chosen(g, []uint64{4, 12, fuzzScratch + 4, end - 8, end - 4, end, end + 8, 1 << 31, math.MaxUint32 - 7, math.MaxUint32})
+		return chosen(g, []uint64{
+			4, 12, fuzzScratch + 4, end - 8, end - 4, end, end + 8, 1 << 31, math.MaxUint32 - 7, math.MaxUint32,
+		})
 	}
 	for at := range g.world.structs {
 		if s := &g.world.structs[at]; s.Name == p.Of {
@@ -351,7 +359,10 @@ func (g *fuzzGuest) argument(p Param) uint64 {
 	}
 	if p.Of == "text" || p.Of == "u64" || g.one(2) {
 		at := g.room(512)
-		copy(g.memory[at:], chosen(g, []string{"create_ep", "x", "no such thing", "\x1b[2J\a", strings.Repeat("long", 99)}))
+		copy(
+			g.memory[at:],
+			chosen(g, []string{"create_ep", "x", "no such thing", "\x1b[2J\a", strings.Repeat("long", 99)}),
+		)
 		return uint64(at)
 	}
 	return uint64(fuzzBuffers + g.random.Uint32N(uint32(len(g.memory))-fuzzBuffers)) // "bytes"

@@ -74,7 +74,11 @@ func (g *fuzzGuest) makeObjects() {
 	case 3:
 		g.call("alloc_mw", g.some(KindPD), 1+uint64(g.random.Uint32N(2)))
 	case 4:
-		g.call("create_ah", g.some(KindPD), give(g, AHAttr{IsGlobal: 1, PortNum: 1, DGID: [16]byte{10: 0xff, 11: 0xff, 12: 127, 15: 1}}), uint64(g.room(8)))
+		g.call(
+			"create_ah", g.some(KindPD),
+			give(g, AHAttr{IsGlobal: 1, PortNum: 1, DGID: [16]byte{10: 0xff, 11: 0xff, 12: 127, 15: 1}}),
+			uint64(g.room(8)),
+		)
 	}
 }
 
@@ -87,7 +91,9 @@ func (g *fuzzGuest) register() {
 	}
 	var handle int32
 	if g.one(4) {
-		handle = g.call("reg_mr_iova", g.some(KindPD), uint64(start), uint64(length), g.number64()&^7, uint64(access), uint64(out))
+		handle = g.call(
+			"reg_mr_iova", g.some(KindPD), uint64(start), uint64(length), g.number64()&^7, uint64(access), uint64(out),
+		)
 	} else {
 		handle = g.call("reg_mr", g.some(KindPD), uint64(start), uint64(length), uint64(access), uint64(out))
 	}
@@ -95,7 +101,9 @@ func (g *fuzzGuest) register() {
 		g.learnKey(Handle(handle), out)
 	}
 	if mr := g.some(KindMR); g.one(4) && mr != 0 {
-		change := MRChange{StructSize: uint32(unsafe.Sizeof(MRChange{})), Flags: 1 + g.random.Uint32N(7), PD: Handle(g.some(KindPD)),
+		change := MRChange{StructSize: uint32(unsafe.Sizeof(MRChange{})), Flags: 1 + g.random.Uint32N(7), PD: Handle(
+			g.some(KindPD),
+		),
 			Access: access, Start: uint64(start), Length: uint64(length)}
 		if g.call("rereg_mr", mr, give(g, change), uint64(out)) == 0 {
 			g.learnKey(Handle(mr), out)
@@ -112,8 +120,11 @@ func (g *fuzzGuest) learnKey(handle Handle, at Pointer) {
 
 // qpAttr puts what QP to make where a call takes it.
 func (g *fuzzGuest) qpAttr() uint64 {
-	attr := QPInitAttr{StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), MaxSendWR: 1 + g.random.Uint32N(16), MaxRecvWR: 1 + g.random.Uint32N(16),
-		MaxSendSGE: g.random.Uint32N(4), MaxRecvSGE: 1 + g.random.Uint32N(3), MaxInlineData: g.random.Uint32N(3) * 32, SQSigAll: g.random.Uint32N(2)}
+	attr := QPInitAttr{
+		StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), MaxSendWR: 1 + g.random.Uint32N(16),
+		MaxRecvWR:  1 + g.random.Uint32N(16),
+		MaxSendSGE: g.random.Uint32N(4), MaxRecvSGE: 1 + g.random.Uint32N(3), MaxInlineData: g.random.Uint32N(3) * 32,
+		SQSigAll: g.random.Uint32N(2)}
 	if g.one(4) {
 		attr.SendCQ = Handle(g.some(KindCQ))
 	}
@@ -127,7 +138,9 @@ func (g *fuzzGuest) qpAttr() uint64 {
 }
 
 func (g *fuzzGuest) space() uint32 {
-	return chosen(g, []uint32{0, 0, 0, uint32(rdmacore.PortSpaceTCP), uint32(rdmacore.PortSpaceUDP), uint32(rdmacore.PortSpaceUDP)})
+	return chosen(g, []uint32{
+		0, 0, 0, uint32(rdmacore.PortSpaceTCP), uint32(rdmacore.PortSpaceUDP), uint32(rdmacore.PortSpaceUDP),
+	})
 }
 
 // param is where the parameters of a connection are; 0 for the defaults.
@@ -136,9 +149,12 @@ func (g *fuzzGuest) param(ep uint64) uint64 {
 	if ok && object.qp != 0 && !g.one(4) {
 		return 0
 	}
-	return give(g, ConnParam{StructSize: uint32(unsafe.Sizeof(ConnParam{})), ResponderResources: uint8(g.random.Uint32N(4)),
-		InitiatorDepth: uint8(g.random.Uint32N(4)), RetryCount: uint8(g.random.Uint32N(8)), RNRRetryCount: uint8(g.random.Uint32N(8)),
-		QPNum: chosen(g, g.world.heard().qpns), PrivateDataLen: uint8(g.random.Uint32N(57))})
+	return give(g, ConnParam{StructSize: uint32(unsafe.Sizeof(ConnParam{})), ResponderResources: uint8(
+		g.random.Uint32N(4),
+	),
+		InitiatorDepth: uint8(g.random.Uint32N(4)), RetryCount: uint8(g.random.Uint32N(8)),
+		RNRRetryCount: uint8(g.random.Uint32N(8)),
+		QPNum:         chosen(g, g.world.heard().qpns), PrivateDataLen: uint8(g.random.Uint32N(57))})
 }
 
 func (g *fuzzGuest) listenSomewhere() {
@@ -229,7 +245,10 @@ func (g *fuzzGuest) dialBySteps() {
 	g.await(id)
 	path := g.room(512)
 	if n := g.call("query_route", id, uint64(path), 512); n > 0 && g.one(2) {
-		g.call("set_option", chosen(g, []uint64{id, g.some(KindEP)}), uint64(rdmacore.OptionIB), uint64(rdmacore.OptionIBPath), uint64(path), uint64(n))
+		g.call(
+			"set_option", chosen(g, []uint64{id, g.some(KindEP)}), uint64(rdmacore.OptionIB),
+			uint64(rdmacore.OptionIBPath), uint64(path), uint64(n),
+		)
 	}
 	switch g.random.IntN(4) {
 	case 0:
@@ -239,7 +258,10 @@ func (g *fuzzGuest) dialBySteps() {
 		for range 1 + g.random.IntN(12) {
 			ops |= uint64(g.enumerated("send_ops"))
 		}
-		extra := QPExtra{StructSize: uint32(unsafe.Sizeof(QPExtra{})), CompMask: uint32(rdmacore.QPInitSendOpsFlags), SendOpsFlags: ops &^ uint64(rdmacore.SendOpTSO)}
+		extra := QPExtra{
+			StructSize: uint32(unsafe.Sizeof(QPExtra{})), CompMask: uint32(rdmacore.QPInitSendOpsFlags),
+			SendOpsFlags: ops &^ uint64(rdmacore.SendOpTSO),
+		}
 		g.call("create_qp_ex", id, g.some(KindPD), g.qpAttr(), give(g, extra))
 	}
 	g.connectFrom(id)
@@ -367,8 +389,10 @@ func (g *fuzzGuest) hangUp() {
 
 // endings are the functions that end an object of a kind.
 var endings = map[HandleKind][]string{
-	KindEP: {"destroy_ep", "destroy_qp", "destroy_id"}, KindPD: {"dealloc_pd"}, KindMR: {"dereg_mr"}, KindCQ: {"destroy_cq"},
-	KindSRQ: {"destroy_srq"}, KindMW: {"dealloc_mw"}, KindAH: {"destroy_ah"}, KindChannel: {"destroy_event_channel"}, KindEventFD: {"destroy_eventfd"}, KindStream: {"stream_close"}, KindDevice: {"close_device"},
+	KindEP: {"destroy_ep", "destroy_qp", "destroy_id"}, KindPD: {"dealloc_pd"}, KindMR: {"dereg_mr"},
+	KindCQ:  {"destroy_cq"},
+	KindSRQ: {"destroy_srq"}, KindMW: {"dealloc_mw"}, KindAH: {"destroy_ah"}, KindChannel: {"destroy_event_channel"},
+	KindEventFD: {"destroy_eventfd"}, KindStream: {"stream_close"}, KindDevice: {"close_device"},
 	KindQP: {"destroy_qp"}, KindCompChannel: {"destroy_comp_channel"},
 }
 

@@ -116,7 +116,10 @@ func fuzzProcess(t *testing.T, seed, count uint64, steps *[]int) (output string,
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(count+1)*fuzzRoundTime)
 	defer cancel()
-	arguments := []string{"-test.run=^TestFuzzABI$", "-abi.child", fmt.Sprintf("-abi.seed=%d", seed), fmt.Sprintf("-abi.rounds=%d", count)}
+	arguments := []string{
+		"-test.run=^TestFuzzABI$", "-abi.child", fmt.Sprintf("-abi.seed=%d", seed),
+		fmt.Sprintf("-abi.rounds=%d", count),
+	}
 	if steps != nil {
 		arguments = append(arguments, "-abi.steps="+formatSteps(*steps))
 	}
@@ -164,8 +167,10 @@ func shrink(t *testing.T, seed uint64, steps []int, like string) []int {
 }
 
 var (
-	kindsOfFailure = regexp.MustCompile(`(?m)^(SUMMARY: .*|` + fuzzFailed + `.*|panic: .*|SIG[A-Z]+: .*|fatal error: .*)$`)
-	numbers        = regexp.MustCompile(`0x[0-9a-f]+|[0-9]+`)
+	kindsOfFailure = regexp.MustCompile(
+		`(?m)^(SUMMARY: .*|` + fuzzFailed + `.*|panic: .*|SIG[A-Z]+: .*|fatal error: .*)$`,
+	)
+	numbers = regexp.MustCompile(`0x[0-9a-f]+|[0-9]+`)
 )
 
 // signature is what two failures of one cause have in common.
@@ -179,10 +184,12 @@ func fuzzReplay(t *testing.T, seed uint64, steps []int) string {
 		return fmt.Sprintf("seed %d ends well with steps %s\n%s", seed, formatSteps(steps), output)
 	}
 	asan := ""
-	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-asan", Value: "true"}) {
+	if info, ok := debug.ReadBuildInfo(); ok &&
+		slices.Contains(info.Settings, debug.BuildSetting{Key: "-asan", Value: "true"}) {
 		asan = "-asan "
 	}
-	return fmt.Sprintf("%s\nseed %d fails (%v). To repeat it:\n  go test %s./hostfuncs -run '^TestFuzzABI$' -v -abi.seed %d -abi.steps %s",
+	return fmt.Sprintf("%s\nseed %d fails (%v). To repeat it:\n"+
+		"  go test %s./hostfuncs -run '^TestFuzzABI$' -v -abi.seed %d -abi.steps %s",
 		output, seed, err, asan, seed, formatSteps(steps))
 }
 

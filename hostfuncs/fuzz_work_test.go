@@ -15,7 +15,10 @@ func (g *fuzzGuest) buffers(count int) uint64 {
 	sges := make([]SGE, count)
 	for n := range sges {
 		key := latest(g, g.keys)
-		sges[n] = SGE{Address: fuzzBuffers + uint64(g.random.Uint32N(uint32(len(g.memory))-fuzzBuffers)), Length: g.random.Uint32N(256), LKey: key.lkey}
+		sges[n] = SGE{
+			Address: fuzzBuffers + uint64(g.random.Uint32N(uint32(len(g.memory))-fuzzBuffers)),
+			Length:  g.random.Uint32N(256), LKey: key.lkey,
+		}
 		if mr, ok := g.mrs.get(key.handle); ok && !g.one(6) {
 			start := max(mr.Address()-uint64(g.base), fuzzBuffers) // an address of its own choice is no pointer
 			if mr.Address() < uint64(g.base) || start > uint64(len(g.memory)) {
@@ -34,7 +37,10 @@ func (g *fuzzGuest) postReceives(ep uint64) {
 		return
 	}
 	count := 1 + g.random.IntN(3)
-	g.call("post_recv", uint64(object.qp), g.receives(count), uint64(count), g.buffers(count), uint64(count), uint64(g.room(8)))
+	g.call(
+		"post_recv", uint64(object.qp), g.receives(count), uint64(count), g.buffers(count), uint64(count),
+		uint64(g.room(8)),
+	)
 }
 
 func (g *fuzzGuest) receives(count int) uint64 {
@@ -51,9 +57,11 @@ func (g *fuzzGuest) sends(count int, datagram bool) uint64 {
 	known := g.world.heard()
 	for n := range wrs {
 		key, peer := latest(g, known.keys), latest(g, g.groups)
-		wrs[n] = SendWR{WRID: g.random.Uint64(), Opcode: g.enumerated("wr_opcode"), Flags: g.random.Uint32N(16), FirstSGE: uint32(n),
-			NumSGE: g.random.Uint32N(3), RKey: key.rkey, RemoteAddress: key.address + uint64(g.random.Uint32N(64)&^7),
-			CompareAdd: g.random.Uint64N(3), Swap: g.random.Uint64(), Placement: 1, Selectivity: uint8(g.random.Uint32N(3))}
+		wrs[n] = SendWR{WRID: g.random.Uint64(), Opcode: g.enumerated("wr_opcode"), Flags: g.random.Uint32N(16),
+			FirstSGE: uint32(n),
+			NumSGE:   g.random.Uint32N(3), RKey: key.rkey, RemoteAddress: key.address + uint64(g.random.Uint32N(64)&^7),
+			CompareAdd: g.random.Uint64N(3), Swap: g.random.Uint64(), Placement: 1,
+			Selectivity: uint8(g.random.Uint32N(3))}
 		if datagram {
 			wrs[n].Opcode, wrs[n].RemoteQPN, wrs[n].RemoteQKey = uint32(rdmacore.OpSend), peer.qpn, peer.qkey
 			wrs[n].AH = g.addressHandle(&peer)
@@ -76,7 +84,10 @@ func (g *fuzzGuest) post(name string, qp Handle, wrs uint64, count, buffers int,
 	words := []uint64{uint64(qp), wrs, uint64(count), g.buffers(buffers), uint64(buffers), uint64(g.room(8))}
 	if g.one(2) {
 		max := g.random.Uint32N(4)
-		name, words = name+"_spin", append(words, uint64(cq), uint64(g.room(max*uint32(unsafe.Sizeof(WC{})))), uint64(max), uint64(g.random.Uint32N(3000)))
+		name, words = name+"_spin", append(
+			words, uint64(cq), uint64(g.room(max*uint32(unsafe.Sizeof(WC{})))), uint64(max),
+			uint64(g.random.Uint32N(3000)),
+		)
 	}
 	g.call(name, words...)
 }
@@ -146,7 +157,8 @@ func (g *fuzzGuest) window() {
 		mw = uint64(max(g.call("alloc_mw", g.some(KindPD), 1+uint64(g.random.Uint32N(2))), 0))
 	}
 	key := latest(g, g.keys)
-	bind := MWBind{WRID: 1, Address: key.address + uint64(g.random.Uint32N(8)), Length: uint64(g.random.Uint32N(64)), MR: key.handle,
+	bind := MWBind{WRID: 1, Address: key.address + uint64(g.random.Uint32N(8)), Length: uint64(g.random.Uint32N(64)),
+		MR:     key.handle,
 		Access: g.random.Uint32N(16) &^ uint32(rdmacore.AccessLocalWrite), Flags: g.random.Uint32N(4)}
 	at := give(g, bind)
 	if g.call("bind_mw", g.some(KindQP), mw, at) == 0 {
@@ -194,10 +206,14 @@ func (g *fuzzGuest) datagrams() {
 	g.learnQP(id)
 	g.register()
 	key := latest(g, g.keys)
-	buffers := give(g, SGE{Address: fuzzBuffers, Length: 256, LKey: key.lkey}, SGE{Address: fuzzBuffers, Length: 8, LKey: key.lkey})
+	buffers := give(g, SGE{Address: fuzzBuffers, Length: 256, LKey: key.lkey}, SGE{
+		Address: fuzzBuffers, Length: 8, LKey: key.lkey,
+	})
 	if mr, ok := g.mrs.get(key.handle); ok && mr.Address() >= uint64(g.base) {
 		start := mr.Address() - uint64(g.base)
-		buffers = give(g, SGE{Address: start, Length: uint32(mr.Length()), LKey: key.lkey}, SGE{Address: start, Length: 8, LKey: key.lkey})
+		buffers = give(g, SGE{Address: start, Length: uint32(mr.Length()), LKey: key.lkey}, SGE{
+			Address: start, Length: 8, LKey: key.lkey,
+		})
 	}
 	g.call("post_recv", uint64(qp), give(g, RecvWR{NumSGE: 1}), 1, buffers, 2, 0)
 	if len(g.groups) > 0 {
@@ -258,7 +274,9 @@ func (g *fuzzGuest) intrude() {
 		g.call("post_send", qp, g.sends(1, false), 1, g.buffers(3), 3, 0)
 	}
 	if g.one(3) { // and back again
-		attr.State = uint32(chosen(g, []rdmacore.QPState{rdmacore.QPStateReset, rdmacore.QPStateErr, rdmacore.QPStateSQD}))
+		attr.State = uint32(chosen(g, []rdmacore.QPState{
+			rdmacore.QPStateReset, rdmacore.QPStateErr, rdmacore.QPStateSQD,
+		}))
 		g.call("modify_qp", qp, give(g, attr), 1)
 	}
 }
@@ -275,14 +293,19 @@ func (g *fuzzGuest) alone() {
 		cq = uint64(max(g.call("create_cq_ex", channel, 64, uint64(g.enumerated("wc_fields"))), 0))
 	}
 	pd := g.some(KindPD)
-	attr := QPInitAttr{StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), Type: uint32(chosen(g, []rdmacore.QPType{rdmacore.QPTypeRC, rdmacore.QPTypeRC, rdmacore.QPTypeUC, rdmacore.QPTypeUD})),
+	attr := QPInitAttr{StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), Type: uint32(
+		chosen(g, []rdmacore.QPType{rdmacore.QPTypeRC, rdmacore.QPTypeRC, rdmacore.QPTypeUC, rdmacore.QPTypeUD}),
+	),
 		MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 3, MaxRecvSGE: 3, SendCQ: Handle(cq), RecvCQ: Handle(cq)}
 	var made [2]uint64
 	for n := range made {
 		made[n] = uint64(max(g.call("create_qp", 0, pd, give(g, attr)), 0))
 	}
 	if g.one(6) {
-		extra := QPExtra{StructSize: uint32(unsafe.Sizeof(QPExtra{})), CompMask: uint32(rdmacore.QPInitSendOpsFlags), SendOpsFlags: uint64(rdmacore.SendOpSend)}
+		extra := QPExtra{
+			StructSize: uint32(unsafe.Sizeof(QPExtra{})), CompMask: uint32(rdmacore.QPInitSendOpsFlags),
+			SendOpsFlags: uint64(rdmacore.SendOpSend),
+		}
 		made[1] = uint64(max(g.call("create_qp_ex", 0, pd, give(g, attr), give(g, extra)), 0))
 	}
 	numbers := g.world.heard().qpns
@@ -315,16 +338,22 @@ func (g *fuzzGuest) bringUp(qp uint64, target, psn uint32) QPAttr {
 	known := g.world.heard()
 	way := AHAttr{IsGlobal: 1, PortNum: 1, HopLimit: 1, DGID: [16]byte{10: 0xff, 11: 0xff}}
 	copy(way.DGID[12:], known.device.IP[:4])
-	attr := QPAttr{StructSize: uint32(unsafe.Sizeof(QPAttr{})), State: uint32(rdmacore.QPStateInit), PortNum: 1, AccessFlags: fuzzRights}
-	const state, access, pkey, port, address, mtu, timeout, retry, rnr, psnIn, reads, timer, psnOut, served, number = 1 << 0, 1 << 3, 1 << 4,
-		1 << 5, 1 << 7, 1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 15, 1 << 16, 1 << 17, 1 << 20
+	attr := QPAttr{
+		StructSize: uint32(unsafe.Sizeof(QPAttr{})), State: uint32(rdmacore.QPStateInit), PortNum: 1,
+		AccessFlags: fuzzRights,
+	}
+	const state, access, pkey, port, address = 1 << 0, 1 << 3, 1 << 4, 1 << 5, 1 << 7
+	const mtu, timeout, retry, rnr, psnIn = 1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12
+	const reads, timer, psnOut, served, number = 1 << 13, 1 << 15, 1 << 16, 1 << 17, 1 << 20
 	g.call("modify_qp", qp, give(g, attr), state|pkey|port|access)
-	attr.State, attr.AH, attr.PathMTU, attr.DestQPNum, attr.RQPSN, attr.MaxDestRdAtomic, attr.MinRNRTimer = uint32(rdmacore.QPStateRTR), way, 1024, target, psn, 1, 1
+	attr.State, attr.AH, attr.PathMTU, attr.DestQPNum, attr.RQPSN, attr.MaxDestRdAtomic, attr.MinRNRTimer =
+		uint32(rdmacore.QPStateRTR), way, 1024, target, psn, 1, 1
 	uc := uint64(state | address | mtu | number | psnIn)
 	if g.call("modify_qp", qp, give(g, attr), uc|served|timer) < 0 {
 		g.call("modify_qp", qp, give(g, attr), uc)
 	}
-	attr.State, attr.SQPSN, attr.Timeout, attr.RetryCount, attr.RNRRetryCount, attr.MaxRdAtomic = uint32(rdmacore.QPStateRTS), psn, 14, 1, 1, 1
+	attr.State, attr.SQPSN, attr.Timeout, attr.RetryCount, attr.RNRRetryCount, attr.MaxRdAtomic =
+		uint32(rdmacore.QPStateRTS), psn, 14, 1, 1, 1
 	if g.call("modify_qp", qp, give(g, attr), state|psnOut|timeout|retry|rnr|reads) < 0 {
 		g.call("modify_qp", qp, give(g, attr), state|psnOut)
 	}
@@ -364,7 +393,9 @@ func (g *fuzzGuest) talk() {
 	role := chosen(g, g.world.guests).role()
 	at := g.room(16)
 	copy(g.memory[at:], role)
-	g.call("stream_connect", uint64(at), uint64(len(role)), uint64(g.random.Uint32N(3)), chosen(g, []uint64{0, 0, 1000}))
+	g.call(
+		"stream_connect", uint64(at), uint64(len(role)), uint64(g.random.Uint32N(3)), chosen(g, []uint64{0, 0, 1000}),
+	)
 	var entries []PollEntry
 	for _, end := range g.handles(KindStream) {
 		entries = append(entries, PollEntry{Handle: end, Events: pollIn | pollOut})

@@ -60,7 +60,8 @@ type fuzzTarget struct{ qpn, psn uint32 }
 const fuzzGuests = 3
 
 func newFuzzWorld(seed uint64, concurrent bool, trace io.Writer) *fuzzWorld {
-	w := &fuzzWorld{seed: seed, concurrent: concurrent, trace: trace, table: Functions(), structs: Structs(), enums: Enums(),
+	w := &fuzzWorld{seed: seed, concurrent: concurrent, trace: trace, table: Functions(), structs: Structs(),
+		enums:    Enums(),
 		exchange: stream.New(), functions: make(map[string]*Function), errnos: make(map[int32]bool)}
 	for at := range w.table {
 		w.functions[w.table[at].Name] = &w.table[at]
@@ -94,7 +95,8 @@ func (w *fuzzWorld) tell(what func(*fuzzKnown)) {
 	defer w.mu.Unlock()
 	what(&w.known)
 	k := &w.known
-	k.ports, k.qpns, k.keys, k.handles = last(k.ports, most), last(k.qpns, most), last(k.keys, most), last(k.handles, most)
+	k.ports, k.qpns, k.keys, k.handles = last(k.ports, most), last(k.qpns, most), last(k.keys, most),
+		last(k.handles, most)
 }
 
 func last[T any](of []T, most int) []T { return of[max(0, len(of)-most):] }
@@ -105,7 +107,8 @@ func (w *fuzzWorld) heard() fuzzKnown {
 	k := w.known
 	k.targets = slices.Clone(k.targets)
 	// Who appends to these has a list of its own.
-	k.ports, k.qpns, k.keys, k.handles = slices.Clip(k.ports), slices.Clip(k.qpns), slices.Clip(k.keys), slices.Clip(k.handles)
+	k.ports, k.qpns, k.keys, k.handles = slices.Clip(k.ports), slices.Clip(k.qpns), slices.Clip(k.keys),
+		slices.Clip(k.handles)
 	return k
 }
 
@@ -215,7 +218,9 @@ func (g *fuzzGuest) begin() {
 	if err != nil {
 		g.guard = nil // somebody has that page
 	}
-	g.Instance = NewInstance(Config{Provider: g.world.provider, Serial: serial, Party: g.world.exchange.Party(g.role())})
+	g.Instance = NewInstance(Config{
+		Provider: g.world.provider, Serial: serial, Party: g.world.exchange.Party(g.role()),
+	})
 	g.keys, g.groups = nil, nil
 	g.resize(fuzzPages)
 }
@@ -353,7 +358,9 @@ func (e *fuzzEnd) at(size uint32) Pointer {
 func (p *fuzzPair) connect() {
 	const attrAt, infoAt = fuzzScratch + 0x100, fuzzScratch + 0x200
 	active, passive := p.ends[0], p.ends[1]
-	attr := QPInitAttr{StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 1, MaxRecvSGE: 1}
+	attr := QPInitAttr{
+		StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 1, MaxRecvSGE: 1,
+	}
 	info := AddrInfo{StructSize: uint32(unsafe.Sizeof(AddrInfo{})), Flags: raiPassive}
 	put(active.Instance, attrAt, attr)
 	put(passive.Instance, attrAt, attr)
@@ -428,8 +435,13 @@ func (p *fuzzPair) beat() {
 				fuzzBuffers+at, e.memory[fuzzBuffers+at], e.expected[at])
 		}
 		put(e.Instance, fuzzScratch, uint32(unsafe.Sizeof(CMEvent{})))
-		if result := int32(e.invoke(e.world.functions["wait_event"], []uint64{e.channel, 0, fuzzScratch, 0})); result != -int32(syscall.ETIMEDOUT) {
-			p.world.failf("the working pair: wait_event is %d, event %s", result, rdmacore.EventType(take[CMEvent](e.Instance, fuzzScratch).Type))
+		if result := int32(e.invoke(e.world.functions["wait_event"], []uint64{
+			e.channel, 0, fuzzScratch, 0,
+		})); result != -int32(syscall.ETIMEDOUT) {
+			p.world.failf(
+				"the working pair: wait_event is %d, event %s", result,
+				rdmacore.EventType(take[CMEvent](e.Instance, fuzzScratch).Type),
+			)
 		}
 	}
 	p.publish()
@@ -449,16 +461,24 @@ func firstDifference(want, have []byte) int {
 
 // send has one end write and send 64 bytes to the other.
 func (p *fuzzPair) send(from, to *fuzzEnd) {
-	const length, source, written, received, wrAt, sgeAt, wcAt = 64, 0, 0x100, 0x200, fuzzScratch, fuzzScratch + 0x100, fuzzScratch + 0x200
-	for _, memory := range [][]byte{from.expected[source:], from.memory[fuzzBuffers+source:], to.expected[written:], to.expected[received:]} {
+	const length, source, written, received = 64, 0, 0x100, 0x200
+	const wrAt, sgeAt, wcAt = fuzzScratch, fuzzScratch + 0x100, fuzzScratch + 0x200
+	for _, memory := range [][]byte{
+		from.expected[source:], from.memory[fuzzBuffers+source:], to.expected[written:], to.expected[received:],
+	} {
 		fillWith(memory[:length], p.beats)
 	}
 	put(to.Instance, sgeAt, SGE{Address: fuzzBuffers + received, Length: length, LKey: to.key.lkey})
 	put(to.Instance, wrAt, RecvWR{WRID: 3, NumSGE: 1})
 	to.must("post_recv", to.qp, wrAt, 1, sgeAt, 1, 0)
 	put(from.Instance, sgeAt, SGE{Address: fuzzBuffers + source, Length: length, LKey: from.key.lkey})
-	put(from.Instance, wrAt, SendWR{WRID: 1, Opcode: uint32(rdmacore.OpRDMAWrite), NumSGE: 1, RKey: to.key.rkey, RemoteAddress: to.key.address + written})
-	put(from.Instance, wrAt+Pointer(unsafe.Sizeof(SendWR{})), SendWR{WRID: 2, Opcode: uint32(rdmacore.OpSend), Flags: uint32(rdmacore.SendSignaled), NumSGE: 1})
+	put(from.Instance, wrAt, SendWR{
+		WRID: 1, Opcode: uint32(rdmacore.OpRDMAWrite), NumSGE: 1, RKey: to.key.rkey,
+		RemoteAddress: to.key.address + written,
+	})
+	put(from.Instance, wrAt+Pointer(unsafe.Sizeof(SendWR{})), SendWR{
+		WRID: 2, Opcode: uint32(rdmacore.OpSend), Flags: uint32(rdmacore.SendSignaled), NumSGE: 1,
+	})
 	from.must("post_send", from.qp, wrAt, 2, sgeAt, 1, 0)
 	for _, each := range []struct {
 		end  *fuzzEnd

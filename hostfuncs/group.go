@@ -14,7 +14,8 @@ func groupFunctions() []Function {
 	return []Function{
 		{
 			Name: "attach_mcast", Since: v1_3, Capability: CapabilityWork,
-			Doc: "Lets a QP receive what is sent to a multicast group (ibv_attach_mcast(3)); join_multicast does so by " +
+			Doc: "Lets a QP receive what is sent to a multicast group (ibv_attach_mcast(3)); join_multicast does so " +
+				"by " +
 				"itself.",
 			Params:  []Param{qp, group, lid},
 			Errors:  "EINVAL: it is not a QP for datagrams, or no group's address.",
@@ -53,7 +54,9 @@ func (i *Instance) detachMulticast(handle Handle, at Pointer, lid uint32) int32 
 	})
 }
 
-func (i *Instance) onGroup(handle Handle, at Pointer, lid uint32, do func(*rdmacore.QP, netip.Addr, uint16) error) int32 {
+func (i *Instance) onGroup(
+	handle Handle, at Pointer, lid uint32, do func(*rdmacore.QP, netip.Addr, uint16) error,
+) int32 {
 	qp, ok := i.qps.get(handle)
 	if !ok {
 		return i.badHandle(KindQP)

@@ -27,7 +27,8 @@ const (
 
 var kindNames = map[HandleKind]string{
 	KindChannel: "event_channel", KindEP: "ep", KindPD: "pd", KindMR: "mr", KindCQ: "cq", KindQP: "qp",
-	KindEvent: "event", KindSRQ: "srq", KindAH: "ah", KindMW: "mw", KindEventFD: "eventfd", KindStream: "stream", KindDevice: "device",
+	KindEvent: "event", KindSRQ: "srq", KindAH: "ah", KindMW: "mw", KindEventFD: "eventfd", KindStream: "stream",
+	KindDevice:      "device",
 	KindCompChannel: "comp_channel",
 }
 

@@ -35,7 +35,8 @@ func idFunctions() []Function {
 			Name: "bind_addr", Since: v1_1, Capability: CapabilityCM,
 			Doc:    "Gives an endpoint its own address (rdma_bind_addr(3)).",
 			Params: []Param{ep, {"address", In, "address", "port 0 for any; family 0 for any address"}},
-			Errors: "EADDRINUSE: the port is taken at this address. EADDRNOTAVAIL: it is taken and one of the two is the any address, " +
+			Errors: "EADDRINUSE: the port is taken at this address. EADDRNOTAVAIL: it is taken and one of the two " +
+				"is the any address, " +
 				"as in Linux; or the host does not have the address. ENODEV: it is not of an RDMA device.",
 			binding: bind2((*Instance).bindAddr),
 		},
@@ -47,7 +48,8 @@ func idFunctions() []Function {
 				{"source", In, "address", "the address to come from; 0 for whichever fits"},
 				{"destination", In, "address", ""},
 				{"timeout_ms", U32, "", "for the resolver"}},
-			Errors:  "ENETUNREACH, EHOSTUNREACH, ENODEV: nothing leads there. EINVAL: the state or the families do not allow it.",
+			Errors: "ENETUNREACH, EHOSTUNREACH, ENODEV: nothing leads there. EINVAL: the state or the families do " +
+				"not allow it.",
 			binding: bind4((*Instance).resolveAddr),
 		},
 		{
@@ -64,7 +66,10 @@ func idFunctions() []Function {
 			Params: []Param{ep,
 				{"level", U32, "option_level", ""},
 				{"option", U32, "", "of its level: see id_option and ib_option"},
-				{"value", In, "bytes", "1 byte for TOS and ACK_TIMEOUT, 4 for REUSEADDR and AFONLY, path records for IB_PATH"},
+				{
+					"value", In, "bytes",
+					"1 byte for TOS and ACK_TIMEOUT, 4 for REUSEADDR and AFONLY, path records for IB_PATH",
+				},
 				{"length", U32, "", "of value, in bytes"}},
 			Errors:  "EINVAL: not a value of the option's, or too late. ENOSYS: no such option.",
 			binding: bind5((*Instance).setOption),
@@ -74,7 +79,8 @@ func idFunctions() []Function {
 			Doc: "Moves an endpoint and its unread events to another event channel (rdma_migrate_id(3)).",
 			Params: []Param{ep,
 				{"channel", HandleOf, "event_channel", "where to; 0 makes the endpoint synchronous"}},
-			Errors:  "EINVAL: it is there already. EBUSY: a call of it is not complete, or events of it are not acknowledged.",
+			Errors: "EINVAL: it is there already. EBUSY: a call of it is not complete, or events of it are not " +
+				"acknowledged.",
 			binding: bind2((*Instance).migrateID),
 		},
 		{
@@ -165,7 +171,9 @@ func (i *Instance) resolveAddr(handle Handle, source, destination Pointer, timeo
 		if err := cmp.Or(i.mayComeFrom(from), i.mayConnect(to)); err != nil {
 			return err
 		}
-		return i.takePort(handle, func() error { return id.ResolveAddr(from, to, time.Duration(timeoutMS)*time.Millisecond) })
+		return i.takePort(handle, func() error {
+			return id.ResolveAddr(from, to, time.Duration(timeoutMS)*time.Millisecond)
+		})
 	})
 }
 

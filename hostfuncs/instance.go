@@ -18,13 +18,15 @@ type Config struct {
 	Device *rdmacore.Device
 	// Log takes what the guest logs; nil discards it.  Its error is the guest's.
 	Log func(level slog.Level, text string) error
-	// Barrier waits until all parties of that name are there or ctx ends, on the clock of the provider; nil is a party of one.
+	// Barrier waits until all parties of that name are there or ctx ends, on the clock of the provider; nil is a party
+	// of one.
 	Barrier func(ctx context.Context, name string) error
 	// Party is the role by which other guests find this one's streams; nil is one that nobody else finds, called "".
 	Party *stream.Party
 	// Listening is told when the guest begins to listen, ceases to, and when it could not; nil tells nobody.
 	Listening func(Listening)
-	// Budget is what the guest may have; nil is one with the default limits.  The host charges the guest's memory to it.
+	// Budget is what the guest may have; nil is one with the default limits.  The host charges the guest's memory to
+	// it.
 	Budget *Budget
 	// Deny lists what the guest may not do; its functions answer -EPERM.
 	Deny Capabilities

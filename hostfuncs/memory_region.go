@@ -20,7 +20,11 @@ func memoryFunctions() []Function {
 			Name: "alloc_pd", Since: v1, Capability: CapabilityMemory,
 			Doc: "Allocates a protection domain (ibv_alloc_pd(3)): QPs reach the memory regions of their own only.",
 			Params: []Param{
-				{"ep", HandleOf, "ep", "on whose device; 0 for the default device: that of the role, otherwise the first with an active port"}},
+				{
+					"ep", HandleOf, "ep",
+					"on whose device; 0 for the default device: that of the role, otherwise the first with an " +
+						"active port",
+				}},
 			Result:  "the PD's handle",
 			Errors:  "ENODEV: there is no device, or the endpoint is not on one.",
 			binding: bind1((*Instance).allocPD),
@@ -74,7 +78,9 @@ func (i *Instance) regMR(pdHandle Handle, start Pointer, length, access uint32, 
 	})
 }
 
-func (i *Instance) register(pdHandle Handle, start Pointer, length uint32, out Pointer, register func(*rdmacore.PD) (*rdmacore.MR, error)) int32 {
+func (i *Instance) register(
+	pdHandle Handle, start Pointer, length uint32, out Pointer, register func(*rdmacore.PD) (*rdmacore.MR, error),
+) int32 {
 	pd, ok := i.pds.get(pdHandle)
 	if !ok {
 		return i.badHandle(KindPD)
@@ -86,7 +92,9 @@ func (i *Instance) register(pdHandle Handle, start Pointer, length uint32, out P
 	if wrong != 0 {
 		return i.badPointer("mr", wrong)
 	}
-	handle := create(i, &i.mrs, mrCost(uint64(length)), func() (*rdmacore.MR, error) { return register(pd) }, (*rdmacore.MR).Dereg)
+	handle := create(
+		i, &i.mrs, mrCost(uint64(length)), func() (*rdmacore.MR, error) { return register(pd) }, (*rdmacore.MR).Dereg,
+	)
 	if handle > 0 {
 		mr, _ := i.mrs.get(Handle(handle))
 		keys[0] = MR{Address: mr.Address(), LKey: mr.LKey(), RKey: mr.RKey()}

@@ -85,7 +85,8 @@ func TestAlignment(t *testing.T) {
 		t.Errorf("a completion at 12 %s", wrong)
 	}
 	i.badPointer("attr", roomFor[fourNumbers](i, 32))
-	if want := "invalid argument: attr has a struct_size that is no size: a multiple of 8, from 8 to 65536"; i.lastError.Error() != want {
+	const want = "invalid argument: attr has a struct_size that is no size: a multiple of 8, from 8 to 65536"
+	if i.lastError.Error() != want {
 		t.Error(i.lastError)
 	}
 	if _, wrong := i.text(8, maxText+1); wrong != faultOutside {

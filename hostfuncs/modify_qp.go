@@ -6,8 +6,8 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// controlledQueueKey is the bit of queue keys that the system's own queue pairs have, QP 1 among them (IBTA 10.2.5).  The provider
-// lets a privileged process have them, and a guest of root is no part of the system either.
+// controlledQueueKey is the bit of queue keys that the system's own queue pairs have, QP 1 among them (IBTA 10.2.5).
+// The provider lets a privileged process have them, and a guest of root is no part of the system either.
 const controlledQueueKey = 1 << 31
 
 func modifyQPFunctions() []Function {
@@ -17,7 +17,8 @@ func modifyQPFunctions() []Function {
 			"ERR, SQD and what may change on the way, and for a QP without an endpoint.",
 		Params: []Param{{"qp", HandleOf, "qp", ""}, {"attr", In, "qp_attr", ""},
 			{"mask", U32, "", "which attributes count, enum ibv_qp_attr_mask"}},
-		Errors: "EINVAL: there is no such transition, or it takes other attributes. EPERM: a queue key with the highest bit set, which is " +
+		Errors: "EINVAL: there is no such transition, or it takes other attributes. EPERM: a queue key with the " +
+			"highest bit set, which is " +
 			"one of the system's.",
 		binding: bind3((*Instance).modifyQP),
 	}}

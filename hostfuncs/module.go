@@ -17,10 +17,12 @@ type Stub struct {
 	Params []api.ValueType
 }
 
-// Instantiate makes a host module for the guests of one module, without a name in the runtime: it has the functions of these names,
-// because the engine compiles an entry for each, and stubs, which answer -ENOSYS.  Which instance a call is for, its context says
-// (Instance.Context).
-func Instantiate(ctx context.Context, runtime wazero.Runtime, names map[string]bool, stubs []Stub, wrap Wrap) (api.Module, error) {
+// Instantiate makes a host module for the guests of one module, without a name in the runtime: it has the functions of
+// these names, because the engine compiles an entry for each, and stubs, which answer -ENOSYS.  Which instance a call
+// is for, its context says (Instance.Context).
+func Instantiate(
+	ctx context.Context, runtime wazero.Runtime, names map[string]bool, stubs []Stub, wrap Wrap,
+) (api.Module, error) {
 	builder := runtime.NewHostModuleBuilder(ModuleName)
 	for _, f := range Functions() {
 		if !names[f.Name] {
@@ -89,5 +91,9 @@ func (f *Function) implementation() api.GoFunc {
 }
 
 func (i *Instance) deny(capability Capability) int32 {
-	return i.refuse(syscall.EPERM, "this guest is denied the capability "+capability.String()+"; the rule that is missing: allow: {calls: ["+capability.String()+"]}")
+	return i.refuse(
+		syscall.EPERM,
+		"this guest is denied the capability "+capability.String()+"; the rule that is missing: allow: {calls: ["+
+			capability.String()+"]}",
+	)
 }

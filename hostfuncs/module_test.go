@@ -85,7 +85,8 @@ func TestWaits(t *testing.T) {
 	i := newInstance(t, 4096, Config{Barrier: never})
 	millisecond := uint64(time.Millisecond)
 	expect(t, i, syscall.ETIMEDOUT, "barrier", 64, 1, millisecond)
-	if got, want := i.lastError.Error(), "connection timed out: the call did not end within its timeout of 1ms"; got != want {
+	const want = "connection timed out: the call did not end within its timeout of 1ms"
+	if got := i.lastError.Error(); got != want {
 		t.Errorf("the error is %q, want %q", got, want)
 	}
 	expect(t, i, syscall.ETIMEDOUT, "barrier", 64, 1, 0)

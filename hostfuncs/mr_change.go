@@ -23,9 +23,10 @@ func regionFunctions() []Function {
 	return []Function{
 		{
 			Name: "reg_mr_iova", Since: v1_4, Capability: CapabilityMemory, Keeps: true,
-			Doc: "Registers a range of the guest's own memory under an address of its choice, by which the peer names the " +
-				"first byte (ibv_reg_mr_iova(3)). Local SGEs take the guest's pointers, which are others: they want a " +
-				"region of reg_mr.",
+			Doc: "Registers a range of the guest's own memory under an address of its choice, by which the peer " +
+				"names the " +
+				"first byte (ibv_reg_mr_iova(3)). Local SGEs take the guest's pointers, which are others: they want " +
+				"a region of reg_mr.",
 			Params: []Param{
 				{"pd", HandleOf, "pd", ""},
 				{"start", In, "bytes", "the range's first byte"},
@@ -34,24 +35,29 @@ func regionFunctions() []Function {
 				{"access", U32, "access", "what may be done with it"},
 				{"mr", Out, "mr", "the region's address, which is iova, and keys"},
 			},
-			Result:  "the memory region's handle",
-			Errors:  "EINVAL: a remote right to write without LOCAL_WRITE, or an address with which the range wraps around. ENOMEM: the memory cannot be pinned.",
+			Result: "the memory region's handle",
+			Errors: "EINVAL: a remote right to write without LOCAL_WRITE, or an address with which the range wraps " +
+				"around. ENOMEM: the memory cannot be pinned.",
 			binding: bind6((*Instance).regMRIova),
 		},
 		{
 			Name: "rereg_mr", Since: v1_4, Capability: CapabilityMemory, Keeps: true,
-			Doc: "Changes a memory region that requests may be using (ibv_rereg_mr(3)): nobody reaches what it was before from " +
+			Doc: "Changes a memory region that requests may be using (ibv_rereg_mr(3)): nobody reaches what it was " +
+				"before from " +
 				"the return on. Its keys may be others then.",
 			Params: []Param{{"mr", HandleOf, "mr", ""}, {"change", In, "mr_change", "what it shall be"},
 				{"keys", Out, "mr", "the region's address and keys"}},
-			Errors: "EINVAL: no flag, an empty range, or a remote right to write without LOCAL_WRITE. EBUSY: a window is bound to it. " +
+			Errors: "EINVAL: no flag, an empty range, or a remote right to write without LOCAL_WRITE. EBUSY: a " +
+				"window is bound to it. " +
 				"EOPNOTSUPP: the device cannot; dereg_mr and reg_mr do.",
 			binding: bind3((*Instance).reregMR),
 		},
 	}
 }
 
-func (i *Instance) regMRIova(pdHandle Handle, start Pointer, length uint32, iova int64, access uint32, out Pointer) int32 {
+func (i *Instance) regMRIova(
+	pdHandle Handle, start Pointer, length uint32, iova int64, access uint32, out Pointer,
+) int32 {
 	return i.register(pdHandle, start, length, out, func(pd *rdmacore.PD) (*rdmacore.MR, error) {
 		return pd.RegMRIova(i.region, int(start), int(length), uint64(iova), rdmacore.Access(access))
 	})

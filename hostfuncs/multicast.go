@@ -42,7 +42,9 @@ func (i *Instance) joinMulticast(handle Handle, at Pointer, tag int64) int32 {
 	if failed != 0 {
 		return failed
 	}
-	return i.join(handle, group.Addr(), func(id *rdmacore.ID) error { return id.JoinMulticast(group.Addr(), uint64(tag)) })
+	return i.join(handle, group.Addr(), func(id *rdmacore.ID) error {
+		return id.JoinMulticast(group.Addr(), uint64(tag))
+	})
 }
 
 func (i *Instance) joinMulticastEx(handle Handle, at Pointer, flags uint32, tag int64) int32 {
@@ -67,8 +69,8 @@ func (i *Instance) leaveMulticast(handle Handle, at Pointer) int32 {
 	return failed
 }
 
-// join is a call that makes an endpoint a member of a group, which is charged until it leaves: its event may go with it,
-// unread.
+// join is a call that makes an endpoint a member of a group, which is charged until it leaves: its event may go with
+// it, unread.
 func (i *Instance) join(handle Handle, group netip.Addr, call func(*rdmacore.ID) error) int32 {
 	return i.onID(handle, func(id *rdmacore.ID) error {
 		if err := i.maySend(group); err != nil {

@@ -34,7 +34,8 @@ func mwFunctions() []Function {
 			Name: "bind_mw", Since: v1_2, Capability: CapabilityWork,
 			Doc:    "Posts a request to bind a window to a part of a region (ibv_bind_mw(3)).",
 			Params: []Param{{"qp", HandleOf, "qp", ""}, mw, {"bind", InOut, "mw_bind", ""}},
-			Errors: "EINVAL: QP, window and region are not of one PD, or the QP's state does not allow it. EOPNOTSUPP: of " +
+			Errors: "EINVAL: QP, window and region are not of one PD, or the QP's state does not allow it. " +
+				"EOPNOTSUPP: of " +
 				"type 2, and BIND_MW is not among the send operations of the QP.",
 			binding: bind3((*Instance).bindMW),
 		},
@@ -52,7 +53,11 @@ func (i *Instance) allocMW(pdHandle Handle, kind uint32) int32 {
 	if !ok {
 		return i.badHandle(KindPD)
 	}
-	return create(i, &i.mws, plainCost, func() (*rdmacore.MW, error) { return pd.AllocMW(rdmacore.MWType(int32(kind))) },
+	return create(i, &i.mws, plainCost, func() (*rdmacore.MW, error) {
+		return pd.AllocMW(
+			rdmacore.MWType(int32(kind)),
+		)
+	},
 		(*rdmacore.MW).Dealloc)
 }
 

@@ -11,7 +11,8 @@ func notifyFunctions() []Function {
 	return []Function{
 		{
 			Name: "create_comp_channel", Since: v1_6, Capability: CapabilityWork,
-			Doc: "Makes a completion channel (ibv_create_comp_channel(3)), by which the events of several CQs come: those that " +
+			Doc: "Makes a completion channel (ibv_create_comp_channel(3)), by which the events of several CQs come: " +
+				"those that " +
 				"create_cq makes on it. poll_set has IN when there is one.",
 			Params:  []Param{{"ep", HandleOf, "ep", "on whose device; 0 for the default device"}},
 			Result:  "the comp_channel's handle",
@@ -29,13 +30,15 @@ func notifyFunctions() []Function {
 			Name: "req_notify", Since: v1_3, Capability: CapabilityWork,
 			Doc: "Asks for one event at the next completion (ibv_req_notify_cq(3)). What had completed before raises " +
 				"none: poll once more before wait_cq_event.",
-			Params:  []Param{cq, {"solicited_only", U32, "", "1: only at one that its sender asked an event for, or an error"}},
+			Params: []Param{
+				cq, {"solicited_only", U32, "", "1: only at one that its sender asked an event for, or an error"},
+			},
 			binding: bind2((*Instance).requestNotify),
 		},
 		{
 			Name: "wait_cq_event", Since: v1_3, Capability: CapabilityWork, Blocking: true,
-			Doc: "Waits for the event that req_notify asked for (ibv_get_cq_event(3)), which is acknowledged then. It " +
-				"does not poll.",
+			Doc: "Waits for the event that req_notify asked for (ibv_get_cq_event(3)), which is acknowledged then. " +
+				"It does not poll.",
 			Params: []Param{{"cq", HandleOf, "cq", "or a comp_channel (since 1.6), for the event of any of its CQs"},
 				{"timeout_ns", I64, "", "how long to wait; -1 without limit"}},
 			Result:  "of a comp_channel the handle of the CQ that the event is of, else 0",

@@ -147,7 +147,8 @@ func TestCloseRejectsUnreadRequests(t *testing.T) {
 func TestDestroyedHandlesAreStale(t *testing.T) {
 	p := connectPair(t)
 	i := p.Instance
-	qp, send, recv := must(t, i, "ep_qp", p.active), must(t, i, "ep_send_cq", p.active), must(t, i, "ep_recv_cq", p.active)
+	qp, send, recv := must(t, i, "ep_qp", p.active), must(t, i, "ep_send_cq", p.active),
+		must(t, i, "ep_recv_cq", p.active)
 	mr := must(t, i, "reg_mr", p.pd, bufferAt, 64, 1, mrAt)
 
 	expect(t, i, syscall.EBUSY, "dealloc_pd", p.pd)
@@ -198,7 +199,10 @@ func TestMessageIsMovedInGuestMemory(t *testing.T) {
 		want WC
 	}{
 		"send": {must(t, i, "ep_send_cq", p.active), WC{WRID: 8, Opcode: uint32(rdmacore.WCSend)}},
-		"recv": {must(t, i, "ep_recv_cq", p.passive), WC{WRID: 7, Opcode: uint32(rdmacore.WCRecv), ByteLen: uint32(len(message))}},
+		"recv": {
+			must(t, i, "ep_recv_cq", p.passive),
+			WC{WRID: 7, Opcode: uint32(rdmacore.WCRecv), ByteLen: uint32(len(message))},
+		},
 	} {
 		must(t, i, "wait_cq", c.cq, wcAt, 1, timeout)
 		got := take[WC](i, wcAt)
@@ -239,12 +243,22 @@ func TestBadWork(t *testing.T) {
 		"too many requests":     {good, inside, wrAt, sgeAt, 0, 0xffffffff, syscall.EFAULT},
 		"buffers outside":       {good, inside, wrAt, end, 0, 1, syscall.EFAULT},
 		"posted outside":        {good, inside, wrAt, sgeAt, end, 1, syscall.EFAULT},
-		"buffer outside memory": {good, SGE{Address: end, Length: 1, LKey: lkey}, wrAt, sgeAt, postedAt, 1, syscall.EFAULT},
-		"buffer past the end":   {good, SGE{Address: end - 1, Length: 2, LKey: lkey}, wrAt, sgeAt, 0, 1, syscall.EFAULT},
-		"buffer wraps around":   {good, SGE{Address: ^uint64(0), Length: 2, LKey: lkey}, wrAt, sgeAt, 0, 1, syscall.EFAULT},
-		"buffer not there":      {SendWR{Opcode: good.Opcode, FirstSGE: 1, NumSGE: 1}, inside, wrAt, sgeAt, 0, 1, syscall.EINVAL},
-		"buffer index wraps":    {SendWR{Opcode: good.Opcode, FirstSGE: 0xffffffff, NumSGE: 2}, inside, wrAt, sgeAt, 0, 1, syscall.EINVAL},
-		"no such operation":     {SendWR{Opcode: 99, NumSGE: 1}, inside, wrAt, sgeAt, 0, 1, syscall.EINVAL},
+		"buffer outside memory": {
+			good, SGE{Address: end, Length: 1, LKey: lkey}, wrAt, sgeAt, postedAt, 1, syscall.EFAULT,
+		},
+		"buffer past the end": {
+			good, SGE{Address: end - 1, Length: 2, LKey: lkey}, wrAt, sgeAt, 0, 1, syscall.EFAULT,
+		},
+		"buffer wraps around": {
+			good, SGE{Address: ^uint64(0), Length: 2, LKey: lkey}, wrAt, sgeAt, 0, 1, syscall.EFAULT,
+		},
+		"buffer not there": {
+			SendWR{Opcode: good.Opcode, FirstSGE: 1, NumSGE: 1}, inside, wrAt, sgeAt, 0, 1, syscall.EINVAL,
+		},
+		"buffer index wraps": {
+			SendWR{Opcode: good.Opcode, FirstSGE: 0xffffffff, NumSGE: 2}, inside, wrAt, sgeAt, 0, 1, syscall.EINVAL,
+		},
+		"no such operation": {SendWR{Opcode: 99, NumSGE: 1}, inside, wrAt, sgeAt, 0, 1, syscall.EINVAL},
 	} {
 		put(i, wrAt, c.wr)
 		put(i, sgeAt, c.sge)
@@ -274,7 +288,8 @@ func TestPostSpin(t *testing.T) {
 	}
 	put(i, wrAt, SendWR{WRID: 8, Opcode: uint32(rdmacore.OpSend), Flags: uint32(rdmacore.SendSignaled), NumSGE: 1})
 	for n := uint64(0); n == 0; n = must(t, i, "spin_cq", recvCQ, wcAt, 4, 1000) {
-		if must(t, i, "post_send_spin", sender, wrAt, 1, sgeAt, 1, postedAt, sendCQ, wcAt, 4, 1<<32-1) != 1 || take[WC](i, wcAt).WRID != 8 {
+		if must(t, i, "post_send_spin", sender, wrAt, 1, sgeAt, 1, postedAt, sendCQ, wcAt, 4, 1<<32-1) != 1 ||
+			take[WC](i, wcAt).WRID != 8 {
 			t.Errorf("completion %+v", take[WC](i, wcAt))
 		}
 	}
@@ -326,7 +341,10 @@ func TestBadRegistrations(t *testing.T) {
 		"keys not aligned":    {[]uint64{pd, 64, 64, 1, mrAt + 4}, syscall.EINVAL},
 		"write without local": {[]uint64{pd, 64, 64, 2, mrAt}, syscall.EINVAL},
 		"no PD":               {[]uint64{0, 64, 64, 1, mrAt}, syscall.EBADF},
-		"by the provider":     {[]uint64{pd, 64, 64, uint64(rdmacore.AccessLocalWrite | rdmacore.AccessFlushPersistent), mrAt}, syscall.EOPNOTSUPP},
+		"by the provider": {
+			[]uint64{pd, 64, 64, uint64(rdmacore.AccessLocalWrite | rdmacore.AccessFlushPersistent), mrAt},
+			syscall.EOPNOTSUPP,
+		},
 	} {
 		used := i.budget.Used()
 		if got := call(t, i, "reg_mr", c.words...); got != -int32(c.want) {

@@ -19,10 +19,11 @@ func partitionFunctions() []Function {
 		},
 		{
 			Name: "get_pkey_index", Since: v1_4, Capability: CapabilityDevice,
-			Doc:     "Finds a partition key in a port's table (ibv_get_pkey_index(3)).",
-			Params:  []Param{ep, port, {"pkey", U32, "", "the key"}},
-			Result:  "its index",
-			Errors:  "ENOENT: there is no such port, or the key is not in its table. EINVAL: no number of a port, or more than 16 bits.",
+			Doc:    "Finds a partition key in a port's table (ibv_get_pkey_index(3)).",
+			Params: []Param{ep, port, {"pkey", U32, "", "the key"}},
+			Result: "its index",
+			Errors: "ENOENT: there is no such port, or the key is not in its table. EINVAL: no number of a port, " +
+				"or more than 16 bits.",
 			binding: bind3((*Instance).getPKeyIndex),
 		},
 	}

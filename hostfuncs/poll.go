@@ -33,17 +33,20 @@ const (
 // maxPollEntries bounds what one poll_set looks at again and again: at 0.1 us each it is back within milliseconds.
 const maxPollEntries = 1 << 14
 
-// pollEntrySize is the host's memory for an entry while it is looked at, in bytes: its copy, three sources at most with what
-// they are called by, and what is found of each.
+// pollEntrySize is the host's memory for an entry while it is looked at, in bytes: its copy, three sources at most with
+// what they are called by, and what is found of each.
 const pollEntrySize = 512
 
 func pollFunctions() []Function {
 	return []Function{{
 		Name: "poll_set", Since: v1_5, Capability: CapabilityBase, Blocking: true,
-		Doc: "Waits until one of several things is there, and takes none of them (poll(2)). IN of an event_channel: an " +
+		Doc: "Waits until one of several things is there, and takes none of them (poll(2)). IN of an event_channel: " +
+			"an " +
 			"event of any endpoint. IN of an ep: an event of it; of a synchronous one what get_request or complete " +
-			"takes. IN of a cq: a completion; PRI of a cq: the event that req_notify asked for; IN of a comp_channel: that of any of its CQs. PRI of an ep, a device " +
-			"or 0: an asynchronous event of its device, of that, or of the default device, for wait_async. IN of an eventfd: it is not 0; OUT: it can be " +
+			"takes. IN of a cq: a completion; PRI of a cq: the event that req_notify asked for; IN of a " +
+			"comp_channel: that of any of its CQs. PRI of an ep, a device " +
+			"or 0: an asynchronous event of its device, of that, or of the default device, for wait_async. IN of an " +
+			"eventfd: it is not 0; OUT: it can be " +
 			"added to. What is there is there again at the next call, until it is taken. A guest that has to " +
 			"wait for something of its own as well, or whose threads end each other's waits, adds an eventfd.",
 		Params: []Param{
@@ -52,8 +55,10 @@ func pollFunctions() []Function {
 			{"timeout_ns", I64, "", "how long to wait; -1 without limit"},
 		},
 		Result: "the number of entries whose revents is not 0; 0 when the time is over",
-		Errors: "EINVAL: too many entries, or events that there are not. ECANCELED: the guest was asked to stop. EMFILE: no " +
-			"descriptor is left to wait with. ENOMEM: the budget has no 512 bytes for each entry. A handle that names nothing, or nothing that can be waited for, is no " +
+		Errors: "EINVAL: too many entries, or events that there are not. ECANCELED: the guest was asked to stop. " +
+			"EMFILE: no " +
+			"descriptor is left to wait with. ENOMEM: the budget has no 512 bytes for each entry. A handle that " +
+			"names nothing, or nothing that can be waited for, is no " +
 			"error: its revents is NVAL.",
 		binding: bind3((*Instance).pollSet),
 	}}
@@ -135,8 +140,9 @@ func (i *Instance) openPoller() error {
 	return nil
 }
 
-// pollSources is what to look at for some entries, each of which has its revents afterwards as far as that is known.  The
-// asynchronous events of a device are one source for all entries: to look for this guest's is to look at all that are kept.
+// pollSources is what to look at for some entries, each of which has its revents afterwards as far as that is known.
+// The asynchronous events of a device are one source for all entries: to look for this guest's is to look at all that
+// are kept.
 func (i *Instance) pollSources(entries []PollEntry) (sources []rdmacore.Source, of []asked, failed int32) {
 	async := make(map[*rdmacore.Device]int)
 	for n := range entries {

@@ -112,7 +112,8 @@ func TestPollSetOfQueues(t *testing.T) {
 			mr := take[MR](i, mrAt)
 			put(i, sgeAt, SGE{Address: bufferAt, Length: 8, LKey: mr.LKey})
 			write := func(id uint64) {
-				put(i, wrAt, SendWR{WRID: id, Opcode: uint32(rdmacore.OpRDMAWrite), Flags: uint32(rdmacore.SendSignaled), NumSGE: 1,
+				put(i, wrAt, SendWR{WRID: id, Opcode: uint32(rdmacore.OpRDMAWrite),
+					Flags: uint32(rdmacore.SendSignaled), NumSGE: 1,
 					RKey: mr.RKey, RemoteAddress: mr.Address + 32})
 				must(t, i, "post_send", qp, wrAt, 1, sgeAt, 1, 0)
 			}
@@ -149,7 +150,8 @@ func TestPollSetLeavesNoCompletionOfADeadQP(t *testing.T) {
 	i := p.Instance
 	cq := must(t, i, "create_cq", 0, 8)
 	must(t, i, "destroy_qp", p.active)
-	put(i, attrAt, QPInitAttr{StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 1,
+	put(i, attrAt, QPInitAttr{
+		StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 1,
 		MaxRecvSGE: 1, SendCQ: Handle(cq), RecvCQ: Handle(cq)})
 	qp := must(t, i, "create_qp", p.active, p.pd, attrAt)
 	must(t, i, "modify_qp", qp, func() uint64 {
@@ -243,7 +245,9 @@ func TestPollSetWakesUp(t *testing.T) {
 	first := newInstance(t, 1<<16, Config{})
 	const rounds = 300
 	ended := make(chan bool)
-	ends := [2]*pair{connectIn(t, first, 0), connectIn(t, instanceOn(t, 1<<16, Config{Provider: first.provider, Serial: 1}), 0)}
+	ends := [2]*pair{
+		connectIn(t, first, 0), connectIn(t, instanceOn(t, 1<<16, Config{Provider: first.provider, Serial: 1}), 0),
+	}
 	for n, p := range ends {
 		go func() {
 			defer func() { ended <- true }()
@@ -262,7 +266,9 @@ func TestPollSetWakesUp(t *testing.T) {
 				}
 				go func() {
 					var wcs [1]rdmacore.WC
-					_, err := sender.PostSend([]rdmacore.SendWR{{Opcode: rdmacore.OpSend, Flags: rdmacore.SendSignaled}}, nil)
+					_, err := sender.PostSend(
+						[]rdmacore.SendWR{{Opcode: rdmacore.OpSend, Flags: rdmacore.SendSignaled}}, nil,
+					)
 					if err == nil {
 						_, err = sendCQ.Wait(context.Background(), wcs[:])
 					}

@@ -30,7 +30,8 @@ func portFunctions() []Function {
 			{"ep", HandleOf, "ep", "whose device; 0 for the default device"},
 			{"port", U32, "", "its number, from 1"},
 			{"attr", InOut, "port_attr", ""}},
-		Errors:  "EINVAL: the device has no such port. ENODEV: there is no device, or the endpoint is not on one. EIO: it was removed.",
+		Errors: "EINVAL: the device has no such port. ENODEV: there is no device, or the endpoint is not on one. " +
+			"EIO: it was removed.",
 		binding: bind3((*Instance).queryPort),
 	}}
 }

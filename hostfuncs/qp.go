@@ -52,18 +52,22 @@ func qpFunctions() []Function {
 	return []Function{
 		{
 			Name: "create_qp", Since: v1, Capability: CapabilityCM,
-			Doc: "Gives an endpoint its QP (rdma_create_qp(3)), when create_ep did not. Without an endpoint, since 1.6, it makes one of the PD " +
-				"alone, in RESET (ibv_create_qp(3)), whose qp_type and CQs have to be given and which modify_qp brings to RTS.",
+			Doc: "Gives an endpoint its QP (rdma_create_qp(3)), when create_ep did not. Without an endpoint, since " +
+				"1.6, it makes one of the PD " +
+				"alone, in RESET (ibv_create_qp(3)), whose qp_type and CQs have to be given and which modify_qp " +
+				"brings to RTS.",
 			Params: []Param{owner(),
 				{"pd", HandleOf, "pd", "of the endpoint's device"},
 				{"qp_init_attr", In, "qp_init_attr", ""}},
-			Result:  "the QP's handle",
-			Errors:  "EINVAL: it has one, or is not on a device yet; without an endpoint, what has to be given is not, or is of another device. ENOMEM: more than the device can do.",
+			Result: "the QP's handle",
+			Errors: "EINVAL: it has one, or is not on a device yet; without an endpoint, what has to be given is " +
+				"not, or is of another device. ENOMEM: more than the device can do.",
 			binding: bind3((*Instance).createQP),
 		},
 		{
 			Name: "destroy_qp", Since: v1, Capability: CapabilityCM,
-			Doc:     "Destroys an endpoint's QP and the CQs made with it (rdma_destroy_qp(3)), or a QP without an endpoint (ibv_destroy_qp(3)).",
+			Doc: "Destroys an endpoint's QP and the CQs made with it (rdma_destroy_qp(3)), or a QP without an " +
+				"endpoint (ibv_destroy_qp(3)).",
 			Params:  []Param{{"ep", HandleOf, "ep", "or a qp (since 1.6) that was made without one"}},
 			Errors:  "EINVAL: it has none, or the QP is an endpoint's.",
 			binding: bind1((*Instance).destroyQP),
@@ -108,7 +112,9 @@ func (i *Instance) createQP(epHandle, pdHandle Handle, attrAt Pointer) int32 {
 }
 
 // makeQP makes the QP of an endpoint by one function, or one without an endpoint by the other.
-func (i *Instance) makeQP(epHandle, pdHandle Handle, attrAt Pointer, make func(*rdmacore.ID, *rdmacore.PD, rdmacore.QPInitAttr) error,
+func (i *Instance) makeQP(epHandle, pdHandle Handle, attrAt Pointer, make func(
+	*rdmacore.ID, *rdmacore.PD, rdmacore.QPInitAttr,
+) error,
 	alone func(*rdmacore.PD, rdmacore.QPInitAttr) (*rdmacore.QP, error)) int32 {
 	ep, ok := i.endpoints.get(epHandle)
 	if !ok && epHandle != 0 {
@@ -126,7 +132,9 @@ func (i *Instance) makeQP(epHandle, pdHandle Handle, attrAt Pointer, make func(*
 		return i.badPointer("qp_init_attr", faultOutside)
 	}
 	if ep == nil {
-		return create(i, &i.qps, qpCost(attr), func() (*rdmacore.QP, error) { return alone(pd, *attr) }, (*rdmacore.QP).Destroy)
+		return create(
+			i, &i.qps, qpCost(attr), func() (*rdmacore.QP, error) { return alone(pd, *attr) }, (*rdmacore.QP).Destroy,
+		)
 	}
 	if failed := i.giveQP(ep, attr, func() error { return make(ep.id, pd, *attr) }); failed != 0 {
 		return failed
@@ -207,7 +215,10 @@ func (i *Instance) nameQP(ep *endpoint, attr *rdmacore.QPInitAttr, cost Cost) (o
 		made    bool
 		entries uint32
 		handle  *Handle
-	}{{ep.id.SendCQ(), attr.SendCQ == nil, attr.MaxSendWR, &ep.sendCQ}, {ep.id.RecvCQ(), attr.RecvCQ == nil, attr.MaxRecvWR, &ep.recvCQ}} {
+	}{
+		{ep.id.SendCQ(), attr.SendCQ == nil, attr.MaxSendWR, &ep.sendCQ},
+		{ep.id.RecvCQ(), attr.RecvCQ == nil, attr.MaxRecvWR, &ep.recvCQ},
+	} {
 		if !queue.made {
 			*queue.handle = i.cqs.find(queue.cq)
 			continue
@@ -224,8 +235,8 @@ func (i *Instance) nameQP(ep *endpoint, attr *rdmacore.QPInitAttr, cost Cost) (o
 	return ok
 }
 
-// forgetQP makes the handles stale that have gone with an endpoint's QP, if it is gone: a CQ stays as long as another QP
-// uses it.
+// forgetQP makes the handles stale that have gone with an endpoint's QP, if it is gone: a CQ stays as long as another
+// QP uses it.
 func (i *Instance) forgetQP(ep *endpoint) {
 	if ep.id.QP() != nil {
 		return

@@ -25,12 +25,14 @@ func qpExtraFunctions() []Function {
 	return []Function{
 		{
 			Name: "create_qp_ex", Since: v1_1, Capability: CapabilityCM,
-			Doc: "Gives an endpoint a QP with extended attributes (rdma_create_qp_ex(3)), or makes one without an endpoint " +
+			Doc: "Gives an endpoint a QP with extended attributes (rdma_create_qp_ex(3)), or makes one without an " +
+				"endpoint " +
 				"(ibv_create_qp_ex(3)) as create_qp does.",
 			Params: []Param{owner(), {"pd", HandleOf, "pd", "of the endpoint's device"},
 				{"qp_init_attr", In, "qp_init_attr", ""}, {"extra", In, "qp_extra", ""}},
-			Result:  "the QP's handle",
-			Errors:  "EINVAL: as create_qp, or a comp_mask that is not known. EOPNOTSUPP, ENOSYS: the device lacks it, or one of the send operations.",
+			Result: "the QP's handle",
+			Errors: "EINVAL: as create_qp, or a comp_mask that is not known. EOPNOTSUPP, ENOSYS: the device lacks " +
+				"it, or one of the send operations.",
 			binding: bind4((*Instance).createQPEx),
 		},
 		{
@@ -91,8 +93,9 @@ func qpAttrOf(attr *rdmacore.QPAttr) QPAttr {
 		PkeyIndex: uint32(attr.PkeyIndex), PortNum: uint32(attr.PortNum),
 		EnSQDAsyncNotify: oneIf(attr.EnSQDAsyncNotify), SQDraining: oneIf(attr.SQDraining),
 		PathMigState: uint32(attr.PathMigState), RateLimit: attr.RateLimit,
-		AltPkeyIndex: uint32(attr.AltPkeyIndex), AltPortNum: uint32(attr.AltPortNum), AltTimeout: uint32(attr.AltTimeout),
-		AH: ahAttrOf(&attr.AH), AltAH: ahAttrOf(&attr.AltAH),
+		AltPkeyIndex: uint32(attr.AltPkeyIndex), AltPortNum: uint32(attr.AltPortNum),
+		AltTimeout: uint32(attr.AltTimeout),
+		AH:         ahAttrOf(&attr.AH), AltAH: ahAttrOf(&attr.AltAH),
 		StructSize: uint32(unsafe.Sizeof(QPAttr{})),
 		State:      uint32(attr.State), DestQPNum: attr.DestQPNum,
 		PathMTU: uint32(attr.PathMTU), AccessFlags: uint32(attr.AccessFlags),

@@ -120,8 +120,9 @@ func deviceAttrOf(attr *rdmacore.DeviceAttr) DeviceAttr {
 		PhysicalPorts:           uint32(attr.PhysicalPorts),
 		CompletionTimestampMask: attr.CompletionTimestampMask, CoreClock: attr.CoreClock, CapFlagsEx: attr.CapFlagsEx,
 		ODPCaps: attr.ODPCaps, ODPCapsRC: attr.ODPCapsRC, ODPCapsUC: attr.ODPCapsUC, ODPCapsUD: attr.ODPCapsUD,
-		PCIAtomicFetchAdd: attr.PCIAtomicFetchAdd, PCIAtomicSwap: attr.PCIAtomicSwap, PCIAtomicCompareSwap: attr.PCIAtomicCompareSwap,
-		MaxModerationCount: attr.MaxModerationCount, MaxModerationPeriod: attr.MaxModerationPeriod,
+		PCIAtomicFetchAdd: attr.PCIAtomicFetchAdd, PCIAtomicSwap: attr.PCIAtomicSwap,
+		PCIAtomicCompareSwap: attr.PCIAtomicCompareSwap,
+		MaxModerationCount:   attr.MaxModerationCount, MaxModerationPeriod: attr.MaxModerationPeriod,
 		PhysicalPortsEx: uint32(attr.PhysicalPortsEx), MaxTSO: attr.MaxTSO, MaxDMSize: attr.MaxDMSize,
 	}
 	if attr.Atomic {

@@ -9,7 +9,8 @@ import (
 func queryRouteFunctions() []Function {
 	return []Function{{
 		Name: "query_route", Since: v1_3, Capability: CapabilityCM,
-		Doc: "Writes the route that resolve_route found, as set_option takes it (level IB, PATH) for another endpoint: " +
+		Doc: "Writes the route that resolve_route found, as set_option takes it (level IB, PATH) for another " +
+			"endpoint: " +
 			"struct ibv_path_data.",
 		Params: []Param{{"ep", HandleOf, "ep", ""},
 			{"path", Out, "bytes", ""}, {"size", U32, "", "room there, in bytes"}},

@@ -11,10 +11,11 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// Rules say with what the guest may do what its capabilities let it do.  nil lets it with anything, an empty list with nothing.
-// What they do not let it do is answered with -EPERM.
+// Rules say with what the guest may do what its capabilities let it do.  nil lets it with anything, an empty list with
+// nothing. What they do not let it do is answered with -EPERM.
 type Rules struct {
-	// Bind are the addresses that the guest may listen on and connect from, Connect those that it may connect and send to.
+	// Bind are the addresses that the guest may listen on and connect from, Connect those that it may connect and send
+	// to.
 	Bind, Connect []AddressRule
 	// Devices are names of those that it may open and make objects on.
 	Devices []string
@@ -77,7 +78,8 @@ func ParseAddressRule(text string) (rule AddressRule, err error) {
 
 func (r AddressRule) hasPort(port uint16) bool { return r.first <= port && port <= r.last }
 
-// has tells whether an address is one of the rule's.  The address for any, and none, are of rules alone that are for any.
+// has tells whether an address is one of the rule's.  The address for any, and none, are of rules alone that are for
+// any.
 func (r AddressRule) has(ip netip.Addr) bool {
 	if !r.prefix.IsValid() {
 		return true
@@ -88,7 +90,10 @@ func (r AddressRule) has(ip netip.Addr) bool {
 
 // refusedBy is the refusal of what no rule lets the guest do, with the rule that it lacks.
 func refusedBy(what, key, missing string) error {
-	return &refusal{syscall.EPERM, fmt.Sprintf("this guest may not %s; the rule that is missing: allow: {%s: [%q]}", what, key, missing)}
+	return &refusal{
+		syscall.EPERM,
+		fmt.Sprintf("this guest may not %s; the rule that is missing: allow: {%s: [%q]}", what, key, missing),
+	}
 }
 
 // written is an address as a rule has it.
@@ -108,7 +113,10 @@ func written(at netip.AddrPort) string {
 
 // mayBind tells why the guest may not have an address as its own; port 0 is any.
 func (i *Instance) mayBind(at netip.AddrPort) error {
-	if i.rules.Bind == nil || slices.ContainsFunc(i.rules.Bind, func(r AddressRule) bool { return r.has(at.Addr()) && r.hasPort(at.Port()) }) {
+	if i.rules.Bind == nil ||
+		slices.ContainsFunc(i.rules.Bind, func(r AddressRule) bool {
+			return r.has(at.Addr()) && r.hasPort(at.Port())
+		}) {
 		return nil
 	}
 	return refusedBy("bind itself to "+written(at), "bind", written(at))
@@ -124,14 +132,17 @@ func (i *Instance) mayComeFrom(at netip.AddrPort) error {
 
 // mayConnect tells why the guest may not connect to an address.
 func (i *Instance) mayConnect(to netip.AddrPort) error {
-	if i.rules.Connect == nil || slices.ContainsFunc(i.rules.Connect, func(r AddressRule) bool { return r.has(to.Addr()) && r.hasPort(to.Port()) }) {
+	if i.rules.Connect == nil ||
+		slices.ContainsFunc(i.rules.Connect, func(r AddressRule) bool {
+			return r.has(to.Addr()) && r.hasPort(to.Port())
+		}) {
 		return nil
 	}
 	return refusedBy("connect to "+written(to), "connect", written(to))
 }
 
-// mayLookUp tells why the guest may not have a name looked up: who may connect to nobody may not ask name servers, which
-// would carry what it says to others.
+// mayLookUp tells why the guest may not have a name looked up: who may connect to nobody may not ask name servers,
+// which would carry what it says to others.
 func (i *Instance) mayLookUp(node string) error {
 	if i.rules.Connect == nil || len(i.rules.Connect) > 0 || node == "" {
 		return nil
@@ -144,7 +155,8 @@ func (i *Instance) mayLookUp(node string) error {
 
 // maySend tells why the guest may not send to an address, or a group of them: what has no port.
 func (i *Instance) maySend(to netip.Addr) error {
-	if i.rules.Connect == nil || to.IsValid() && slices.ContainsFunc(i.rules.Connect, func(r AddressRule) bool { return r.has(to) }) {
+	if i.rules.Connect == nil ||
+		to.IsValid() && slices.ContainsFunc(i.rules.Connect, func(r AddressRule) bool { return r.has(to) }) {
 		return nil
 	}
 	at := netip.AddrPortFrom(to, 0)

@@ -12,12 +12,18 @@ import (
 
 func TestAddressRules(t *testing.T) {
 	for text, has := range map[string]map[string]bool{
-		"127.0.0.1:7471":       {"127.0.0.1:7471": true, "127.0.0.1:7472": false, "127.0.0.2:7471": false, "[::ffff:127.0.0.1]:7471": true, "0.0.0.0:7471": false},
-		"10.0.0.0/8:7000-7999": {"10.1.2.3:7000": true, "10.1.2.3:7999": true, "10.1.2.3:8000": false, "11.0.0.0:7000": false, "10.0.0.1:0": false},
-		"[fe80::/10]:*":        {"[fe80::1%eth0]:1": true, "[fe80::1]:0": true, "[::1]:1": false, "127.0.0.1:1": false},
-		"[::1]:7471":           {"[::1]:7471": true, "[::]:7471": false},
-		"*:7471":               {"0.0.0.0:7471": true, "[::]:7471": true, "192.0.2.1:7471": true, "192.0.2.1:0": false},
-		"0.0.0.0/0:*":          {"0.0.0.0:7471": true, "192.0.2.1:0": true, "[::1]:1": false},
+		"127.0.0.1:7471": {
+			"127.0.0.1:7471": true, "127.0.0.1:7472": false, "127.0.0.2:7471": false, "[::ffff:127.0.0.1]:7471": true,
+			"0.0.0.0:7471": false,
+		},
+		"10.0.0.0/8:7000-7999": {
+			"10.1.2.3:7000": true, "10.1.2.3:7999": true, "10.1.2.3:8000": false, "11.0.0.0:7000": false,
+			"10.0.0.1:0": false,
+		},
+		"[fe80::/10]:*": {"[fe80::1%eth0]:1": true, "[fe80::1]:0": true, "[::1]:1": false, "127.0.0.1:1": false},
+		"[::1]:7471":    {"[::1]:7471": true, "[::]:7471": false},
+		"*:7471":        {"0.0.0.0:7471": true, "[::]:7471": true, "192.0.2.1:7471": true, "192.0.2.1:0": false},
+		"0.0.0.0/0:*":   {"0.0.0.0:7471": true, "192.0.2.1:0": true, "[::1]:1": false},
 	} {
 		rule, err := ParseAddressRule(text)
 		if err != nil {
@@ -33,7 +39,8 @@ func TestAddressRules(t *testing.T) {
 			t.Errorf("%s has no address", text)
 		}
 	}
-	for _, wrong := range []string{"", "*", "127.0.0.1", ":1", "::1:7471", "[::1]", "[::1:1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:2-1", "127.0.0.1:65536",
+	for _, wrong := range []string{"", "*", "127.0.0.1", ":1", "::1:7471", "[::1]", "[::1:1", "127.0.0.1:",
+		"127.0.0.1:0", "127.0.0.1:2-1", "127.0.0.1:65536",
 		"10.0.0.0/33:*", "host:1", "[fe80::1%eth0]:1", "*:1-2-3", "*:-1"} {
 		if rule, err := ParseAddressRule(wrong); err == nil {
 			t.Errorf("%q is %+v", wrong, rule)
@@ -54,7 +61,9 @@ func TestRules(t *testing.T) {
 		}
 		return list
 	}
-	i := newInstance(t, 4096, Config{Rules: Rules{Bind: rules("127.0.0.1:7490"), Connect: rules("127.0.0.1:7490-7491"), Devices: []string{"other0"}}})
+	i := newInstance(t, 4096, Config{Rules: Rules{
+		Bind: rules("127.0.0.1:7490"), Connect: rules("127.0.0.1:7490-7491"), Devices: []string{"other0"},
+	}})
 	channel := uint64(call(t, i, "create_event_channel"))
 	id := uint64(call(t, i, "create_id", channel, 0))
 	at := func(text string) uint64 {
@@ -97,7 +106,9 @@ func TestRules(t *testing.T) {
 
 // A guest that may use nothing has no name looked up, and no other way to a device than those that open it.
 func TestRulesThatAllowNothing(t *testing.T) {
-	i := newInstance(t, 1<<16, Config{Rules: Rules{Bind: []AddressRule{}, Connect: []AddressRule{}, Devices: []string{}}})
+	i := newInstance(t, 1<<16, Config{Rules: Rules{
+		Bind: []AddressRule{}, Connect: []AddressRule{}, Devices: []string{},
+	}})
 	query := AddrQuery{StructSize: uint32(unsafe.Sizeof(AddrQuery{}))}
 	for node, want := range map[string]syscall.Errno{"name.invalid": syscall.EPERM, "127.0.0.1": 0, "::1": 0} {
 		query.Node = [len(query.Node)]byte{}
@@ -113,8 +124,10 @@ func TestRulesThatAllowNothing(t *testing.T) {
 		name string
 		args []uint64
 	}{
-		{"alloc_pd", []uint64{0}}, {"open_device", []uint64{0}}, {"create_cq", []uint64{0, 4}}, {"create_comp_channel", []uint64{0}},
-		{"query_device", []uint64{0, 0x3000}}, {"query_port", []uint64{0, 1, 0x3000}}, {"query_gid_ex", []uint64{0, 1, 0, 0x3000}},
+		{"alloc_pd", []uint64{0}}, {"open_device", []uint64{0}}, {"create_cq", []uint64{0, 4}},
+		{"create_comp_channel", []uint64{0}},
+		{"query_device", []uint64{0, 0x3000}}, {"query_port", []uint64{0, 1, 0x3000}},
+		{"query_gid_ex", []uint64{0, 1, 0, 0x3000}},
 		{"query_pkey", []uint64{0, 1, 0, 0x3000}}, {"wait_async", []uint64{0, 0x3000, 0}},
 	} {
 		expect(t, i, syscall.EPERM, call.name, call.args...)
@@ -129,7 +142,9 @@ func TestRulesThatAllowNothing(t *testing.T) {
 	if err := ep.id.BindAddr(netip.MustParseAddrPort("127.0.0.1:0")); err != nil || ep.id.Device() != device {
 		t.Fatal(err, ep.id.Device())
 	}
-	if got := i.giveQP(ep, &rdmacore.QPInitAttr{}, func() error { t.Error("a QP is made"); return nil }); got != -int32(syscall.EPERM) {
+	if got := i.giveQP(ep, &rdmacore.QPInitAttr{}, func() error { t.Error("a QP is made"); return nil }); got != -int32(
+		syscall.EPERM,
+	) {
 		t.Errorf("a QP of the endpoint: %d", got)
 	}
 	must(t, i, "destroy_id", endpoint)

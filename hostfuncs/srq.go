@@ -107,7 +107,9 @@ func (i *Instance) resizeSRQ(handle Handle, maxWR uint32) int32 {
 	})
 }
 
-func (i *Instance) postSRQRecv(handle Handle, wrs Pointer, count uint32, sges Pointer, numSGEs uint32, out Pointer) int32 {
+func (i *Instance) postSRQRecv(
+	handle Handle, wrs Pointer, count uint32, sges Pointer, numSGEs uint32, out Pointer,
+) int32 {
 	return i.onSRQ(handle, func(srq *rdmacore.SRQ) int32 {
 		return post(i, srq, wrs, count, sges, numSGEs, out, nil, srqRecvAt)
 	})

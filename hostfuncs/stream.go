@@ -49,12 +49,14 @@ func streamFunctions() []Function {
 		},
 		{
 			Name: "stream_connect", Since: v1_5, Capability: CapabilitySync, Blocking: true,
-			Doc: "Connects to a service of a role, a guest of the run, on whatever host. It waits until that listens there, and " +
+			Doc: "Connects to a service of a role, a guest of the run, on whatever host. It waits until that " +
+				"listens there, and " +
 				"has room in its backlog.",
 			Params: []Param{{"role", In, "text", "whose service"}, {"length", U32, "", "of role, in bytes"},
 				{"service", U32, "", ""}, timeout},
-			Result:  "the stream's handle",
-			Errors:  "ECONNREFUSED: nobody listens there, with a timeout of 0. ECONNRESET: its process is lost. " + stopped,
+			Result: "the stream's handle",
+			Errors: "ECONNREFUSED: nobody listens there, with a timeout of 0. ECONNRESET: its process is lost. " +
+				stopped,
 			binding: bind4((*Instance).streamConnect),
 		},
 		{
@@ -67,7 +69,8 @@ func streamFunctions() []Function {
 		},
 		{
 			Name: "stream_write", Since: v1_5, Capability: CapabilitySync, Blocking: true,
-			Doc: "Waits until there is room, 32768 bytes of which the peer has read none, and gives what fits. poll_set has OUT when " +
+			Doc: "Waits until there is room, 32768 bytes of which the peer has read none, and gives what fits. " +
+				"poll_set has OUT when " +
 				"it would not wait, and HUP when the peer has closed.",
 			Params:  []Param{end, {"data", In, "bytes", ""}, {"length", U32, "", "in bytes"}, timeout},
 			Result:  "the number of bytes, which may be fewer than length",
@@ -76,7 +79,8 @@ func streamFunctions() []Function {
 		},
 		{
 			Name: "stream_close", Since: v1_5, Capability: CapabilitySync,
-			Doc:     "Ends a stream. The peer can still read what was written before; what nobody has accepted ends as well.",
+			Doc: "Ends a stream. The peer can still read what was written before; what nobody has accepted ends " +
+				"as well.",
 			Params:  []Param{end},
 			binding: bind1((*Instance).streamClose),
 		},
@@ -136,7 +140,10 @@ func (i *Instance) newStream(timeout Nanoseconds, source rdmacore.Source, get fu
 	if failed != 0 {
 		return failed
 	}
-	return create(i, &i.streams, streamCost, func() (*streamEnd, error) { return &streamEnd{conn: conn}, nil }, (*streamEnd).destroy)
+	return create(
+		i, &i.streams, streamCost, func() (*streamEnd, error) { return &streamEnd{conn: conn}, nil },
+		(*streamEnd).destroy,
+	)
 }
 
 func (i *Instance) streamRead(handle Handle, data Pointer, length uint32, timeout Nanoseconds) int32 {

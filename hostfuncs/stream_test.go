@@ -70,7 +70,10 @@ func TestStreamsAreChecked(t *testing.T) {
 	found(t, "nobody", polled(t, i, 0, in(listener)), 0)
 	end := must(t, i, "stream_connect", 0, 0, 7, 0) // a guest alone finds itself
 	expect(t, i, syscall.ETIMEDOUT, "stream_connect", 0, 0, 7, 0)
-	found(t, "a connection", polled(t, i, timeout, in(listener), PollEntry{Handle: Handle(end), Events: pollIn | pollOut}), pollIn, pollOut)
+	found(
+		t, "a connection",
+		polled(t, i, timeout, in(listener), PollEntry{Handle: Handle(end), Events: pollIn | pollOut}), pollIn, pollOut,
+	)
 	other := must(t, i, "stream_accept", listener, timeout)
 	for name, c := range map[string]struct {
 		function string

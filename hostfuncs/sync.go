@@ -16,7 +16,8 @@ func syncFunctions() []Function {
 				{"length", U32, "", "of name, in bytes, 255 at most"},
 				{"timeout_ns", I64, "", "how long to wait; -1 without limit"},
 			},
-			Errors:  "EINVAL: the name is longer. ETIMEDOUT: a party did not come in time; the guest has to come again. ECANCELED: the guest was asked to stop.",
+			Errors: "EINVAL: the name is longer. ETIMEDOUT: a party did not come in time; the guest has to come " +
+				"again. ECANCELED: the guest was asked to stop.",
 			binding: bind3((*Instance).waitBarrier),
 		},
 		{

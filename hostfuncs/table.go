@@ -16,7 +16,8 @@ func Functions() []Function {
 		eceFunctions(), qpExtraFunctions(), addrQueryFunctions(), multicastFunctions(),
 		srqFunctions(), ahFunctions(), mwFunctions(), notifyFunctions(), groupFunctions(),
 		modifyQPFunctions(), queryDeviceFunctions(), queryRouteFunctions(), extendedCQFunctions(),
-		regionFunctions(), partitionFunctions(), asyncFunctions(), portFunctions(), pollFunctions(), eventfdFunctions(), streamFunctions())
+		regionFunctions(), partitionFunctions(), asyncFunctions(), portFunctions(), pollFunctions(), eventfdFunctions(),
+		streamFunctions())
 }
 
 // Structs are all structs of the ABI, each after those it contains.
@@ -27,11 +28,16 @@ func Structs() []Struct {
 		structOf[QPInitAttr]("qp_init_attr", "What QP to make (ibv_qp_init_attr)."),
 		structOf[AHAttr]("ah_attr", "The way to a datagram peer or a multicast group (ibv_ah_attr)."),
 		structOf[QPAttr]("qp_attr", "What a QP is (ibv_qp_attr)."),
-		structOf[ConnParam]("conn_param", "The parameters of a connection (rdma_conn_param). All zero means no RDMA READs and no retries."),
+		structOf[ConnParam](
+			"conn_param",
+			"The parameters of a connection (rdma_conn_param). All zero means no RDMA READs and no retries.",
+		),
 		structOf[CMEvent]("cm_event", "An event of the connection manager (rdma_cm_event), acknowledged already."),
 		structOf[MR]("mr", "The address and keys of a memory region (ibv_mr)."),
 		structOf[SGE]("sge", "A buffer of a work request (ibv_sge)."),
-		structOf[SendWR]("send_wr", "A send request (ibv_send_wr). Its buffers are sges[first_sge] and those that follow."),
+		structOf[SendWR](
+			"send_wr", "A send request (ibv_send_wr). Its buffers are sges[first_sge] and those that follow.",
+		),
 		structOf[RecvWR]("recv_wr", "A receive (ibv_recv_wr)."),
 		structOf[ECE]("ece", "A vendor's options of connection establishment (ibv_ece)."),
 		structOf[QPExtra]("qp_extra", "Extended attributes of a QP (ibv_qp_init_attr_ex)."),
@@ -41,10 +47,15 @@ func Structs() []Struct {
 		structOf[AH]("ah", "An address handle."),
 		structOf[MWBind]("mw_bind", "What a memory window is bound to (ibv_mw_bind)."),
 		structOf[DeviceAttr]("device_attr", "What a device can do (ibv_device_attr)."),
-		structOf[AsyncEvent]("async_event", "What happened to an object of the guest's, a port or a device (ibv_async_event), acknowledged already."),
+		structOf[AsyncEvent](
+			"async_event",
+			"What happened to an object of the guest's, a port or a device (ibv_async_event), acknowledged already.",
+		),
 		structOf[PortAttr]("port_attr", "A port of a device (ibv_port_attr)."),
 		structOf[WC]("wc", "A completion (ibv_wc, byte for byte)."),
-		structOf[Timestamp]("timestamp", "When a completion came; 0 in what the CQ was not made with, and of failures."),
+		structOf[Timestamp](
+			"timestamp", "When a completion came; 0 in what the CQ was not made with, and of failures.",
+		),
 		structOf[GIDEntry]("gid_entry", "An address of a port (ibv_gid_entry)."),
 		structOf[PollEntry]("poll_entry", "One of the things that poll_set waits for (struct pollfd)."),
 		structOf[MRChange]("mr_change", "What a memory region shall be (the arguments of ibv_rereg_mr)."),

@@ -96,7 +96,8 @@ func TestStructsOfTheDataPathAreTheCores(t *testing.T) {
 			t.Errorf("%s has %d bytes, the core's has %d", name, ours.Size, cores.Size)
 		}
 		for at, field := range cores.Fields {
-			if got := ours.Fields[at]; got.Offset != field.Offset || got.Size != field.Size || got.GoName != field.GoName {
+			if got := ours.Fields[at]; got.Offset != field.Offset || got.Size != field.Size ||
+				got.GoName != field.GoName {
 				t.Errorf("%s: %s is %d bytes at %d, the core has %s with %d at %d", name,
 					got.GoName, got.Size, got.Offset, field.GoName, field.Size, field.Offset)
 			}

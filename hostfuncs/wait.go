@@ -37,13 +37,15 @@ func (i *Instance) wait(timeout Nanoseconds, wait func(context.Context) error) i
 		return i.refuse(syscall.ECANCELED, "the guest was asked to stop")
 	}
 	if errors.Is(err, context.DeadlineExceeded) && !errors.As(err, new(syscall.Errno)) {
-		return i.refuse(syscall.ETIMEDOUT, "the call did not end within its timeout of "+time.Duration(timeout).String())
+		return i.refuse(
+			syscall.ETIMEDOUT, "the call did not end within its timeout of "+time.Duration(timeout).String(),
+		)
 	}
 	return i.fail(err)
 }
 
-// stoppable is a context that has ended as soon as the guest is asked to stop: a virtual clock would go on in the time that it
-// takes to tell the context.
+// stoppable is a context that has ended as soon as the guest is asked to stop: a virtual clock would go on in the time
+// that it takes to tell the context.
 type stoppable struct {
 	context.Context
 	stop context.Context

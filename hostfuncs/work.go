@@ -77,8 +77,11 @@ func requests(of string) []Param {
 
 // spinning are requests and the queue to poll after them.
 func spinning(of string) []Param {
-	return append(requests(of), Param{"cq", HandleOf, "cq", "which to poll then"}, Param{"wc", Out, "wc", "an array; filled from its start"},
-		Param{"max", U32, "", "elements of wc"}, Param{"attempts", U32, "", "some 50 ns each; more than 65536 are taken as 65536"})
+	return append(requests(of), Param{"cq", HandleOf, "cq", "which to poll then"}, Param{
+		"wc", Out, "wc", "an array; filled from its start",
+	},
+		Param{"max", U32, "", "elements of wc"},
+		Param{"attempts", U32, "", "some 50 ns each; more than 65536 are taken as 65536"})
 }
 
 func workFunctions() []Function {
@@ -105,7 +108,8 @@ func workFunctions() []Function {
 		},
 		{
 			Name: "post_send_spin", Since: v1_5, Capability: CapabilityWork,
-			Doc: "Does post_send and then spin_cq in one call, for the lowest latency: a message and the wait for its answer. The CQ " +
+			Doc: "Does post_send and then spin_cq in one call, for the lowest latency: a message and the wait for " +
+				"its answer. The CQ " +
 				"may be any of the guest's.",
 			Params:  spinning("send_wr"),
 			Result:  "the number of completions, 0 if there were none; all requests are posted then",
@@ -163,7 +167,9 @@ type posting[WR any] struct {
 	posted []uint64 // nil: nobody asks
 }
 
-func postingOf[WR any](i *Instance, wrsAt Pointer, count uint32, sgesAt Pointer, numSGEs uint32, out Pointer) (p posting[WR], failed int32) {
+func postingOf[WR any](
+	i *Instance, wrsAt Pointer, count uint32, sgesAt Pointer, numSGEs uint32, out Pointer,
+) (p posting[WR], failed int32) {
 	var wrong fault
 	if p.wrs, wrong = view[WR](i, wrsAt, count); wrong != 0 {
 		return p, i.badPointer("wrs", wrong)
@@ -199,7 +205,11 @@ func post[Q, WR any](i *Instance, queue Q, wrsAt Pointer, count uint32, sgesAt P
 	batch := batchOf(p.sges)
 	if whole != nil && count > batch {
 		if !whole(p.wrs, p.sges) {
-			return i.refuse(syscall.EMSGSIZE, "the requests of one call to a QP with send operations, which are posted all or none, have 4 GiB at most")
+			return i.refuse(
+				syscall.EMSGSIZE,
+				"the requests of one call to a QP with send operations, which are posted all or none, have 4 GiB at "+
+					"most",
+			)
 		}
 		batch = count
 	}
@@ -222,22 +232,32 @@ func post[Q, WR any](i *Instance, queue Q, wrsAt Pointer, count uint32, sgesAt P
 
 func (i *Instance) postSendSpin(handle Handle, wrs Pointer, count uint32, sges Pointer, numSGEs uint32, out Pointer,
 	cq Handle, wc Pointer, max, attempts uint32) int32 {
-	return postSpin(i, handle, wrs, count, sges, numSGEs, out, cq, wc, max, attempts, (*rdmacore.Work).SendSpin, (*Instance).postSend)
+	return postSpin(
+		i, handle, wrs, count, sges, numSGEs, out, cq, wc, max, attempts, (*rdmacore.Work).SendSpin,
+		(*Instance).postSend,
+	)
 }
 
 func (i *Instance) postRecvSpin(handle Handle, wrs Pointer, count uint32, sges Pointer, numSGEs uint32, out Pointer,
 	cq Handle, wc Pointer, max, attempts uint32) int32 {
-	return postSpin(i, handle, wrs, count, sges, numSGEs, out, cq, wc, max, attempts, (*rdmacore.Work).RecvSpin, (*Instance).postRecv)
+	return postSpin(
+		i, handle, wrs, count, sges, numSGEs, out, cq, wc, max, attempts, (*rdmacore.Work).RecvSpin,
+		(*Instance).postRecv,
+	)
 }
 
 // fewRequests is what is posted and polled in one call of the core; more is not for who wants an answer at once.
 const fewRequests = 16
 
 // postSpin posts and polls in one call of the core, or in two.
-func postSpin[WR any](i *Instance, handle Handle, wrsAt Pointer, count uint32, sgesAt Pointer, numSGEs uint32, out Pointer,
+func postSpin[WR any](
+	i *Instance, handle Handle, wrsAt Pointer, count uint32, sgesAt Pointer, numSGEs uint32, out Pointer,
 	cqHandle Handle, wcAt Pointer, max, attempts uint32,
-	one func(*rdmacore.Work, *rdmacore.QP, uintptr, uint64, []WR, []rdmacore.SGE, *rdmacore.CQ, []rdmacore.WC, uint32) (int, int, error),
-	many func(*Instance, Handle, Pointer, uint32, Pointer, uint32, Pointer) int32) int32 {
+	one func(
+		*rdmacore.Work, *rdmacore.QP, uintptr, uint64, []WR, []rdmacore.SGE, *rdmacore.CQ, []rdmacore.WC, uint32,
+	) (int, int, error),
+	many func(*Instance, Handle, Pointer, uint32, Pointer, uint32, Pointer) int32,
+) int32 {
 	cq, ok := i.cqs.get(cqHandle)
 	if !ok {
 		return i.badHandle(KindCQ)

@@ -109,8 +109,8 @@ func (p *Provider) GetAddrInfo(ctx context.Context, node, service string, hints 
 	return p.resolver.getAddrInfo(ctx, op, node, service, hints)
 }
 
-// Resolver finds addresses with a bounded number of threads, one for each question: the C library waits for name servers, and
-// nothing ends that.
+// Resolver finds addresses with a bounded number of threads, one for each question: the C library waits for name
+// servers, and nothing ends that.
 type Resolver struct {
 	provider *Provider
 	free     chan struct{} // a token for each question that may be asked now

@@ -64,7 +64,9 @@ func (d *Device) InitAHFromWC(wc *WC, grh []byte, port int) (AHAttr, error) {
 		return AHAttr{}, err
 	}
 	var c C.struct_ibv_ah_attr
-	if err := check(op, int(C.core_init_ah_from_wc(d.provider.c, d.c, &completion, &header, C.uint8_t(port), &c))); err != nil {
+	if err := check(
+		op, int(C.core_init_ah_from_wc(d.provider.c, d.c, &completion, &header, C.uint8_t(port), &c)),
+	); err != nil {
 		return AHAttr{}, err
 	}
 	return fromCAHAttr(&c), nil

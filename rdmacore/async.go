@@ -45,9 +45,10 @@ func (p *Provider) newDevice(native *C.struct_ibv_context) *Device {
 	return d
 }
 
-// mostAlike is how many events of one kind and object are kept for whoever asks.  A device has an object report most things
-// once; but a send queue drains, and a shared queue falls below its limit, as often as a program has it do so.  The kernel
-// drops an event that it has no memory for (ib_uverbs_async_handler); here the same event is there sixty-four times.
+// mostAlike is how many events of one kind and object are kept for whoever asks.  A device has an object report most
+// things once; but a send queue drains, and a shared queue falls below its limit, as often as a program has it do so.
+// The kernel drops an event that it has no memory for (ib_uverbs_async_handler); here the same event is there
+// sixty-four times.
 const mostAlike = 64
 
 // GetAsyncEvent waits for the next asynchronous event of the device, whatever it is of, and acknowledges it

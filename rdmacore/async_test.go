@@ -26,7 +26,8 @@ func trespass(t *testing.T, client *side) {
 
 func isAccessErr(t *testing.T, event AsyncEvent, of *side) {
 	t.Helper()
-	if event.Type != AsyncQPAccessErr || event.QP != of.id.QP() || event.ID != of.id || event.Port != 0 || !event.OfObject() {
+	if event.Type != AsyncQPAccessErr || event.QP != of.id.QP() || event.ID != of.id || event.Port != 0 ||
+		!event.OfObject() {
 		t.Errorf("event %+v", event)
 	}
 }

@@ -23,7 +23,9 @@ func built(t *testing.T, ops SendOps) (client, server *side) {
 func TestBuilderData(t *testing.T) {
 	client, server := built(t, builtOps)
 	remote := func(op Opcode, id uint64) SendWR {
-		return SendWR{WRID: id, Opcode: op, Flags: SendSignaled, RKey: server.mr.RKey(), RemoteAddress: server.mr.Address() + 128}
+		return SendWR{
+			WRID: id, Opcode: op, Flags: SendSignaled, RKey: server.mr.RKey(), RemoteAddress: server.mr.Address() + 128,
+		}
 	}
 	copy(client.bytes(0, 8), "builders")
 	server.recv(t, 1, 0, 64)
@@ -38,7 +40,8 @@ func TestBuilderData(t *testing.T) {
 		t.Errorf("the server has %q and %q", server.bytes(0, 8), server.bytes(128, 8))
 	}
 	client.send(t, remote(OpRDMARead, 5), 512, 8)
-	if wc := completion(t, client.id.SendCQ(), 5, WCSuccess); wc.Opcode != WCRDMARead || !bytes.Equal(client.bytes(512, 8), []byte("builders")) {
+	if wc := completion(t, client.id.SendCQ(), 5, WCSuccess); wc.Opcode != WCRDMARead ||
+		!bytes.Equal(client.bytes(512, 8), []byte("builders")) {
 		t.Errorf("%s of %q", wc.Opcode, client.bytes(512, 8))
 	}
 	// Of a guest.
@@ -65,7 +68,10 @@ func TestBuilderData(t *testing.T) {
 // TestBuilderAllOrNothing: a wrong request keeps those before it from being posted.
 func TestBuilderAllOrNothing(t *testing.T) {
 	client, server := built(t, SendOpRDMAWrite|SendOpRDMARead)
-	good := SendWR{WRID: 1, Opcode: OpRDMAWrite, Flags: SendSignaled, NumSGE: 1, RKey: server.mr.RKey(), RemoteAddress: server.mr.Address()}
+	good := SendWR{
+		WRID: 1, Opcode: OpRDMAWrite, Flags: SendSignaled, NumSGE: 1, RKey: server.mr.RKey(),
+		RemoteAddress: server.mr.Address(),
+	}
 	with := func(change func(*SendWR)) SendWR {
 		wr := good
 		change(&wr)
@@ -81,11 +87,15 @@ func TestBuilderAllOrNothing(t *testing.T) {
 		want error
 	}{
 		"not among its operations": {[]SendWR{good, with(func(wr *SendWR) { wr.Opcode = OpSend })}, syscall.EOPNOTSUPP},
-		"FLUSH not among them":     {[]SendWR{good, with(func(wr *SendWR) { wr.Opcode = OpFlush })}, syscall.EOPNOTSUPP},
-		"no such opcode":           {[]SendWR{good, with(func(wr *SendWR) { wr.Opcode = 99 })}, syscall.EINVAL},
-		"no such entry":            {[]SendWR{good, with(func(wr *SendWR) { wr.FirstSGE = 1 })}, syscall.EINVAL},
-		"inline READ":              {[]SendWR{good, with(func(wr *SendWR) { wr.Opcode, wr.Flags = OpRDMARead, SendInline })}, syscall.EINVAL},
-		"more than the queue":      {many, syscall.ENOMEM},
+		"FLUSH not among them": {
+			[]SendWR{good, with(func(wr *SendWR) { wr.Opcode = OpFlush })}, syscall.EOPNOTSUPP,
+		},
+		"no such opcode": {[]SendWR{good, with(func(wr *SendWR) { wr.Opcode = 99 })}, syscall.EINVAL},
+		"no such entry":  {[]SendWR{good, with(func(wr *SendWR) { wr.FirstSGE = 1 })}, syscall.EINVAL},
+		"inline READ": {
+			[]SendWR{good, with(func(wr *SendWR) { wr.Opcode, wr.Flags = OpRDMARead, SendInline })}, syscall.EINVAL,
+		},
+		"more than the queue": {many, syscall.ENOMEM},
 	} {
 		n, err := client.id.QP().PostSend(row.wrs, []SGE{client.sge(0, 8)})
 		if n != 0 {
@@ -143,17 +153,27 @@ func TestBuilderWindow(t *testing.T) {
 	mw, err := server.pd.AllocMW(MWType2)
 	must(t, err)
 	atEnd(t, mw.Dealloc)
-	must(t, server.id.QP().BindMW(mw, MWBind{WRID: 1, Flags: SendSignaled, MR: mr, Address: mr.Address(), Length: 64, Access: AccessRemoteWrite}))
+	must(
+		t,
+		server.id.QP().BindMW(mw, MWBind{
+			WRID: 1, Flags: SendSignaled, MR: mr, Address: mr.Address(), Length: 64, Access: AccessRemoteWrite,
+		}),
+	)
 	if wc := completion(t, server.id.SendCQ(), 1, WCSuccess); wc.Opcode != WCBindMW {
 		t.Errorf("completion of %s", wc.Opcode)
 	}
 	copy(client.bytes(0, 8), "windowed")
-	client.send(t, SendWR{WRID: 2, Opcode: OpRDMAWrite, Flags: SendSignaled, RKey: mw.RKey(), RemoteAddress: mr.Address()}, 0, 8)
+	client.send(
+		t, SendWR{WRID: 2, Opcode: OpRDMAWrite, Flags: SendSignaled, RKey: mw.RKey(), RemoteAddress: mr.Address()}, 0,
+		8,
+	)
 	completion(t, client.id.SendCQ(), 2, WCSuccess)
 	if got := memory.Bytes()[:8]; !bytes.Equal(got, []byte("windowed")) {
 		t.Errorf("the window has %q", got)
 	}
-	_, err = server.id.QP().PostSend([]SendWR{{WRID: 3, Opcode: OpLocalInv, Flags: SendSignaled, ImmData: mw.RKey()}}, nil)
+	_, err = server.id.QP().PostSend(
+		[]SendWR{{WRID: 3, Opcode: OpLocalInv, Flags: SendSignaled, ImmData: mw.RKey()}}, nil,
+	)
 	must(t, err)
 	if wc := completion(t, server.id.SendCQ(), 3, WCSuccess); wc.Opcode != WCLocalInv {
 		t.Errorf("completion of %s", wc.Opcode)
@@ -171,11 +191,18 @@ func TestFlush(t *testing.T) {
 	must(t, err)
 	memory.Release()
 	atEnd(t, mr.Dereg)
-	must(t, server.id.QP().Modify(QPAttr{AccessFlags: AccessRemoteWrite | AccessRemoteAtomic | AccessRemoteRead | AccessFlushGlobal}, QPAttrAccessFlags))
+	must(
+		t,
+		server.id.QP().Modify(
+			QPAttr{AccessFlags: AccessRemoteWrite | AccessRemoteAtomic | AccessRemoteRead | AccessFlushGlobal},
+			QPAttrAccessFlags,
+		),
+	)
 	write := SendWR{WRID: 1, Opcode: OpRDMAWrite, NumSGE: 1, RKey: mr.RKey(), RemoteAddress: mr.Address()}
 	flush, all := write, write
 	flush.WRID, flush.Opcode, flush.Flags, flush.Placement = 2, OpFlush, SendSignaled, FlushGlobal
-	all.WRID, all.Opcode, all.Flags, all.Placement, all.Selectivity, all.NumSGE = 3, OpFlush, SendSignaled, FlushGlobal, FlushMR, 0
+	all.WRID, all.Opcode, all.Flags, all.Placement, all.Selectivity, all.NumSGE = 3, OpFlush, SendSignaled,
+		FlushGlobal, FlushMR, 0
 	copy(client.bytes(0, 8), "flushed.")
 	_, err = client.id.QP().PostSend([]SendWR{write, flush, all}, []SGE{client.sge(0, 8)})
 	must(t, err)
@@ -246,9 +273,18 @@ func TestMeasureBuilders(t *testing.T) {
 			checkMeasured(t, result)
 		}
 	}
-	client.send(t, SendWR{WRID: 2, Opcode: OpRDMAWrite, Flags: SendSignaled, RKey: server.mr.RKey(), RemoteAddress: server.mr.Address()}, 0, 64)
+	client.send(
+		t,
+		SendWR{
+			WRID: 2, Opcode: OpRDMAWrite, Flags: SendSignaled, RKey: server.mr.RKey(),
+			RemoteAddress: server.mr.Address(),
+		},
+		0, 64,
+	)
 	completion(t, client.id.SendCQ(), 2, WCSuccess)
-	_, err := runMeasurement(bounded(t), MeasureSpec{Kind: MeasureLatency, Operation: OpAtomicFetchAndAdd, Size: 8, Iterations: 1}, ends...)
+	_, err := runMeasurement(
+		bounded(t), MeasureSpec{Kind: MeasureLatency, Operation: OpAtomicFetchAndAdd, Size: 8, Iterations: 1}, ends...,
+	)
 	if refused(t, err, syscall.EOPNOTSUPP); err != nil && !strings.Contains(err.Error(), "send_ops_flags") {
 		t.Error(err)
 	}
@@ -260,7 +296,10 @@ func TestBuilderAllocatesNothing(t *testing.T) {
 	}
 	client, server := built(t, builtOps)
 	if n := testing.AllocsPerRun(100, func() {
-		sends := [1]SendWR{{WRID: 2, Opcode: OpRDMAWrite, Flags: SendSignaled, NumSGE: 1, RKey: server.mr.RKey(), RemoteAddress: server.mr.Address()}}
+		sends := [1]SendWR{{
+			WRID: 2, Opcode: OpRDMAWrite, Flags: SendSignaled, NumSGE: 1, RKey: server.mr.RKey(),
+			RemoteAddress: server.mr.Address(),
+		}}
 		from := [1]SGE{client.sge(0, 64)}
 		if _, err := client.id.QP().PostSend(sends[:], from[:]); err != nil {
 			t.Fatal(err)

@@ -32,15 +32,17 @@ type CaptureTotals struct {
 	Missing uint64 // not in it: after an error, or because who takes the file's bytes was too slow
 }
 
-// CreateCapture creates the file, or opens a pipe, for providers that are opened WithCapture.  A pipe that nobody reads is
-// waited for ten seconds at most.
+// CreateCapture creates the file, or opens a pipe, for providers that are opened WithCapture.  A pipe that nobody reads
+// is waited for ten seconds at most.
 func CreateCapture(path string, options CaptureOptions) (*Capture, error) {
 	const op = "capture"
 	cpath, application := C.CString(path), C.CString(options.Application)
 	defer C.free(unsafe.Pointer(cpath))
 	defer C.free(unsafe.Pointer(application))
 	c := &Capture{path: path}
-	chosen := C.struct_core_capture_options{path: cpath, application: application, snap_length: C.uint32_t(options.SnapLength),
+	chosen := C.struct_core_capture_options{path: cpath, application: application, snap_length: C.uint32_t(
+		options.SnapLength,
+	),
 		patience: C.CORE_CAPTURE_PATIENCE}
 	if result := C.core_capture_open(&chosen, &c.c); result < 0 {
 		errno := syscall.Errno(-result)
@@ -48,7 +50,10 @@ func CreateCapture(path string, options CaptureOptions) (*Capture, error) {
 		case syscall.ENXIO:
 			return nil, fail(op, errno, "nobody reads the pipe %s; start its reader first", path)
 		case syscall.ELOOP:
-			return nil, fail(op, errno, "%s is a symbolic link of another user, or of too many; remove it, or name another path", path)
+			return nil, fail(
+				op, errno, "%s is a symbolic link of another user, or of too many; remove it, or name another path",
+				path,
+			)
 		case syscall.EPERM:
 			return nil, fail(op, errno, "%s belongs to another user; remove it, or name another path", path)
 		case syscall.EMLINK:
@@ -59,7 +64,8 @@ func CreateCapture(path string, options CaptureOptions) (*Capture, error) {
 	return c, nil
 }
 
-// Close ends the file, once every provider that writes to it is closed.  An error says from when on packets are missing.
+// Close ends the file, once every provider that writes to it is closed.  An error says from when on packets are
+// missing.
 func (c *Capture) Close() (CaptureTotals, error) {
 	const op = "capture"
 	if c == nil || c.c == nil {
@@ -70,13 +76,15 @@ func (c *Capture) Close() (CaptureTotals, error) {
 	c.c = nil
 	totals := CaptureTotals{Packets: uint64(result.packets), Missing: uint64(result.missing)}
 	if errno := syscall.Errno(result.error); errno != 0 {
-		return totals, fail(op, errno, "%s ends after %d packets, and %d are missing", c.path, totals.Packets, totals.Missing)
+		return totals, fail(
+			op, errno, "%s ends after %d packets, and %d are missing", c.path, totals.Packets, totals.Missing,
+		)
 	}
 	return totals, nil
 }
 
-// WithCapture writes to c what soft sends; label says in the file whose interfaces those are.  Times are those of soft's
-// clock: since 1970, and of a virtual clock, which begins a second after that, as it shows them.
+// WithCapture writes to c what soft sends; label says in the file whose interfaces those are.  Times are those of
+// soft's clock: since 1970, and of a virtual clock, which begins a second after that, as it shows them.
 func WithCapture(c *Capture, label string) Option {
 	return func(options *C.struct_core_options) {
 		options.capture = c.c
@@ -98,8 +106,8 @@ func (p *Provider) CaptureName(address netip.Addr, name string) {
 	C.core_capture_name(p.c, &at, text)
 }
 
-// CaptureStep says that who has the address is at a step: text is the comment of what it sends from now on, "" the end of
-// that.  Packets of others belong to the step that began last.  The zero address is nobody's.
+// CaptureStep says that who has the address is at a step: text is the comment of what it sends from now on, "" the end
+// of that.  Packets of others belong to the step that began last.  The zero address is nobody's.
 func (p *Provider) CaptureStep(address netip.Addr, number uint32, text string) {
 	if !p.Captures() {
 		return
@@ -144,7 +152,8 @@ func (p *Provider) Captured() (packets []CapturedPacket, missed uint64) {
 	for i := range found[:count] {
 		each := &found[i]
 		packets = append(packets, CapturedPacket{
-			Time: p.clock.since(uint64(each.time)), Step: uint32(each.step), From: gidAddress(each.from), To: gidAddress(each.to),
+			Time: p.clock.since(uint64(each.time)), Step: uint32(each.step), From: gidAddress(each.from),
+			To:        gidAddress(each.to),
 			QueuePair: uint32(each.destination), Opcode: uint8(each.opcode), Syndrome: uint8(each.syndrome),
 			Message: CMMessage(each.attribute), PSN: uint32(each.psn), Length: uint32(each.length),
 			Fate: C.GoString(&each.fate[0]),

@@ -64,7 +64,8 @@ func TestCapture(t *testing.T) {
 		t.Fatalf("%+v %v; %d packets were noted, %d missed", totals, err, len(packets), missed)
 	}
 	first := packets[0]
-	if first.Name() != "REQ" || first.From != address || first.To != address || first.QueuePair != 1 || first.Step != 3 || first.Time <= 0 {
+	if first.Name() != "REQ" || first.From != address || first.To != address || first.QueuePair != 1 ||
+		first.Step != 3 || first.Time <= 0 {
 		t.Errorf("the first packet is %s: %+v", first.Name(), first)
 	}
 	kinds, bodies := blocks(t, path)
@@ -72,7 +73,8 @@ func TestCapture(t *testing.T) {
 	for i, kind := range kinds {
 		switch kind {
 		case 1:
-			if !strings.Contains(string(bodies[i]), "both ends") || !strings.Contains(string(bodies[i]), address.String()+", a case") {
+			if !strings.Contains(string(bodies[i]), "both ends") ||
+				!strings.Contains(string(bodies[i]), address.String()+", a case") {
 				t.Errorf("the interface says %q", bodies[i])
 			}
 		case 6:
@@ -80,18 +82,24 @@ func TestCapture(t *testing.T) {
 		}
 	}
 	comment := string(bodies[2])
-	if kinds[0] != 0x0a0d0d0a || kinds[1] != 1 || kinds[2] != 6 || !strings.Contains(comment, strings.Repeat("ü", 95)) || strings.Contains(comment, strings.Repeat("ü", 96)) {
+	if kinds[0] != 0x0a0d0d0a || kinds[1] != 1 || kinds[2] != 6 ||
+		!strings.Contains(comment, strings.Repeat("ü", 95)) || strings.Contains(comment, strings.Repeat("ü", 96)) {
 		t.Errorf("blocks %#x begin the file; the first packet is %q", kinds[:3], comment)
 	}
 	if kinds[len(kinds)-1] != 5 || found != totals.Packets {
-		t.Errorf("%d packets in the file, %d counted; the last block is of kind %d", found, totals.Packets, kinds[len(kinds)-1])
+		t.Errorf(
+			"%d packets in the file, %d counted; the last block is of kind %d", found, totals.Packets,
+			kinds[len(kinds)-1],
+		)
 	}
 }
 
-// TestCaptureFails: what cannot be written is an error with the file's name, and no provider but soft shows its packets.
+// TestCaptureFails: what cannot be written is an error with the file's name, and no provider but soft shows its
+// packets.
 func TestCaptureFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "no", "folder")
-	if _, err := CreateCapture(path, CaptureOptions{}); !errors.Is(err, syscall.ENOENT) || !strings.Contains(err.Error(), path) {
+	if _, err := CreateCapture(path, CaptureOptions{}); !errors.Is(err, syscall.ENOENT) ||
+		!strings.Contains(err.Error(), path) {
 		t.Error(err)
 	}
 	capture, err := CreateCapture("/dev/full", CaptureOptions{})

@@ -190,7 +190,8 @@ func posted(op string, result int64) (int, error) {
 func postReason(errno syscall.Errno) string {
 	switch errno {
 	case syscall.EOPNOTSUPP:
-		return "the queue pair was not created for this operation; name it among its send operations (send_ops, SEND_OPS_FLAGS of " +
+		return "the queue pair was not created for this operation; name it among its send operations (send_ops, " +
+			"SEND_OPS_FLAGS of " +
 			"rdma_create_qp_ex), without which there is no FLUSH"
 	case syscall.ENOSPC: // as rdma_rxe's builders have it
 		return "the work queue is full, or a scatter/gather list or inline data longer than it takes"
@@ -251,7 +252,8 @@ func (w *Work) SendSpin(q *QP, base uintptr, limit uint64, wrs []SendWR, sges []
 	if !soon {
 		q.heavy.Store(true) // what waits in its queue may be sent by any later call
 	}
-	w.c.provider, w.c.wrs = C.uintptr_t(uintptr(unsafe.Pointer(q.provider.c))), C.uintptr_t(uintptr(unsafe.Pointer(&wrs[0])))
+	w.c.provider, w.c.wrs = C.uintptr_t(uintptr(unsafe.Pointer(q.provider.c))),
+		C.uintptr_t(uintptr(unsafe.Pointer(&wrs[0])))
 	w.prepare(q, len(wrs), base, limit, sges, cq, wcs, attempts)
 	if w.stack != nil && soon && !q.heavy.Load() {
 		w.stack.Call(sendAddress, unsafe.Pointer(&w.c))

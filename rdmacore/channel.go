@@ -113,8 +113,8 @@ func (c *EventChannel) reads(id *ID) error {
 	return nil
 }
 
-// Poll takes the first event of id, or with nil of any, that is there already; nil when there is none.  Events of others
-// are kept, as by Wait.
+// Poll takes the first event of id, or with nil of any, that is there already; nil when there is none.  Events of
+// others are kept, as by Wait.
 func (c *EventChannel) Poll(id *ID) (*Event, error) {
 	wants := func(delivery) bool { return true }
 	if id != nil {

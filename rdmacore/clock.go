@@ -82,8 +82,8 @@ func (c *Clock) Outside(f func()) {
 }
 
 // Launch runs f in a goroutine that acts on the clock.  On a virtual clock, on which the caller must act, too, it
-// returns when f first waits or has ended, so that several begin in the order of their launches.  ended is closed at the
-// moment at which f acts no more.
+// returns when f first waits or has ended, so that several begin in the order of their launches.  ended is closed at
+// the moment at which f acts no more.
 func (c *Clock) Launch(f func()) (ended <-chan struct{}) {
 	over := make(chan struct{})
 	if c.virtual != nil {
@@ -155,12 +155,12 @@ func (c *Clock) Await(ctx context.Context, signal, other <-chan struct{}) error 
 
 // virtualClock moves the provider's time on when everyone who acts waits for something that is not there.
 //
-// Who finds at once what it waits for goes on.  The others are looked after, in the order in which they began
-// to wait, once all who act wait: the first whose thing has come goes on, alone.  With a seed the order begins anywhere, as
-// the seed draws, so that another seed is another interleaving.  When none has come, the
-// clock moves to the next timer or deadline, and they are looked after again.  So time never passes while
-// someone could still act, a run takes as long as its steps, however long its timeouts are, and the same
-// run is the same again: at any time one acts, and which one no scheduler decides.
+// Who finds at once what it waits for goes on.  The others are looked after, in the order in which they began to wait,
+// once all who act wait: the first whose thing has come goes on, alone.  With a seed the order begins anywhere, as the
+// seed draws, so that another seed is another interleaving.  When none has come, the clock moves to the next timer or
+// deadline, and they are looked after again.  So time never passes while someone could still act, a run takes as long
+// as its steps, however long its timeouts are, and the same run is the same again: at any time one acts, and which one
+// no scheduler decides.
 type virtualClock struct {
 	provider *Provider
 
@@ -265,11 +265,12 @@ func (c *virtualClock) wait(ctx context.Context, found func() bool) bool {
 	return s.came
 }
 
-// turnTime is how long one whose context has ended waits for its turn, by the wall clock: another one may compute without an end.
+// turnTime is how long one whose context has ended waits for its turn, by the wall clock: another one may compute
+// without an end.
 const turnTime = 200 * time.Millisecond
 
-// endWait lets s, whose context has ended, go on in its turn.  Of two whose contexts end together, one goes on and the other after
-// it, as if what they wait for had come.
+// endWait lets s, whose context has ended, go on in its turn.  Of two whose contexts end together, one goes on and the
+// other after it, as if what they wait for had come.
 func (c *virtualClock) endWait(s *sleeper) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -368,7 +369,9 @@ func (v virtualContext) Err() error {
 	return context.Cause(v.Context)
 }
 
-func (c *virtualClock) withTimeout(parent context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+func (c *virtualClock) withTimeout(
+	parent context.Context, timeout time.Duration,
+) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	end := &virtualEnd{at: c.now() + max(timeout, 0), cancel: cancel}
 	c.mu.Lock()

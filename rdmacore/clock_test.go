@@ -93,7 +93,8 @@ func TestVirtualClockWaitsForAllWhoAct(t *testing.T) {
 	if took := clock.Now() - began; took != 0 {
 		t.Errorf("the clock moved by %s", took)
 	}
-	client.send(t, SendWR{WRID: 1, Opcode: OpSend, Flags: SendSignaled}, 0, 64) // nothing is posted: an RNR wait of 655.36 ms
+	// nothing is posted: an RNR wait of 655.36 ms
+	client.send(t, SendWR{WRID: 1, Opcode: OpSend, Flags: SendSignaled}, 0, 64)
 	server.recv(t, 2, 0, 64)
 	_, err := client.id.SendCQ().Wait(bounded(t), make([]WC, 1))
 	must(t, err)

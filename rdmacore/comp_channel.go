@@ -24,8 +24,8 @@ type CompChannel struct {
 // mostEvents is how many events of one CQ are kept: each has been asked for, and one is as good as many.
 const mostEvents = 64
 
-// CreateCompChannel makes a completion channel for CQs that share one.  Who waits there for the events of one CQ alone is
-// not woken by its end.
+// CreateCompChannel makes a completion channel for CQs that share one.  Who waits there for the events of one CQ alone
+// is not woken by its end.
 func (d *Device) CreateCompChannel() (*CompChannel, error) {
 	const op = "ibv_create_comp_channel"
 	if !d.open() {
@@ -68,8 +68,9 @@ func (c *CompChannel) Destroy() error {
 	return check(op, int(C.core_destroy_comp_channel(c.provider.c, native)))
 }
 
-// GetCQEvent waits for an event that RequestNotify of one of the CQs asked for, acknowledges it and tells which CQ it is
-// (ibv_get_cq_event(3)).  A ctx that has ended already takes what is there.  The error wraps ctx.Err() when ctx ends first.
+// GetCQEvent waits for an event that RequestNotify of one of the CQs asked for, acknowledges it and tells which CQ it
+// is (ibv_get_cq_event(3)).  A ctx that has ended already takes what is there.  The error wraps ctx.Err() when ctx ends
+// first.
 func (c *CompChannel) GetCQEvent(ctx context.Context) (*CQ, error) {
 	return c.get(ctx, nil)
 }

@@ -97,7 +97,9 @@ func (c *CQ) Resize(entries int) error {
 	if entries <= 0 || entries > 1<<30 {
 		return fail(op, syscall.EINVAL, "a completion queue of %d entries", entries)
 	}
-	return c.provider.byHandle(c.c.context).beyond(check(op, int(C.core_resize_cq(c.provider.c, c.c, C.int(entries)))), cqEntries(entries))
+	return c.provider.byHandle(c.c.context).beyond(
+		check(op, int(C.core_resize_cq(c.provider.c, c.c, C.int(entries)))), cqEntries(entries),
+	)
 }
 
 // Moderate has one completion event stand for count completions, or for those that come within period of the first
@@ -165,7 +167,9 @@ func (c *CQ) Entries() int {
 func (c *CQ) Destroyed() bool { return !c.open() }
 
 func (c *CQ) free(op string) error {
-	err := c.provider.destroy(func() error { return check(op, int(C.core_destroy_cq(c.provider.c, c.c))) }, unsafe.Pointer(c.c))
+	err := c.provider.destroy(
+		func() error { return check(op, int(C.core_destroy_cq(c.provider.c, c.c))) }, unsafe.Pointer(c.c),
+	)
 	if err != nil {
 		return err
 	}
@@ -250,10 +254,10 @@ type Timestamp struct {
 	Wallclock uint64 // nanoseconds since 1970
 }
 
-// CreateCQEx makes a completion queue whose completions have these fields and time stamps (ibv_create_cq_ex(3)).
-// It is polled with ibv_start_poll(3), ibv_next_poll (but not with rdma_rxe, whose library has errors there) and
-// ibv_end_poll, where one of CreateCQ is with ibv_poll_cq(3); nothing else is different.  A field that it was not made with is 0.  EOPNOTSUPP for fields that the device
-// has not.
+// CreateCQEx makes a completion queue whose completions have these fields and time stamps (ibv_create_cq_ex(3)). It is
+// polled with ibv_start_poll(3), ibv_next_poll (but not with rdma_rxe, whose library has errors there) and
+// ibv_end_poll, where one of CreateCQ is with ibv_poll_cq(3); nothing else is different.  A field that it was not made
+// with is 0.  EOPNOTSUPP for fields that the device has not.
 func (d *Device) CreateCQEx(entries int, fields WCFields) (*CQ, error) {
 	return d.createExtendedCQ(nil, entries, fields)
 }
@@ -315,7 +319,9 @@ func (c *CQ) WaitTimestamps(ctx context.Context, wcs []WC, stamps []Timestamp) (
 // blank is what stamps of completions that have none are.
 func (c *CQ) blank(wcs []WC, stamps []Timestamp) ([]Timestamp, error) {
 	if len(stamps) < len(wcs) {
-		return nil, fail("ibv_start_poll", syscall.EINVAL, "room for %d time stamps, of %d completions", len(stamps), len(wcs))
+		return nil, fail(
+			"ibv_start_poll", syscall.EINVAL, "room for %d time stamps, of %d completions", len(stamps), len(wcs),
+		)
 	}
 	stamps = stamps[:len(wcs)]
 	if c != nil && !c.extended {

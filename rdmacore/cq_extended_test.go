@@ -29,7 +29,10 @@ func extendedPair(t testing.TB, fields WCFields) (cq *CQ, client, server *side) 
 
 func (s *side) write(t testing.TB, id uint64, to *MR) {
 	t.Helper()
-	s.send(t, SendWR{WRID: id, Opcode: OpRDMAWrite, Flags: SendSignaled, RKey: to.RKey(), RemoteAddress: to.Address()}, 0, 8)
+	s.send(
+		t, SendWR{WRID: id, Opcode: OpRDMAWrite, Flags: SendSignaled, RKey: to.RKey(), RemoteAddress: to.Address()}, 0,
+		8,
+	)
 }
 
 func TestExtendedCQ(t *testing.T) {
@@ -91,7 +94,8 @@ func TestTimestamps(t *testing.T) {
 	must(t, err)
 	for at, stamp := range stamps {
 		wall := time.Unix(0, int64(stamp.Wallclock))
-		if wcs[at].WRID != uint64(at) || stamp.Raw < before || stamp.Raw > after || wall.Before(began) || wall.After(time.Now().Add(time.Second)) {
+		if wcs[at].WRID != uint64(at) || stamp.Raw < before || stamp.Raw > after || wall.Before(began) ||
+			wall.After(time.Now().Add(time.Second)) {
 			t.Errorf("completion %d at %d of %d to %d, %v", wcs[at].WRID, stamp.Raw, before, after, wall)
 		}
 		before = stamp.Raw

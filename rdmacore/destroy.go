@@ -78,7 +78,9 @@ func (c *EventChannel) releaseUnread(id *ID, of func(delivery) bool) {
 // destroy destroys an id with everything that waits in its name.  The caller holds mu.
 func (c *EventChannel) destroy(id *ID) error {
 	holder := id.listener != nil && id.holdsRequest
-	if err := id.call("rdma_destroy_id", "", func() C.int { return C.core_destroy_id(c.provider.c, id.c) }); err != nil {
+	if err := id.call("rdma_destroy_id", "", func() C.int {
+		return C.core_destroy_id(c.provider.c, id.c)
+	}); err != nil {
 		return err
 	}
 	if holder {

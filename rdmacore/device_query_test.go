@@ -10,7 +10,8 @@ func TestExtendedDeviceAttr(t *testing.T) {
 	must(t, err)
 	attr, err := device.Attr()
 	must(t, err)
-	if attr.MaxQP == 0 || attr.PhysicalPortsEx != attr.PhysicalPorts || uint32(attr.CapFlagsEx)&attr.CapFlags != attr.CapFlags {
+	if attr.MaxQP == 0 || attr.PhysicalPortsEx != attr.PhysicalPorts ||
+		uint32(attr.CapFlagsEx)&attr.CapFlags != attr.CapFlags {
 		t.Errorf("attributes %+v", attr)
 	}
 	if _, err := device.RawClock(); attr.CompletionTimestampMask != 0 {

@@ -27,9 +27,10 @@ func (p *Provider) newEventChannel(native *C.struct_rdma_event_channel) *EventCh
 	return c
 }
 
-// enoughEvents bounds the requests that are kept for a listener by its backlog, for which its maker has the memory.  What is
-// read leaves the kernel's own count of them, so without that a peer could have any number kept by who waits for
-// something else on the channel.  All other events follow a call of the user's, or a connection that he has accepted.
+// enoughEvents bounds the requests that are kept for a listener by its backlog, for which its maker has the memory.
+// What is read leaves the kernel's own count of them, so without that a peer could have any number kept by who waits
+// for something else on the channel.  All other events follow a call of the user's, or a connection that he has
+// accepted.
 func enoughEvents(unread int, d delivery) bool {
 	if d.event != nil && d.event.Type != EventConnectRequest {
 		return false
@@ -37,8 +38,8 @@ func enoughEvents(unread int, d delivery) bool {
 	return unread >= d.key.backlog
 }
 
-// dropEvent lets go of a request beyond the backlog.  A kernel is silent then, and the peer asks again; one that was read
-// can only be destroyed, of which the peer hears that it was rejected.
+// dropEvent lets go of a request beyond the backlog.  A kernel is silent then, and the peer asks again; one that was
+// read can only be destroyed, of which the peer hears that it was rejected.
 func (c *EventChannel) dropEvent(d delivery) {
 	if d.event == nil {
 		return // the failure to make a child, which is gone

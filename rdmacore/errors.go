@@ -166,9 +166,9 @@ func (a answer) err(op string) error {
 	return err
 }
 
-// ask makes a call of which the provider may say more than an errno.  soft keeps the sentence of the last refusal a thread, as errno is kept: so the
-// goroutine stays on its thread until it has read it.  Only calls that make or connect objects come here; what is posted
-// and polled pays nothing.
+// ask makes a call of which the provider may say more than an errno.  soft keeps the sentence of the last refusal a
+// thread, as errno is kept: so the goroutine stays on its thread until it has read it.  Only calls that make or connect
+// objects come here; what is posted and polled pays nothing.
 func (p *Provider) ask(call func() C.int) answer {
 	if p.c.refusal == nil {
 		return answer{result: int(call())}

@@ -12,15 +12,16 @@ import (
 
 // Fault says what goes wrong between two addresses of the fabric.
 type Fault struct {
-	From, To    netip.Addr
-	Directed    bool          // only what goes from From to To; else both ways
-	Data        bool          // requests and responses of queue pairs
-	CM          bool          // connection management messages
-	Message     CMMessage     // of those, only this one; 0: all
-	Packets     PacketOps     // of data, only packets of these operations; 0: all
-	PSN         *PSNRange     // of data, only packets with these numbers; nil: all
-	InMessage   int           // of data, only packets of the message with this number in its queue pair, from 1; 0: all
-	Action      FaultAction   // a loss, or of connection management messages and packets more; or what happens to the device
+	From, To  netip.Addr
+	Directed  bool      // only what goes from From to To; else both ways
+	Data      bool      // requests and responses of queue pairs
+	CM        bool      // connection management messages
+	Message   CMMessage // of those, only this one; 0: all
+	Packets   PacketOps // of data, only packets of these operations; 0: all
+	PSN       *PSNRange // of data, only packets with these numbers; nil: all
+	InMessage int       // of data, only packets of the message with this number in its queue pair, from 1; 0: all
+	// a loss, or of connection management messages and packets more; or what happens to the device
+	Action      FaultAction
 	Delay       time.Duration // of FaultDelay and FaultDuplicate; the limit of FaultReorder
 	Probability float64       // for each message; 0 is taken as 1, certain
 	Skip        int           // so many pass first

@@ -90,7 +90,8 @@ func TestFaultRandomLosses(t *testing.T) {
 			t.Fatalf("message %d ended with %s", n, got)
 		}
 		wcs := make([]WC, 2)
-		if got, err := server.id.RecvCQ().Poll(wcs); got != 1 || err != nil || wcs[0].WRID != n || server.bytes(0, 8)[0] != byte(n) {
+		if got, err := server.id.RecvCQ().Poll(wcs); got != 1 || err != nil || wcs[0].WRID != n ||
+			server.bytes(0, 8)[0] != byte(n) {
 			t.Fatalf("message %d: %d completions, %v, %+v", n, got, err, wcs[0])
 		}
 	}

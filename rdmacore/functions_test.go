@@ -29,7 +29,8 @@ var cmFunctions = []cmFunction{
 	{"rdma_create_event_channel", "", "Provider", "CreateEventChannel", "create_event_channel", "(each role has one)"},
 	{"rdma_destroy_event_channel", "", "EventChannel", "Close", "destroy_event_channel", "(it goes with the role)"},
 	{"rdma_create_id", "", "EventChannel", "CreateID", "create_id", "create_id"},
-	{"rdma_create_ep", "", "Provider", "CreateEP", "create_ep", "create_ep"}, // step by step: the function itself blocks
+	// step by step: the function itself blocks
+	{"rdma_create_ep", "", "Provider", "CreateEP", "create_ep", "create_ep"},
 	{"rdma_destroy_ep", "", "ID", "DestroyEP", "destroy_ep", "destroy_ep"},
 	{"rdma_destroy_id", "", "ID", "Destroy", "destroy_id", "destroy_id"},
 	{"rdma_bind_addr", "", "ID", "BindAddr", "bind_addr", "bind_addr"},
@@ -57,7 +58,10 @@ var cmFunctions = []cmFunction{
 	{"rdma_get_local_addr", "(reads a member of the id)", "ID", "LocalAddr", "local_address", "query_id"},
 	{"rdma_get_peer_addr", "(reads a member of the id)", "ID", "PeerAddr", "peer_address", "query_id"},
 	{"rdma_get_devices", "", "Provider", "Devices", "device_address", "query_device"},
-	{"rdma_free_devices", "", "Provider", "Close", "(devices last as long as their provider)", "(devices last as long as their provider)"},
+	{
+		"rdma_free_devices", "", "Provider", "Close", "(devices last as long as their provider)",
+		"(devices last as long as their provider)",
+	},
 	{"rdma_event_str", asTable, "EventType", "String", "(constants of the SDK)", "(steps name events)"},
 	{"rdma_set_option", "", "ID", "SetOption", "set_option", "set_option"},
 	{"rdma_migrate_id", "", "ID", "MigrateID", "migrate_id", "migrate_id"},

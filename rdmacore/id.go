@@ -150,7 +150,9 @@ func (id *ID) Listen(backlog int) error {
 		id.backlog = defaultBacklog
 	}
 	id.channel.mu.Unlock()
-	err := id.call(op, id.LocalAddr().String(), func() C.int { return C.core_listen(id.native(), id.c, C.int(backlog)) })
+	err := id.call(op, id.LocalAddr().String(), func() C.int {
+		return C.core_listen(id.native(), id.c, C.int(backlog))
+	})
 	id.listening = id.listening || err == nil
 	return err
 }
@@ -278,7 +280,9 @@ func (id *ID) CreateSRQ(pd *PD, attr SRQAttr) error {
 	}
 	var init C.struct_ibv_srq_init_attr
 	init.attr.max_wr, init.attr.max_sge = C.uint32_t(attr.MaxWR), C.uint32_t(attr.MaxSGE)
-	if err := id.call(op, "", func() C.int { return C.core_id_create_srq(id.native(), id.c, native, &init) }); err != nil {
+	if err := id.call(op, "", func() C.int {
+		return C.core_id_create_srq(id.native(), id.c, native, &init)
+	}); err != nil {
 		return id.Device().beyond(err, attr.demands)
 	}
 	srq.c = id.c.srq

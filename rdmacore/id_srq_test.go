@@ -10,7 +10,9 @@ func TestSharedReceiveQueueOfAnID(t *testing.T) {
 	p := opened(t)
 	client, server := newSide(t, p), newSide(t, p)
 	listener := listen(t, server, nil)
-	refused(t, newID(t, server.channel, PortSpaceTCP).CreateSRQ(server.pd, SRQAttr{MaxWR: 8, MaxSGE: 1}), syscall.EINVAL)
+	refused(
+		t, newID(t, server.channel, PortSpaceTCP).CreateSRQ(server.pd, SRQAttr{MaxWR: 8, MaxSGE: 1}), syscall.EINVAL,
+	)
 	request(t, client, listener, usualQP, &usualParam)
 	server.id = expect(t, listener, EventConnectRequest, 0).ID
 	err := server.id.CreateSRQ(server.pd, SRQAttr{MaxWR: 8, MaxSGE: 1})
@@ -47,12 +49,15 @@ func TestPostUDSend(t *testing.T) {
 		t.Skip(err)
 	}
 	datagramID(t, server.id, server.pd)
-	listener, err := server.channel.CreateEP(bounded(t), EPConfig{Passive: true, PortSpace: PortSpaceUDP, Source: here(t, 0)})
+	listener, err := server.channel.CreateEP(bounded(t), EPConfig{
+		Passive: true, PortSpace: PortSpaceUDP, Source: here(t, 0),
+	})
 	must(t, err)
 	destroyAtEnd(t, listener)
 	must(t, listener.Listen(4))
-	client.id, err = client.channel.CreateEP(bounded(t), EPConfig{PortSpace: PortSpaceUDP, Destination: listener.LocalAddr(),
-		PD: client.pd, QP: &qp})
+	client.id, err = client.channel.CreateEP(bounded(t),
+		EPConfig{PortSpace: PortSpaceUDP, Destination: listener.LocalAddr(),
+			PD: client.pd, QP: &qp})
 	must(t, err)
 	must(t, client.id.Connect(&usualParam))
 	child := expect(t, listener, EventConnectRequest, 0).ID

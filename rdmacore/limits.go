@@ -13,7 +13,8 @@ type demand struct {
 	wanted, most int
 }
 
-// beyond adds to the refusal of a call which of its numbers are more than the device has.  It returns any other error as it is.
+// beyond adds to the refusal of a call which of its numbers are more than the device has.  It returns any other error
+// as it is.
 func (d *Device) beyond(err error, demands func(*DeviceAttr) []demand) error {
 	var refused *Error
 	if !errors.As(err, &refused) || refused.Errno != syscall.EINVAL && refused.Errno != syscall.ENOMEM || d == nil {
@@ -26,7 +27,9 @@ func (d *Device) beyond(err error, demands func(*DeviceAttr) []demand) error {
 	var over []string
 	for _, each := range demands(&attr) {
 		if each.wanted > each.most {
-			over = append(over, fmt.Sprintf("%s is %d, and %s has at most %d", each.name, each.wanted, d.Name(), each.most))
+			over = append(
+				over, fmt.Sprintf("%s is %d, and %s has at most %d", each.name, each.wanted, d.Name(), each.most),
+			)
 		}
 	}
 	if len(over) > 0 {
@@ -40,7 +43,9 @@ func (a *QPInitAttr) demands(device *DeviceAttr) []demand {
 		{"max_send_wr", int(a.MaxSendWR), device.MaxQPWR}, {"max_send_sge", int(a.MaxSendSGE), device.MaxSGE},
 	}
 	if a.SRQ == nil { // ibv_create_qp(3): ignored with one
-		list = append(list, demand{"max_recv_wr", int(a.MaxRecvWR), device.MaxQPWR}, demand{"max_recv_sge", int(a.MaxRecvSGE), device.MaxSGE})
+		list = append(list, demand{"max_recv_wr", int(a.MaxRecvWR), device.MaxQPWR}, demand{
+			"max_recv_sge", int(a.MaxRecvSGE), device.MaxSGE,
+		})
 	}
 	return list
 }

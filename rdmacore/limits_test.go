@@ -47,7 +47,9 @@ func TestRefusalsHaveTheLimits(t *testing.T) {
 			_, err := pd.CreateSRQ(SRQAttr{MaxWR: 4e9, MaxSGE: 40})
 			return err
 		},
-		"max_sge is 34, and soft0 has at most 32": func() error { return id.CreateSRQ(nil, SRQAttr{MaxWR: 1, MaxSGE: 34}) },
+		"max_sge is 34, and soft0 has at most 32": func() error {
+			return id.CreateSRQ(nil, SRQAttr{MaxWR: 1, MaxSGE: 34})
+		},
 		"cqe is 400000000, and soft0 has at most": func() error {
 			_, err := device.CreateCQ(4e8)
 			return err
@@ -63,7 +65,8 @@ func TestRefusalsHaveTheLimits(t *testing.T) {
 // TestGuestsRegisterByName: a guest's ibv_reg_mr(3) fails under that name, whichever function of the provider does it.
 func TestGuestsRegisterByName(t *testing.T) {
 	_, client, _ := virtualPair(t, 7)
-	if _, err := client.pd.RegMRAt(client.memory, 0, 1<<40, 0); err == nil || !strings.HasPrefix(err.Error(), "ibv_reg_mr: ") {
+	if _, err := client.pd.RegMRAt(client.memory, 0, 1<<40, 0); err == nil ||
+		!strings.HasPrefix(err.Error(), "ibv_reg_mr: ") {
 		t.Errorf("%v", err)
 	}
 }

@@ -25,7 +25,8 @@ type mailbox[K comparable, T any] struct {
 	read func() (item T, ok bool, err error)
 	// key is what an item is counted by: whom it is for, or what is alike.
 	key func(T) K
-	// full tells that there is no room for an item beside those with its key that are kept, and drop lets go of it, with mu held.
+	// full tells that there is no room for an item beside those with its key that are kept, and drop lets go of it,
+	// with mu held.
 	full   func(alike int, item T) bool
 	drop   func(item T)
 	waiter lazyWaiter
@@ -109,8 +110,8 @@ func (m *mailbox[K, T]) nextVirtually(ctx context.Context, wants func(T) bool) (
 	return item, came, err
 }
 
-// poll takes the first item that wants accepts of what has come by now; errNothing when there is none.  The caller holds
-// mu.
+// poll takes the first item that wants accepts of what has come by now; errNothing when there is none.  The caller
+// holds mu.
 func (m *mailbox[K, T]) poll(wants func(T) bool) (item T, came bool, err error) {
 	seek := m.seek(wants)
 	err = m.drain(func() bool {
@@ -182,8 +183,8 @@ func (m *mailbox[K, T]) dequeue(wants func(T) bool) (item T, ok bool) {
 	return m.seek(wants)()
 }
 
-// seek is dequeue for several calls, with mu held from the first to the last: each item that is kept is looked at once, as
-// who reads many things for others would otherwise look at all of them after each.
+// seek is dequeue for several calls, with mu held from the first to the last: each item that is kept is looked at once,
+// as who reads many things for others would otherwise look at all of them after each.
 func (m *mailbox[K, T]) seek(wants func(T) bool) func() (item T, ok bool) {
 	looked := 0
 	return func() (item T, ok bool) {
@@ -294,8 +295,8 @@ func (m *mailbox[K, T]) listen(who *Poller, kick func()) (stop func()) {
 	}
 }
 
-// hand gives an item to the first that wants it.  Served is out of the list at once: it must not be promoted any more, for
-// it will not look again.
+// hand gives an item to the first that wants it.  Served is out of the list at once: it must not be promoted any more,
+// for it will not look again.
 func (m *mailbox[K, T]) hand(item T) bool {
 	for at, w := range m.waiting {
 		if len(w.got) == 0 && w.wants(item) {

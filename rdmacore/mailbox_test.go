@@ -168,7 +168,9 @@ func TestCountsOfAMailbox(t *testing.T) {
 		t.Fatal(item, came, err)
 	}
 	step("polled", map[int]int{1: 1, 2: 2, 3: 1, 4: 1})
-	if taken, err := m.pending(func(item int) bool { return item < 3 }, func() bool { return true }); len(taken) != 2 || err != nil {
+	if taken, err := m.pending(func(item int) bool { return item < 3 }, func() bool {
+		return true
+	}); len(taken) != 2 || err != nil {
 		t.Fatal(taken, err)
 	}
 	step("taken", map[int]int{2: 1, 3: 1, 4: 1})

@@ -21,7 +21,8 @@ var knobNames = map[string]string{
 	"rate_bits": "RateBits", "rate_messages": "RateMessages", "burst": "Burst",
 	"samples_max": "SamplesMax", "sample_ns": "SampleEvery", "histogram_digits": "HistogramDigits",
 	"histogram_highest_ns": "HistogramMax", "elsewhere": "Elsewhere", "in_flight": "InFlight",
-	"errors_max": "ErrorsMax", "timeout_ms": "Timeout", "lockstep": "Lockstep", "ends": "ends", "role": "Role", "qp": "ID",
+	"errors_max": "ErrorsMax", "timeout_ms": "Timeout", "lockstep": "Lockstep", "ends": "ends", "role": "Role",
+	"qp":     "ID",
 	"length": "Length", "remote_length": "RemoteLength", "listen_or_destination": "Address",
 }
 

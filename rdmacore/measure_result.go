@@ -78,7 +78,9 @@ type MeasureResult struct {
 
 // outcome copies the results; the threads are joined.
 func (m *Measurement) outcome() *MeasureResult {
-	r := &MeasureResult{Spec: m.usedSpec(), Histograms: make(map[MeasureStep]*Histogram), StepTook: make(map[MeasureStep]time.Duration)}
+	r := &MeasureResult{
+		Spec: m.usedSpec(), Histograms: make(map[MeasureStep]*Histogram), StepTook: make(map[MeasureStep]time.Duration),
+	}
 	for i, end := range m.ends {
 		var c C.struct_core_measure_result
 		C.core_measure_get(m.c, C.uint32_t(i), &c)

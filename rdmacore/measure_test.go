@@ -173,7 +173,10 @@ func TestMeasureConnect(t *testing.T) {
 	}
 	for step, took := range result.StepTook {
 		if took < result.Histograms[step].Max() || took > result.StepTook[StepTotal] {
-			t.Errorf("%s of all took %s, of one %s, everything %s", step, took, result.Histograms[step].Max(), result.StepTook[StepTotal])
+			t.Errorf(
+				"%s of all took %s, of one %s, everything %s", step, took, result.Histograms[step].Max(),
+				result.StepTook[StepTotal],
+			)
 		}
 	}
 	spec = MeasureSpec{Kind: MeasureConnect, Duration: time.Hour}
@@ -294,21 +297,37 @@ func TestMeasureRefusals(t *testing.T) {
 		want   error
 		knob   string
 	}{
-		"negative": {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.Depth = -1; return e }, syscall.EINVAL, "Depth"},
-		"past":     {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.Gap = -1; return e }, syscall.EINVAL, "Gap"},
-		"no kind":  {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.Kind = 0; return e }, syscall.EINVAL, "Kind"},
+		"negative": {
+			func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.Depth = -1; return e }, syscall.EINVAL, "Depth",
+		},
+		"past": {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.Gap = -1; return e }, syscall.EINVAL, "Gap"},
+		"no kind": {
+			func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.Kind = 0; return e }, syscall.EINVAL, "Kind",
+		},
 		"immediate": {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.Operation = OpSendWithImm; return e },
 			syscall.EOPNOTSUPP, "Operation"},
-		"no meaning": {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.InFlight = 2; return e }, syscall.EINVAL, "InFlight"},
-		"too deep":   {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.Depth = 1 << 20; return e }, syscall.EINVAL, "Depth"},
-		"one end":    {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { return e[:1] }, syscall.EINVAL, "ends"},
-		"no end":     {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { return nil }, syscall.EINVAL, "ends"},
+		"no meaning": {
+			func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.InFlight = 2; return e }, syscall.EINVAL, "InFlight",
+		},
+		"too deep": {
+			func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.Depth = 1 << 20; return e }, syscall.EINVAL, "Depth",
+		},
+		"one end": {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { return e[:1] }, syscall.EINVAL, "ends"},
+		"no end":  {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { return nil }, syscall.EINVAL, "ends"},
 		"both active": {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { e[1].Role = MeasureActive; return e },
 			syscall.EINVAL, "Role"},
-		"no memory": {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { e[1].Memory = nil; return e }, syscall.EBADF, ""},
-		"no id":     {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { e[0].ID = nil; return e }, syscall.EBADF, ""},
-		"outside":   {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { e[0].Offset = 1 << 40; return e }, syscall.EFAULT, "Length"},
-		"too large": {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.Size = bufferSize; return e }, syscall.EINVAL, "Length"},
+		"no memory": {
+			func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { e[1].Memory = nil; return e }, syscall.EBADF, "",
+		},
+		"no id": {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { e[0].ID = nil; return e }, syscall.EBADF, ""},
+		"outside": {
+			func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { e[0].Offset = 1 << 40; return e }, syscall.EFAULT,
+			"Length",
+		},
+		"too large": {
+			func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.Size = bufferSize; return e }, syscall.EINVAL,
+			"Length",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := good

@@ -152,7 +152,8 @@ func newHugeMemory(size int) (*Memory, error) {
 	bytes, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE,
 		syscall.MAP_PRIVATE|syscall.MAP_ANONYMOUS|unix.MAP_HUGETLB)
 	if err != nil {
-		return nil, fail("mmap", err.(syscall.Errno), "%d huge pages of %d bytes, and %d are free; see /proc/sys/vm/nr_hugepages",
+		return nil, fail("mmap", err.(syscall.Errno), "%d huge pages of %d bytes, and %d are free; see "+
+			"/proc/sys/vm/nr_hugepages",
 			size/pages.Size, pages.Size, pages.Free)
 	}
 	return newMemory(bytes, func(bytes []byte) { syscall.Munmap(bytes) }), nil
@@ -194,7 +195,9 @@ func hugePagesIn(meminfo string) (HugePageCount, error) {
 			numbers[name] = n
 		}
 	}
-	count := HugePageCount{Size: numbers["Hugepagesize"] << 10, Free: numbers["HugePages_Free"] - numbers["HugePages_Rsvd"]}
+	count := HugePageCount{
+		Size: numbers["Hugepagesize"] << 10, Free: numbers["HugePages_Free"] - numbers["HugePages_Rsvd"],
+	}
 	if count.Size == 0 {
 		return count, fail("mmap", syscall.ENOSYS, "the kernel has no huge pages")
 	}

@@ -44,7 +44,10 @@ func TestBackings(t *testing.T) {
 }
 
 func TestHugePagesIn(t *testing.T) {
-	count, err := hugePagesIn("MemTotal: 1 kB\nHugePages_Total:      9\nHugePages_Free:       7\nHugePages_Rsvd:       2\nHugepagesize:       2048 kB\n")
+	count, err := hugePagesIn(
+		"MemTotal: 1 kB\nHugePages_Total:      9\nHugePages_Free:       7\nHugePages_Rsvd:       2\n" +
+			"Hugepagesize:       2048 kB\n",
+	)
 	if err != nil || count != (HugePageCount{Size: 2 << 20, Free: 5}) {
 		t.Errorf("%+v %v", count, err)
 	}

@@ -44,13 +44,18 @@ func TestMessages(t *testing.T) {
 	if !bytes.HasPrefix(to.Bytes(), []byte("a message")) {
 		t.Errorf("received %q", to.Bytes()[:16])
 	}
-	must(t, client.id.PostWrite(3, Buffer{MR: source, Length: 9}, SendSignaled, Remote{window.Address(), window.RKey()}))
+	must(
+		t, client.id.PostWrite(3, Buffer{MR: source, Length: 9}, SendSignaled, Remote{window.Address(), window.RKey()}),
+	)
 	wc, err := client.id.GetSendComp(bounded(t))
 	must(t, err)
 	if wc.WRID != 3 || wc.Status != WCSuccess || !bytes.HasPrefix(written.Bytes(), []byte("a message")) {
 		t.Errorf("write: %+v", wc)
 	}
-	must(t, client.id.PostRead(4, Buffer{MR: source, Length: 9}, SendSignaled, Remote{readable.Address(), readable.RKey()}))
+	must(
+		t,
+		client.id.PostRead(4, Buffer{MR: source, Length: 9}, SendSignaled, Remote{readable.Address(), readable.RKey()}),
+	)
 	wc, err = client.id.GetSendComp(bounded(t))
 	must(t, err)
 	if wc.WRID != 4 || wc.Status != WCSuccess || from.Bytes()[0] != 0 {
@@ -92,8 +97,10 @@ func TestMessageGuards(t *testing.T) {
 		"no QP, vector":     {unbound.PostSendv(0, nil, 0), syscall.EINVAL},
 		"no MR":             {client.id.PostSend(0, Buffer{}, 0), syscall.EBADF},
 		"beyond the region": {client.id.PostRecv(0, Buffer{MR: mr, Offset: 4000, Length: 97}), syscall.EFAULT},
-		"negative":          {client.id.PostWrite(0, Buffer{MR: mr, Offset: -1, Length: 1}, 0, Remote{}), syscall.EFAULT},
-		"nil":               {(*ID)(nil).PostReadv(0, nil, 0, Remote{}), syscall.EBADF},
+		"negative": {
+			client.id.PostWrite(0, Buffer{MR: mr, Offset: -1, Length: 1}, 0, Remote{}), syscall.EFAULT,
+		},
+		"nil": {(*ID)(nil).PostReadv(0, nil, 0, Remote{}), syscall.EBADF},
 	} {
 		if row.err == nil {
 			t.Errorf("%s: no error", name)

@@ -94,9 +94,9 @@ func (pd *PD) registerAt(op string, m *Memory, offset, length int, iova uint64, 
 		})
 }
 
-// RegMRAt is RegMR for a guest: work requests of both sides name the first byte by its offset, so that nobody who has that
-// address learns where the memory is in this process.  With iWARP, whose regions have no other address than that, it is
-// RegMR.
+// RegMRAt is RegMR for a guest: work requests of both sides name the first byte by its offset, so that nobody who has
+// that address learns where the memory is in this process.  With iWARP, whose regions have no other address than that,
+// it is RegMR.
 func (pd *PD) RegMRAt(m *Memory, offset, length int, access Access) (*MR, error) {
 	if pd != nil && pd.device.IWARP() {
 		return pd.RegMR(m, offset, length, access)
@@ -246,7 +246,9 @@ func (mr *MR) Rereg(flags ReregFlags, pd *PD, m *Memory, offset, length int, acc
 		m, length = nil, 0
 	}
 	var outcome C.enum_core_rereg
-	err := check(op, int(C.core_rereg_mr(here.c, mr.c, C.int(flags), pd.c, address, C.size_t(length), C.int(access), &outcome)))
+	err := check(
+		op, int(C.core_rereg_mr(here.c, mr.c, C.int(flags), pd.c, address, C.size_t(length), C.int(access), &outcome)),
+	)
 	mr.changed(outcome, pd, m, address, length)
 	if err == nil && flags&ReregAccess != 0 {
 		mr.access = access
@@ -257,8 +259,8 @@ func (mr *MR) Rereg(flags ReregFlags, pd *PD, m *Memory, offset, length int, acc
 	return pinned(err)
 }
 
-// ReregAt is Rereg for a guest, whose regions are of RegMRAt.  ibv_rereg_mr(3) names memory by where it is in this process, so
-// one that moves becomes another region: its keys are others then.
+// ReregAt is Rereg for a guest, whose regions are of RegMRAt.  ibv_rereg_mr(3) names memory by where it is in this
+// process, so one that moves becomes another region: its keys are others then.
 func (mr *MR) ReregAt(flags ReregFlags, pd *PD, m *Memory, offset, length int, access Access) error {
 	const op = "ibv_rereg_mr"
 	if flags&ReregTranslation == 0 || mr == nil || mr.c == nil || mr.pd.device.IWARP() {

@@ -119,7 +119,9 @@ func (q *QP) DetachMulticast(gid netip.Addr, lid uint16) error {
 		return C.core_detach_mcast(q.provider.c, q.c, c, C.uint16_t(lid))
 	})
 	if err == nil {
-		q.groups = slices.DeleteFunc(q.groups, func(each multicastGroup) bool { return each == multicastGroup{gid, lid} })
+		q.groups = slices.DeleteFunc(q.groups, func(each multicastGroup) bool {
+			return each == multicastGroup{gid, lid}
+		})
 	}
 	return err
 }
@@ -129,7 +131,8 @@ func (q *QP) DetachMulticast(gid netip.Addr, lid uint16) error {
 func (q *QP) leaveGroups() error {
 	var errs []error
 	for _, group := range slices.Clone(q.groups) {
-		if err := q.DetachMulticast(group.gid, group.lid); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.EIO) {
+		if err := q.DetachMulticast(group.gid, group.lid); err != nil && !errors.Is(err, syscall.EINVAL) &&
+			!errors.Is(err, syscall.EIO) {
 			errs = append(errs, err)
 		}
 	}

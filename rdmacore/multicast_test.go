@@ -27,7 +27,10 @@ func datagram(t testing.TB, channel *EventChannel) *ID {
 func datagramID(t testing.TB, id *ID, pd *PD) {
 	t.Helper()
 	destination := here(t, 7471)
-	must(t, id.step(bounded(t), id.ResolveAddr(netip.AddrPort{}, destination, time.Second), EventAddrResolved, time.Second))
+	must(
+		t,
+		id.step(bounded(t), id.ResolveAddr(netip.AddrPort{}, destination, time.Second), EventAddrResolved, time.Second),
+	)
 	qp := usualQP
 	qp.MaxInlineData = 0
 	err := id.CreateQP(pd, qp)

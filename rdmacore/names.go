@@ -316,12 +316,16 @@ type PacketOps uint32
 
 var packetOpsNames = names[PacketOps]{"packet operation", []named[PacketOps]{
 	{1 << 0x00, "SEND_FIRST"}, {1 << 0x01, "SEND_MIDDLE"}, {1 << 0x02, "SEND_LAST"}, {1 << 0x03, "SEND_LAST_IMMEDIATE"},
-	{1 << 0x04, "SEND_ONLY"}, {1 << 0x05, "SEND_ONLY_IMMEDIATE"}, {1 << 0x06, "RDMA_WRITE_FIRST"}, {1 << 0x07, "RDMA_WRITE_MIDDLE"},
+	{1 << 0x04, "SEND_ONLY"}, {1 << 0x05, "SEND_ONLY_IMMEDIATE"}, {1 << 0x06, "RDMA_WRITE_FIRST"},
+	{1 << 0x07, "RDMA_WRITE_MIDDLE"},
 	{1 << 0x08, "RDMA_WRITE_LAST"}, {1 << 0x09, "RDMA_WRITE_LAST_IMMEDIATE"}, {1 << 0x0a, "RDMA_WRITE_ONLY"},
 	{1 << 0x0b, "RDMA_WRITE_ONLY_IMMEDIATE"}, {1 << 0x0c, "RDMA_READ_REQUEST"}, {1 << 0x0d, "RDMA_READ_RESPONSE_FIRST"},
-	{1 << 0x0e, "RDMA_READ_RESPONSE_MIDDLE"}, {1 << 0x0f, "RDMA_READ_RESPONSE_LAST"}, {1 << 0x10, "RDMA_READ_RESPONSE_ONLY"},
-	{1 << 0x11, "ACKNOWLEDGE"}, {1 << 0x12, "ATOMIC_ACKNOWLEDGE"}, {1 << 0x13, "COMPARE_SWAP"}, {1 << 0x14, "FETCH_ADD"},
-	{1 << 0x16, "SEND_LAST_INVALIDATE"}, {1 << 0x17, "SEND_ONLY_INVALIDATE"}, {1 << 0x1c, "FLUSH"}, {1 << 0x1d, "ATOMIC_WRITE"},
+	{1 << 0x0e, "RDMA_READ_RESPONSE_MIDDLE"}, {1 << 0x0f, "RDMA_READ_RESPONSE_LAST"},
+	{1 << 0x10, "RDMA_READ_RESPONSE_ONLY"},
+	{1 << 0x11, "ACKNOWLEDGE"}, {1 << 0x12, "ATOMIC_ACKNOWLEDGE"}, {1 << 0x13, "COMPARE_SWAP"},
+	{1 << 0x14, "FETCH_ADD"},
+	{1 << 0x16, "SEND_LAST_INVALIDATE"}, {1 << 0x17, "SEND_ONLY_INVALIDATE"}, {1 << 0x1c, "FLUSH"},
+	{1 << 0x1d, "ATOMIC_WRITE"},
 }}
 
 // String returns the names of the operations with "|" between them.
@@ -333,7 +337,8 @@ func ParsePacketOps(text string) (PacketOps, error) { return packetOpsNames.pars
 // FaultAction is what happens to a message that a fault concerns.
 type FaultAction uint32
 
-// What can happen; anything but a loss only to messages of the connection manager, and to packets of the link "packets".
+// What can happen; anything but a loss only to messages of the connection manager, and to packets of the link
+// "packets".
 const (
 	FaultLose FaultAction = iota
 	FaultDelay

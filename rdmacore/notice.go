@@ -14,8 +14,8 @@ import (
 // noticesMost are the lines that are passed on of all providers together; each of them has a bound of its own as well.
 const noticesMost = 20
 
-// Notices pass on what providers on LinkUDP say of packets that they drop because they are damaged, forged or too many: a
-// line a second at most of each provider.
+// Notices pass on what providers on LinkUDP say of packets that they drop because they are damaged, forged or too many:
+// a line a second at most of each provider.
 type Notices struct {
 	read    *os.File
 	write   int

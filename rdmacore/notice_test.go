@@ -37,7 +37,9 @@ func TestNotices(t *testing.T) {
 	})
 	must(t, p.Close())
 	must(t, notices.Close())
-	if text := strings.Join(lines, "\n"); !strings.Contains(text, "packets with a wrong ICRC, the last from 127.0.0.1") {
+	if text := strings.Join(lines, "\n"); !strings.Contains(
+		text, "packets with a wrong ICRC, the last from 127.0.0.1",
+	) {
 		t.Errorf("said: %q", text)
 	}
 }

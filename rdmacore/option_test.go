@@ -25,12 +25,16 @@ func TestSetOption(t *testing.T) {
 		set  func(*ID) error
 		want error
 	}{
-		"tos":                {func(id *ID) error { return id.SetTOS(0x20) }, nil},
-		"reuse address":      {func(id *ID) error { return id.SetReuseAddr(true) }, nil},
-		"own family":         {func(id *ID) error { return id.SetAFOnly(true) }, nil},
-		"ack timeout":        {func(id *ID) error { return id.SetAckTimeout(14) }, nil},
-		"tos of 4 bytes":     {func(id *ID) error { return id.SetOption(OptionID, OptionTOS, make([]byte, 4)) }, syscall.EINVAL},
-		"no value":           {func(id *ID) error { return id.SetOption(OptionID, OptionReuseAddr, nil) }, syscall.EINVAL},
+		"tos":           {func(id *ID) error { return id.SetTOS(0x20) }, nil},
+		"reuse address": {func(id *ID) error { return id.SetReuseAddr(true) }, nil},
+		"own family":    {func(id *ID) error { return id.SetAFOnly(true) }, nil},
+		"ack timeout":   {func(id *ID) error { return id.SetAckTimeout(14) }, nil},
+		"tos of 4 bytes": {
+			func(id *ID) error { return id.SetOption(OptionID, OptionTOS, make([]byte, 4)) }, syscall.EINVAL,
+		},
+		"no value": {
+			func(id *ID) error { return id.SetOption(OptionID, OptionReuseAddr, nil) }, syscall.EINVAL,
+		},
 		"unknown option":     {func(id *ID) error { return id.SetOption(OptionID, 99, []byte{1}) }, syscall.ENOSYS},
 		"unknown level":      {func(id *ID) error { return id.SetOption(9, OptionTOS, []byte{1}) }, syscall.ENOSYS},
 		"path, unresolved":   {func(id *ID) error { return id.SetIBPath(make([]byte, 72)) }, syscall.EINVAL},
@@ -68,17 +72,22 @@ func TestGetAddrInfo(t *testing.T) {
 	lacking(t, err)
 	must(t, err)
 	want := netip.AddrPortFrom(address, 7471)
-	if len(infos) == 0 || infos[0].Destination != want || infos[0].PortSpace != PortSpaceTCP || infos[0].QPType != QPTypeRC {
+	if len(infos) == 0 || infos[0].Destination != want || infos[0].PortSpace != PortSpaceTCP ||
+		infos[0].QPType != QPTypeRC {
 		t.Errorf("active: %+v", infos)
 	}
-	infos, err = p.GetAddrInfo(bounded(t), address.String(), "7471", &AddrInfo{PortSpace: PortSpaceUDP, Flags: AddrInfoPassive})
+	infos, err = p.GetAddrInfo(bounded(t), address.String(), "7471", &AddrInfo{
+		PortSpace: PortSpaceUDP, Flags: AddrInfoPassive,
+	})
 	must(t, err)
 	if len(infos) == 0 || infos[0].Source != want || infos[0].QPType != QPTypeUD || !infos[0].EP(nil, nil).Passive {
 		t.Errorf("passive: %+v", infos)
 	}
 	_, err = p.GetAddrInfo(bounded(t), "", "", nil)
 	refused(t, err, syscall.EINVAL)
-	_, err = p.GetAddrInfo(bounded(t), "no address", "7471", &AddrInfo{Flags: AddrInfoNumericHost, PortSpace: PortSpaceTCP})
+	_, err = p.GetAddrInfo(bounded(t), "no address", "7471", &AddrInfo{
+		Flags: AddrInfoNumericHost, PortSpace: PortSpaceTCP,
+	})
 	refused(t, err, syscall.EINVAL)
 	over, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -8,9 +8,9 @@ import (
 	"unsafe"
 )
 
-// CreateQP makes a queue pair without an id, in RESET (ibv_create_qp(3)): Modify brings it to RTS, and Destroy frees it.
-// Its type and both CQs must be given.  EINVAL for CQs or an SRQ of another device or provider, EINVAL or ENOMEM for more
-// than the device can.  With SendOps as CreateQPEx.
+// CreateQP makes a queue pair without an id, in RESET (ibv_create_qp(3)): Modify brings it to RTS, and Destroy frees
+// it. Its type and both CQs must be given.  EINVAL for CQs or an SRQ of another device or provider, EINVAL or ENOMEM
+// for more than the device can.  With SendOps as CreateQPEx.
 func (pd *PD) CreateQP(attr QPInitAttr) (*QP, error) {
 	if attr.SendOps != 0 {
 		return pd.CreateQPEx(QPInitAttrEx{QPInitAttr: attr})
@@ -56,7 +56,9 @@ func (pd *PD) checkQP(op string, attr *QPInitAttr) error {
 	for _, cq := range [...]*CQ{attr.SendCQ, attr.RecvCQ} {
 		switch {
 		case cq == nil:
-			return fail(op, syscall.EINVAL, "a queue pair without an id takes a CQ for its sends and one for its receives")
+			return fail(
+				op, syscall.EINVAL, "a queue pair without an id takes a CQ for its sends and one for its receives",
+			)
 		case !cq.open():
 			return closed(op, "CQ")
 		case cq.c.context != pd.c.context:
@@ -76,8 +78,8 @@ func (pd *PD) checkQP(op string, attr *QPInitAttr) error {
 	return nil
 }
 
-// Destroy frees a queue pair of PD.CreateQP (ibv_destroy_qp(3)).  Requests still queued disappear without completions, and
-// it leaves the groups that it was attached to.  EINVAL for the queue pair of an id, which ID.DestroyQP frees.
+// Destroy frees a queue pair of PD.CreateQP (ibv_destroy_qp(3)).  Requests still queued disappear without completions,
+// and it leaves the groups that it was attached to.  EINVAL for the queue pair of an id, which ID.DestroyQP frees.
 func (q *QP) Destroy() error {
 	const op = "ibv_destroy_qp"
 	if !q.open() {

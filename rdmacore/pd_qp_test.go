@@ -40,8 +40,9 @@ func (a *alone) connect(t *testing.T, to *alone, kind QPType, gid GID) {
 	t.Helper()
 	must(t, a.qp.Modify(QPAttr{State: QPStateInit, PortNum: 1, AccessFlags: AccessRemoteWrite},
 		QPAttrState|QPAttrPkeyIndex|QPAttrPort|QPAttrAccessFlags))
-	ready := QPAttr{State: QPStateRTR, PathMTU: 1024, DestQPNum: to.qp.Num(), RQPSN: 7, MaxDestRdAtomic: 1, MinRNRTimer: 12,
-		AH: AHAttr{IsGlobal: true, DGID: gid.Raw, SGIDIndex: uint8(gid.Index), HopLimit: 1, PortNum: 1}}
+	ready := QPAttr{State: QPStateRTR, PathMTU: 1024, DestQPNum: to.qp.Num(), RQPSN: 7, MaxDestRdAtomic: 1,
+		MinRNRTimer: 12,
+		AH:          AHAttr{IsGlobal: true, DGID: gid.Raw, SGIDIndex: uint8(gid.Index), HopLimit: 1, PortNum: 1}}
 	mask := QPAttrState | QPAttrAV | QPAttrPathMTU | QPAttrDestQPN | QPAttrRQPSN
 	send := QPAttr{State: QPStateRTS, SQPSN: 7, Timeout: 14, RetryCnt: 7, RNRRetry: 7, MaxRdAtomic: 1}
 	sendMask := QPAttrState | QPAttrSQPSN
@@ -83,9 +84,14 @@ func TestQPsWithoutIDs(t *testing.T) {
 			other.connect(t, one, kind, gid)
 			must(t, one.cq.RequestNotify(false))
 			must(t, other.cq.RequestNotify(false))
-			_, err = other.qp.PostRecv([]RecvWR{{WRID: 1, NumSGE: 1}}, []SGE{{Address: other.mr.Address(), Length: 64, LKey: other.mr.LKey()}})
+			_, err = other.qp.PostRecv([]RecvWR{{WRID: 1, NumSGE: 1}}, []SGE{{
+				Address: other.mr.Address(), Length: 64, LKey: other.mr.LKey(),
+			}})
 			must(t, err)
-			_, err = one.qp.PostSend([]SendWR{{WRID: 2, Opcode: OpSend, Flags: SendSignaled, NumSGE: 1}}, []SGE{{Address: one.mr.Address(), Length: 8, LKey: one.mr.LKey()}})
+			_, err = one.qp.PostSend(
+				[]SendWR{{WRID: 2, Opcode: OpSend, Flags: SendSignaled, NumSGE: 1}},
+				[]SGE{{Address: one.mr.Address(), Length: 8, LKey: one.mr.LKey()}},
+			)
 			must(t, err)
 			seen := make(map[*CQ]bool)
 			for range 2 {
@@ -123,7 +129,9 @@ func TestQPsWithoutIDsRefuse(t *testing.T) {
 	channel, err := device.CreateCompChannel()
 	must(t, err)
 	a := newAlone(t, device, channel, QPTypeRC)
-	good := QPInitAttr{Type: QPTypeRC, MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1, SendCQ: a.cq, RecvCQ: a.cq}
+	good := QPInitAttr{
+		Type: QPTypeRC, MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1, SendCQ: a.cq, RecvCQ: a.cq,
+	}
 	for name, spoil := range map[string]func(*QPInitAttr){
 		"no send CQ": func(attr *QPInitAttr) { attr.SendCQ = nil },
 		"no recv CQ": func(attr *QPInitAttr) { attr.RecvCQ = nil },

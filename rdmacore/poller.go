@@ -36,7 +36,9 @@ func (p *Provider) NewPoller() (*Poller, error) {
 	}
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
-		return nil, &Error{Op: "epoll_create1", Errno: err.(syscall.Errno), Why: "a descriptor to wait for several things"}
+		return nil, &Error{
+			Op: "epoll_create1", Errno: err.(syscall.Errno), Why: "a descriptor to wait for several things",
+		}
 	}
 	if err := unix.SetNonblock(fd, true); err != nil {
 		unix.Close(fd)
@@ -56,8 +58,8 @@ func (p *Poller) Close() {
 	}
 }
 
-// Look tells what of each source there is now, and how many are ready or broken.  What is not looked at when ctx ends is
-// NotReady: to look at one may take as long as to read all that has come on its channel.
+// Look tells what of each source there is now, and how many are ready or broken.  What is not looked at when ctx ends
+// is NotReady: to look at one may take as long as to read all that has come on its channel.
 func (*Poller) Look(ctx context.Context, sources []Source, found []Readiness) (count int) {
 	for at := range sources {
 		if ctx.Err() != nil {

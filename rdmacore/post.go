@@ -29,9 +29,9 @@ type Selectivity uint8
 // SendWR is one request for a send queue, ibv_send_wr in flat form: its scatter/gather entries are
 // sges[FirstSGE : FirstSGE+NumSGE] of the slice posted with it.
 //
-// A FLUSH (ibv_wr_post(3), IBTA annex A19) has no data.  Of a range, it is of the remote memory that a WRITE with the same
-// RemoteAddress, RKey and entries would have written: as many bytes as they are long, and nothing else of them is looked
-// at.  Of a region, it is of all that the key covers.
+// A FLUSH (ibv_wr_post(3), IBTA annex A19) has no data.  Of a range, it is of the remote memory that a WRITE with the
+// same RemoteAddress, RKey and entries would have written: as many bytes as they are long, and nothing else of them is
+// looked at.  Of a region, it is of all that the key covers.
 type SendWR struct {
 	_             structs.HostLayout // struct core_send_wr
 	WRID          uint64             // comes back in the completion
@@ -202,8 +202,9 @@ func (id *ID) noteRequest() {
 // posted; ENOMEM when the queue is full.
 //
 // A QP with send operations (QPInitAttr.SendOps) is posted to by their builders (ibv_wr_start, one ibv_wr_*(3) a
-// request, ibv_wr_complete: ibv_wr_post(3)).  Then all are posted or none, EOPNOTSUPP says that an operation is not among them,
-// and FLUSH is possible.  The builder of ATOMIC_WRITE takes the value at once, so its SGEs must be memory of this process.
+// request, ibv_wr_complete: ibv_wr_post(3)).  Then all are posted or none, EOPNOTSUPP says that an operation is not
+// among them, and FLUSH is possible.  The builder of ATOMIC_WRITE takes the value at once, so its SGEs must be memory
+// of this process.
 func (q *QP) PostSend(wrs []SendWR, sges []SGE) (accepted int, err error) {
 	if !q.open() {
 		return 0, closed("ibv_post_send", "QP")
@@ -214,7 +215,9 @@ func (q *QP) PostSend(wrs []SendWR, sges []SGE) (accepted int, err error) {
 func (q *QP) postSend(wrs []SendWR, sges []SGE, base uintptr, limit uint64) (int, error) {
 	provider := unsafe.Pointer(q.provider.c)
 	if q.builder != nil {
-		return posted("ibv_wr_complete", hotBuildSend(provider, unsafe.Pointer(q.builder), q.built, wrs, sges, base, limit))
+		return posted(
+			"ibv_wr_complete", hotBuildSend(provider, unsafe.Pointer(q.builder), q.built, wrs, sges, base, limit),
+		)
 	}
 	return posted("ibv_post_send", hotPostSend(provider, unsafe.Pointer(q.c), wrs, sges, base, limit))
 }

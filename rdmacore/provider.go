@@ -80,9 +80,14 @@ func Links() []string { return []string{LinkLocal, LinkPackets, LinkUDP} }
 func LinkText(link string) string {
 	switch link {
 	case LinkPackets:
-		return fmt.Sprintf("packets of the path MTU within one process, each with a delay of %d ns, without a limit of rate; on the wall clock timers add about 1 ms to a packet, on a virtual clock nothing", C.CORE_LINK_PACKETS_DELAY)
+		return fmt.Sprintf(
+			"packets of the path MTU within one process, each with a delay of %d ns, without a limit of rate; on "+
+				"the wall clock timers add about 1 ms to a packet, on a virtual clock nothing",
+			C.CORE_LINK_PACKETS_DELAY,
+		)
 	case LinkUDP:
-		return "packets of the path MTU in UDP sockets, with the delay and the rate of this host's CPU and of the network"
+		return "packets of the path MTU in UDP sockets, with the delay and the rate of this host's CPU and of the " +
+			"network"
 	}
 	return "each message copied whole, at once, without a delay or a limit of rate: the speed of this host's CPU"
 }
@@ -97,8 +102,8 @@ func WithLink(name string) Option {
 	}
 }
 
-// WithFabric lets ids on LinkUDP connect to those of all providers of this fabric on this host, in whatever process: a name
-// of letters, digits, '.', '_' and '-', of CORE_FABRIC_MAX at most.  Without it a provider is a fabric of its own.
+// WithFabric lets ids on LinkUDP connect to those of all providers of this fabric on this host, in whatever process: a
+// name of letters, digits, '.', '_' and '-', of CORE_FABRIC_MAX at most.  Without it a provider is a fabric of its own.
 func WithFabric(name string) Option {
 	return func(options *C.struct_core_options) {
 		if len(name) >= len(options.fabric) {
@@ -110,8 +115,8 @@ func WithFabric(name string) Option {
 	}
 }
 
-// WithSharedFabric trusts every user of this host in the fabric: ids connect to listeners of all users, and all users to
-// listeners here, if they share the fabric, too.  Without it ids connect to listeners of their own user and of root.
+// WithSharedFabric trusts every user of this host in the fabric: ids connect to listeners of all users, and all users
+// to listeners here, if they share the fabric, too.  Without it ids connect to listeners of their own user and of root.
 func WithSharedFabric() Option {
 	return func(options *C.struct_core_options) { options.shared = true }
 }
@@ -196,8 +201,8 @@ func (p *Provider) Live() Live {
 	return live
 }
 
-// Close closes the provider.  EBUSY, with the counts in the error, while objects live.  What GetAddrInfo has given up waiting
-// for ends by itself later, at the latest after the resolver's timeouts.
+// Close closes the provider.  EBUSY, with the counts in the error, while objects live.  What GetAddrInfo has given up
+// waiting for ends by itself later, at the latest after the resolver's timeouts.
 func (p *Provider) Close() error {
 	const op = "close provider"
 	if p == nil || p.c == nil {
@@ -221,7 +226,8 @@ func (p *Provider) remember(handle unsafe.Pointer, object any) {
 }
 
 // destroy is for what may be in use: destroy frees the objects, and if it does, they are forgotten with their
-// asynchronous events.  No event is read meanwhile, for it would have to be kept or dropped according to what comes of it.
+// asynchronous events.  No event is read meanwhile, for it would have to be kept or dropped according to what comes of
+// it.
 func (p *Provider) destroy(destroy func() error, handles ...unsafe.Pointer) error {
 	p.objects.Lock()
 	err := destroy()

@@ -69,7 +69,8 @@ func TestDevice(t *testing.T) {
 	must(t, err)
 	active := slices.IndexFunc(ports, func(port Port) bool { return port.State == PortActive })
 	port := ports[active]
-	if port.LinkLayer == LinkLayerUnspecified || port.ActiveMTU < 256 || port.MaxMTU < port.ActiveMTU || len(port.GIDs) == 0 ||
+	if port.LinkLayer == LinkLayerUnspecified || port.ActiveMTU < 256 || port.MaxMTU < port.ActiveMTU ||
+		len(port.GIDs) == 0 ||
 		port.RateGbps <= 0 {
 		t.Errorf("%+v", port)
 	}

@@ -166,8 +166,8 @@ func (attr *QPInitAttr) granted(cap *C.struct_ibv_qp_cap) {
 	attr.MaxInlineData = uint32(cap.max_inline_data)
 }
 
-// DestroyQP frees the queue pair and the CQs made with it (rdma_destroy_qp(3)); a CQ that other QPs use as well goes with
-// the last of them.  Requests still queued disappear without completions, and the QP leaves the groups that it was
+// DestroyQP frees the queue pair and the CQs made with it (rdma_destroy_qp(3)); a CQ that other QPs use as well goes
+// with the last of them.  Requests still queued disappear without completions, and the QP leaves the groups that it was
 // attached to.  EBUSY: the provider says that it is in use; the id keeps it then, and all that it has.
 func (id *ID) DestroyQP() error {
 	const op = "rdma_destroy_qp"

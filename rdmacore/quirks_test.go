@@ -142,7 +142,10 @@ func TestQuirkDatagramErrnos(t *testing.T) {
 	}
 	must(t, err)
 	destroyAtEnd(t, id)
-	must(t, id.step(bounded(t), id.ResolveAddr(netip.AddrPort{}, here(t, 9), time.Second), EventAddrResolved, time.Second))
+	must(
+		t,
+		id.step(bounded(t), id.ResolveAddr(netip.AddrPort{}, here(t, 9), time.Second), EventAddrResolved, time.Second),
+	)
 	must(t, id.step(bounded(t), id.ResolveRoute(time.Second), EventRouteResolved, time.Second))
 	err = id.Await(bounded(t), id.Connect(&ConnParam{QPNum: 1}))
 	refused(t, err, syscall.EPERM)

@@ -33,7 +33,9 @@ func (w *randomWorld) param(t *rapid.T) *ConnParam {
 	if rapid.Bool().Draw(t, "default") {
 		return nil
 	}
-	return &ConnParam{ResponderResources: rapid.Uint8().Draw(t, "resources"), InitiatorDepth: rapid.Uint8().Draw(t, "depth"),
+	return &ConnParam{ResponderResources: rapid.Uint8().Draw(t, "resources"), InitiatorDepth: rapid.Uint8().Draw(
+		t, "depth",
+	),
 		RetryCount: 7, RNRRetryCount: rapid.Uint8().Draw(t, "rnr"), QPNum: rapid.Uint32Range(0, 99).Draw(t, "qpn"),
 		PrivateData: make([]byte, rapid.SampledFrom([]int{0, 1, 56, 57, 148, 196, 255, 300}).Draw(t, "private"))}
 }
@@ -41,7 +43,9 @@ func (w *randomWorld) param(t *rapid.T) *ConnParam {
 func (w *randomWorld) qp(t *rapid.T) QPInitAttr {
 	attr := QPInitAttr{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1,
 		Type: rapid.SampledFrom([]QPType{0, 0, 0, QPTypeRC, QPTypeUD, 77}).Draw(t, "type")}
-	attr.SendOps = rapid.SampledFrom([]SendOps{0, 0, 0, SendOpSend, SendOpRDMARead | SendOpFlush, 1 << 40}).Draw(t, "send ops")
+	attr.SendOps = rapid.SampledFrom([]SendOps{0, 0, 0, SendOpSend, SendOpRDMARead | SendOpFlush, 1 << 40}).Draw(
+		t, "send ops",
+	)
 	if rapid.IntRange(0, 3).Draw(t, "srq") == 0 {
 		attr.SRQ = w.id(t).SRQ()
 	}
@@ -59,7 +63,9 @@ func (w *randomWorld) made(t *rapid.T, id *ID, err error) {
 }
 
 func (w *randomWorld) space(t *rapid.T) PortSpace {
-	return rapid.SampledFrom([]PortSpace{PortSpaceTCP, PortSpaceTCP, PortSpaceTCP, PortSpaceUDP, PortSpaceIB, 3}).Draw(t, "space")
+	return rapid.SampledFrom([]PortSpace{PortSpaceTCP, PortSpaceTCP, PortSpaceTCP, PortSpaceUDP, PortSpaceIB, 3}).Draw(
+		t, "space",
+	)
 }
 
 func (w *randomWorld) endpoint(t *rapid.T) EPConfig {
@@ -92,7 +98,10 @@ func (w *randomWorld) actions() map[string]func(*rapid.T) {
 	}
 	group := netip.MustParseAddr("239.1.2.3")
 	return map[string]func(*rapid.T){
-		"create id":             few(func(t *rapid.T) { id, err := w.channel(t).CreateID(w.space(t)); w.made(t, id, err) }),
+		"create id": few(func(t *rapid.T) {
+			id, err := w.channel(t).CreateID(w.space(t))
+			w.made(t, id, err)
+		}),
 		"create synchronous id": few(func(t *rapid.T) { id, err := w.p.CreateID(w.space(t)); w.made(t, id, err) }),
 		"create ep": few(func(t *rapid.T) {
 			channel := w.channel(t)
@@ -112,7 +121,9 @@ func (w *randomWorld) actions() map[string]func(*rapid.T) {
 			return id.ResolveAddr(netip.AddrPort{}, w.destination(t), time.Millisecond)
 		}),
 		"resolve route": on(func(t *rapid.T, id *ID) error { return id.ResolveRoute(time.Millisecond) }),
-		"listen":        on(func(t *rapid.T, id *ID) error { return id.Listen(rapid.IntRange(-1, 3).Draw(t, "backlog")) }),
+		"listen": on(func(t *rapid.T, id *ID) error {
+			return id.Listen(rapid.IntRange(-1, 3).Draw(t, "backlog"))
+		}),
 		"create qp": on(func(t *rapid.T, id *ID) error {
 			return id.CreateQP(rapid.SampledFrom(w.pds).Draw(t, "pd"), w.qp(t))
 		}),
@@ -145,7 +156,9 @@ func (w *randomWorld) actions() map[string]func(*rapid.T) {
 			return err
 		}),
 		"set option": on(func(t *rapid.T, id *ID) error {
-			return id.SetOption(OptionLevel(rapid.IntRange(-1, 2).Draw(t, "level")), IDOption(rapid.IntRange(-1, 4).Draw(t, "option")),
+			return id.SetOption(OptionLevel(rapid.IntRange(-1, 2).Draw(t, "level")), IDOption(
+				rapid.IntRange(-1, 4).Draw(t, "option"),
+			),
 				make([]byte, rapid.SampledFrom([]int{0, 1, 4}).Draw(t, "length")))
 		}),
 		"set path": on(func(t *rapid.T, id *ID) error {
@@ -180,7 +193,9 @@ func (w *randomWorld) actions() map[string]func(*rapid.T) {
 		"register": func(t *rapid.T) {
 			mr, err := w.id(t).RegWrite(w.memory, 0, 64)
 			if w.note(t, err) {
-				w.note(t, mr.Rereg(ReregFlags(rapid.IntRange(-1, 8).Draw(t, "changes")), rapid.SampledFrom(w.pds).Draw(t, "pd"),
+				w.note(t, mr.Rereg(ReregFlags(rapid.IntRange(-1, 8).Draw(t, "changes")), rapid.SampledFrom(w.pds).Draw(
+					t, "pd",
+				),
 					w.memory, 0, rapid.SampledFrom([]int{-1, 0, 64, 1 << 30}).Draw(t, "length"),
 					Access(rapid.Uint32Range(0, 15).Draw(t, "access"))))
 				w.note(t, mr.Dereg())
@@ -293,7 +308,10 @@ func (w *randomWorld) look(t *rapid.T) {
 		id.PeerAddr()
 		if qp := id.QP(); qp != nil {
 			attr, err := qp.Query()
-			if w.note(t, err) && !slices.ContainsFunc(qpStateNames.rows, func(row named[QPState]) bool { return row.value == attr.State }) {
+			if w.note(t, err) &&
+				!slices.ContainsFunc(qpStateNames.rows, func(row named[QPState]) bool {
+					return row.value == attr.State
+				}) {
 				t.Fatalf("a QP in state %d", attr.State)
 			}
 		}

@@ -161,7 +161,8 @@ func (w *randomWorld) seen(t *rapid.T, event *Event) {
 	switch {
 	case once && before[event.Type] > 0:
 		t.Fatalf("a second %s", event.Type)
-	case event.Type == EventTimewaitExit && before[EventEstablished]+before[EventConnectResponse] == 0 && event.ID.listener == nil:
+	case event.Type == EventTimewaitExit && before[EventEstablished]+before[EventConnectResponse] == 0 &&
+		event.ID.listener == nil:
 		t.Fatal("TIMEWAIT_EXIT of an id that was never connected")
 	case event.Type == EventConnectRequest && len(before) > 0:
 		t.Fatalf("CONNECT_REQUEST of an id that had %v", before)

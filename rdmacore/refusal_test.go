@@ -13,10 +13,12 @@ import (
 func TestRefusalIsInTheError(t *testing.T) {
 	p, client, _ := virtualPair(t, 7)
 	err := client.id.Reject(make([]byte, 149))
-	if !errors.Is(err, syscall.EINVAL) || !strings.Contains(err.Error(), "149 bytes of private data do not fit: 148 at most") {
+	if !errors.Is(err, syscall.EINVAL) ||
+		!strings.Contains(err.Error(), "149 bytes of private data do not fit: 148 at most") {
 		t.Errorf("too much private data: %v", err)
 	}
-	if err := client.id.Reject(nil); !errors.Is(err, syscall.EINVAL) || !strings.Contains(err.Error(), "no request to reject") {
+	if err := client.id.Reject(nil); !errors.Is(err, syscall.EINVAL) ||
+		!strings.Contains(err.Error(), "no request to reject") {
 		t.Errorf("nothing to reject: %v", err)
 	}
 	channel, err := p.CreateEventChannel()
@@ -25,10 +27,12 @@ func TestRefusalIsInTheError(t *testing.T) {
 	id, err := channel.CreateID(PortSpaceIPOIB)
 	must(t, err)
 	defer id.Destroy()
-	if err := id.SetOption(OptionID, OptionTOS, []byte{1, 2}); err == nil || strings.Contains(err.Error(), "private data") {
+	if err := id.SetOption(OptionID, OptionTOS, []byte{1, 2}); err == nil ||
+		strings.Contains(err.Error(), "private data") {
 		t.Errorf("an option of two bytes: %v", err)
 	}
-	if err := id.BindAddr(client.id.LocalAddr()); !errors.Is(err, syscall.EINVAL) || !strings.Contains(err.Error(), "InfiniBand links") {
+	if err := id.BindAddr(client.id.LocalAddr()); !errors.Is(err, syscall.EINVAL) ||
+		!strings.Contains(err.Error(), "InfiniBand links") {
 		t.Errorf("IPOIB on Ethernet: %v", err)
 	}
 }

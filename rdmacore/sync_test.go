@@ -91,7 +91,8 @@ func TestSynchronousConnection(t *testing.T) {
 		t.Error("the child has no QP or no channel of its own")
 	}
 	request := eventIs(t, server, EventConnectRequest, 0)
-	if request.Listener != listener || request.ID != server || !bytes.HasPrefix(request.PrivateData, param.PrivateData) {
+	if request.Listener != listener || request.ID != server ||
+		!bytes.HasPrefix(request.PrivateData, param.PrivateData) {
 		t.Errorf("request %+v", request)
 	}
 

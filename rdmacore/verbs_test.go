@@ -56,9 +56,11 @@ func TestVerbsLibraries(t *testing.T) {
 		build   func(t *testing.T, path string)
 		want    []string
 	}{
-		"no librdmacm":        {"librdmacm.so.1", nothing, []string{"no such file", "librdmacm.so.1", "librdmacm1"}},
-		"no libibverbs":       {"libibverbs.so.1", nothing, []string{"no such file", "libibverbs.so.1", "libibverbs1"}},
-		"an empty librdmacm":  {"librdmacm.so.1", empty, []string{"not implemented", "rdma_create_event_channel", "44"}},
+		"no librdmacm":  {"librdmacm.so.1", nothing, []string{"no such file", "librdmacm.so.1", "librdmacm1"}},
+		"no libibverbs": {"libibverbs.so.1", nothing, []string{"no such file", "libibverbs.so.1", "libibverbs1"}},
+		"an empty librdmacm": {
+			"librdmacm.so.1", empty, []string{"not implemented", "rdma_create_event_channel", "44"},
+		},
 		"an empty libibverbs": {"libibverbs.so.1", empty, []string{"not implemented", "ibv_query_device", "44"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -103,7 +103,9 @@ func TestPostThenPollIsOneCall(t *testing.T) {
 		}
 	}
 	a.sends[0].Opcode = Opcode(99)
-	if _, _, err := a.work.SendSpin(client.id.QP(), a.base, 1<<16, a.sends[:1], a.sges[:1], client.id.SendCQ(), a.wcs[:1], 10); !errors.Is(err, syscall.EINVAL) {
+	if _, _, err := a.work.SendSpin(
+		client.id.QP(), a.base, 1<<16, a.sends[:1], a.sges[:1], client.id.SendCQ(), a.wcs[:1], 10,
+	); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("no such operation: %v", err)
 	}
 	if n, err := a.work.Poll(nil, a.wcs[:1], 1); n != 0 || !errors.Is(err, syscall.EBADF) {

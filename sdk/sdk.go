@@ -1,6 +1,6 @@
-// Package sdk has the kits that guests are written with, and writes them to a folder, so that a guest needs nothing else of
-// this project.  The one for Go, rdma, is a package of this module where it stands; where it is written it is a module of its
-// own, under the same path.
+// Package sdk has the kits that guests are written with, and writes them to a folder, so that a guest needs nothing
+// else of this project.  The one for Go, rdma, is a package of this module where it stands; where it is written it is a
+// module of its own, under the same path.
 package sdk
 
 import (
@@ -52,12 +52,28 @@ type kit struct {
 
 func kits() map[string]kit {
 	return map[string]kit{
-		"go":             {folder: "rdma", what: "a Go module without dependencies", extra: map[string]string{"go.mod": goMod}, mark: "go.mod", alone: true},
-		"c":              {folder: "c", what: "`rdma.h`, the whole ABI, and `helpers.h`; for C++ too", mark: "rdma.h"},
-		"assemblyscript": {folder: "assemblyscript", what: "`sys.ts` is the ABI, `rdma.ts` classes above it, `wasi.ts` what the language lacks of WASI", mark: "sys.ts"},
-		"javascript":     {folder: "javascript", what: "`rdma.d.ts`, the types for an editor; rdmarun runs scripts itself", mark: "rdma.d.ts"},
-		"librdmacm":      {folder: "librdmacm", what: "librdmacm and libibverbs for unchanged C programs", extra: map[string]string{"rdma.h": header()}, mark: "errors.c"},
-		"rust":           {folder: "rust", what: "a crate, or a module of your own crate: `sys.rs` is the ABI, the rest a safe layer", extra: map[string]string{"Cargo.toml": cargoToml}, mark: "mod.rs"},
+		"go": {
+			folder: "rdma", what: "a Go module without dependencies", extra: map[string]string{"go.mod": goMod},
+			mark: "go.mod", alone: true,
+		},
+		"c": {folder: "c", what: "`rdma.h`, the whole ABI, and `helpers.h`; for C++ too", mark: "rdma.h"},
+		"assemblyscript": {
+			folder: "assemblyscript",
+			what:   "`sys.ts` is the ABI, `rdma.ts` classes above it, `wasi.ts` what the language lacks of WASI",
+			mark:   "sys.ts",
+		},
+		"javascript": {
+			folder: "javascript", what: "`rdma.d.ts`, the types for an editor; rdmarun runs scripts itself",
+			mark: "rdma.d.ts",
+		},
+		"librdmacm": {
+			folder: "librdmacm", what: "librdmacm and libibverbs for unchanged C programs",
+			extra: map[string]string{"rdma.h": header()}, mark: "errors.c",
+		},
+		"rust": {
+			folder: "rust", what: "a crate, or a module of your own crate: `sys.rs` is the ABI, the rest a safe layer",
+			extra: map[string]string{"Cargo.toml": cargoToml}, mark: "mod.rs",
+		},
 	}
 }
 
@@ -78,8 +94,8 @@ func (e *OccupiedError) Error() string { return e.Path + " " + e.Why }
 // Languages lists those that there is a kit for.
 func Languages() []string { return slices.Sorted(maps.Keys(kits())) }
 
-// Write writes the kit of a language to a folder, which it makes.  What an earlier Write left there it brings up to date;
-// any other file in its way is an *OccupiedError.
+// Write writes the kit of a language to a folder, which it makes.  What an earlier Write left there it brings up to
+// date; any other file in its way is an *OccupiedError.
 func Write(language, directory string) error {
 	k, ok := kits()[language]
 	if !ok {
@@ -185,7 +201,9 @@ func (k kit) mayWrite(directory string, files map[string]string) error {
 		case known && !ours:
 			return &OccupiedError{filepath.Join(directory, entry.Name()), "was not written by rdmarun"}
 		case !known && k.alone && filepath.Ext(entry.Name()) == ".go":
-			return &OccupiedError{filepath.Join(directory, entry.Name()), "is no file of this SDK, and would be compiled with it"}
+			return &OccupiedError{
+				filepath.Join(directory, entry.Name()), "is no file of this SDK, and would be compiled with it",
+			}
 		}
 	}
 	return nil

@@ -54,7 +54,8 @@ func TestReadme(t *testing.T) {
 			t.Fatal(err)
 		}
 		what := kits()[language].what
-		if !strings.Contains(string(text), "What is here: "+what+".\n") || !strings.Contains(string(text), "rdmarun sdk "+language+" ") {
+		if !strings.Contains(string(text), "What is here: "+what+".\n") ||
+			!strings.Contains(string(text), "rdmarun sdk "+language+" ") {
 			t.Errorf("%s: %s", language, text)
 		}
 		if !strings.Contains(string(here), "` | "+what) {
@@ -63,7 +64,8 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// Every file of a kit's folder is written, its tests left out: embedding leaves out names such as __typedef_sigset_t.h, unless told.
+// Every file of a kit's folder is written, its tests left out: embedding leaves out names such as __typedef_sigset_t.h,
+// unless told.
 func TestKitsAreWhole(t *testing.T) {
 	for language, k := range kits() {
 		t.Run(language, func(t *testing.T) {

@@ -65,7 +65,10 @@ func newAgentCommand(a *app) *cobra.Command {
 			case joining.nats.url != "":
 				return joining.serve(command.Context(), a, allow, confined)
 			default:
-				return withHint(usageError("an agent needs a way to its controller"), "--stdio: standard input and output; --join URL: a NATS server")
+				return withHint(
+					usageError("an agent needs a way to its controller"),
+					"--stdio: standard input and output; --join URL: a NATS server",
+				)
 			}
 			if err := confined.enterAgent(a, command); err != nil {
 				return err
@@ -83,7 +86,9 @@ func newAgentCommand(a *app) *cobra.Command {
 		},
 	}
 	command.Flags().BoolVar(&stdio, "stdio", false, "speak with one controller over standard input and output")
-	command.Flags().StringSliceVar(&allow, "allow", nil, "what controllers may use of this host: soft, verbs, guests, measure (default: all)")
+	command.Flags().StringSliceVar(
+		&allow, "allow", nil, "what controllers may use of this host: soft, verbs, guests, measure (default: all)",
+	)
 	completeFlag(command, "allow", cobra.FixedCompletions(lab.Allowable(), cobra.ShellCompDirectiveNoFileComp))
 	joining.register(command)
 	confined.register(command)

@@ -89,7 +89,8 @@ func TestOutputsAgree(t *testing.T) {
 		}
 	}
 	for name, read := range map[string]func(*testing.T, string) told{
-		"terminal": toldByTerminal, "junit": toldByJUnit, "tap": toldByTAP, "html": toldByHTML, "prom": toldByProm, "csv": toldByCSV,
+		"terminal": toldByTerminal, "junit": toldByJUnit, "tap": toldByTAP, "html": toldByHTML, "prom": toldByProm,
+		"csv": toldByCSV,
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := texts[name]
@@ -98,7 +99,8 @@ func TestOutputsAgree(t *testing.T) {
 			}
 			got := read(t, text)
 			for id, end := range want.ends {
-				if said, has := got.ends[id]; !has && !(name == "prom" && end == "skipped") || has && !slices.Contains(strings.Split(said, "|"), end) {
+				if said, has := got.ends[id]; !has && !(name == "prom" && end == "skipped") ||
+					has && !slices.Contains(strings.Split(said, "|"), end) {
 					t.Errorf("%s is %q, not %q", id, said, end)
 				}
 			}
@@ -158,7 +160,8 @@ func agreeRecords(t *testing.T) (records []*record.Record) {
 	_, err = jsonl.Read(file, "run.jsonl", func(each *record.Record) error {
 		kept := *each
 		if kept.Kind == record.Measured && kept.Measure.Name == "zero" {
-			kept.Measure.Messages, kept.Measure.Bytes, kept.Measure.BitsPerSecond, kept.Measure.MessagesPerSecond = 0, 0, 0, 0
+			kept.Measure.Messages, kept.Measure.Bytes, kept.Measure.BitsPerSecond, kept.Measure.MessagesPerSecond = 0,
+				0, 0, 0
 		}
 		records = append(records, &kept)
 		return nil
@@ -173,7 +176,9 @@ func agreeRecords(t *testing.T) (records []*record.Record) {
 func caseOf(id string) string { return strings.TrimPrefix(id, "agree.yaml::") }
 
 func figureOf(id, name, stage string, size int64, messages string, bits float64) string {
-	return fmt.Sprintf("%s %s %s %s: %s, %s", caseOf(id), name, stage, terminal.Units{}.Bytes(size), messages, terminal.BitRate(bits))
+	return fmt.Sprintf(
+		"%s %s %s %s: %s, %s", caseOf(id), name, stage, terminal.Units{}.Bytes(size), messages, terminal.BitRate(bits),
+	)
 }
 
 func toldByRecords(records []*record.Record) told {
@@ -185,7 +190,10 @@ func toldByRecords(records []*record.Record) told {
 			found.counts[string(each.Result.Status)]++
 		case record.Measured:
 			m := each.Measure
-			found.figures = append(found.figures, figureOf(each.Case, m.Name, m.Tags[record.StageTag], m.Size, fmt.Sprint(m.Messages), m.BitsPerSecond))
+			found.figures = append(
+				found.figures,
+				figureOf(each.Case, m.Name, m.Tags[record.StageTag], m.Size, fmt.Sprint(m.Messages), m.BitsPerSecond),
+			)
 		}
 	}
 	slices.Sort(found.figures)
@@ -194,9 +202,13 @@ func toldByRecords(records []*record.Record) told {
 
 func toldByTerminal(t *testing.T, text string) told {
 	found := told{ends: make(map[string]string), counts: make(map[string]int)}
-	words := map[string]string{"PASS": "passed", "FAIL": "failed", "SKIP": "skipped", "XFAIL": "xfailed", "ERR ": "error"}
+	words := map[string]string{
+		"PASS": "passed", "FAIL": "failed", "SKIP": "skipped", "XFAIL": "xfailed", "ERR ": "error",
+	}
 	end := regexp.MustCompile(`^(PASS|FAIL|SKIP|XFAIL|ERR )  (.*?)(?:  +[0-9.]+ \w+)?$`)
-	row := regexp.MustCompile(`^      (bw|zero|load)(?:, depth \d+, stage=(\w+))? +([0-9]+ (?:K?i?B)) +([0-9]+) +([0-9.]+ [GMk]?bit/s)`)
+	row := regexp.MustCompile(
+		`^      (bw|zero|load)(?:, depth \d+, stage=(\w+))? +([0-9]+ (?:K?i?B)) +([0-9]+) +([0-9.]+ [GMk]?bit/s)`,
+	)
 	last := ""
 	for line := range strings.SplitSeq(text, "\n") {
 		if match := end.FindStringSubmatch(line); match != nil && !strings.Contains(match[2], "::") {
@@ -204,11 +216,16 @@ func toldByTerminal(t *testing.T, text string) told {
 			found.ends[last] = words[match[1]]
 		}
 		if match := row.FindStringSubmatch(line); match != nil {
-			found.figures = append(found.figures, fmt.Sprintf("%s %s %s %s: %s, %s", last, match[1], match[2], match[3], match[4], match[5]))
+			found.figures = append(
+				found.figures,
+				fmt.Sprintf("%s %s %s %s: %s, %s", last, match[1], match[2], match[3], match[4], match[5]),
+			)
 		}
 	}
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	for _, match := range regexp.MustCompile(`(\d+) (passed|failed|xfailed|skipped|could not run)`).FindAllStringSubmatch(lines[len(lines)-1], -1) {
+	for _, match := range regexp.MustCompile(
+		`(\d+) (passed|failed|xfailed|skipped|could not run)`,
+	).FindAllStringSubmatch(lines[len(lines)-1], -1) {
 		n, _ := strconv.Atoi(match[1])
 		found.counts[strings.Replace(match[2], "could not run", "error", 1)] = n
 	}
@@ -234,11 +251,16 @@ func toldByJUnit(t *testing.T, text string) told {
 			} `xml:"testcase"`
 		} `xml:"testsuite"`
 	}
-	text = strings.NewReplacer("<failure", "<Failure", "</failure", "</Failure", "<error ", "<Error ", "</error", "</Error", "<skipped", "<Skipped", "</skipped", "</Skipped").Replace(text)
+	text = strings.NewReplacer(
+		"<failure", "<Failure", "</failure", "</Failure", "<error ", "<Error ", "</error", "</Error", "<skipped",
+		"<Skipped", "</skipped", "</Skipped",
+	).Replace(text)
 	if err := xml.Unmarshal([]byte(text), &suites); err != nil {
 		t.Fatal(err)
 	}
-	found := told{ends: make(map[string]string), counts: map[string]int{"failed": suites.Failures, "error": suites.Errors}}
+	found := told{
+		ends: make(map[string]string), counts: map[string]int{"failed": suites.Failures, "error": suites.Errors},
+	}
 	known := 0
 	for _, each := range suites.Suites[0].Cases {
 		status := ""
@@ -271,8 +293,12 @@ func toldByJUnit(t *testing.T, text string) told {
 
 func toldByTAP(t *testing.T, text string) told {
 	found := told{ends: make(map[string]string)}
-	for _, match := range regexp.MustCompile(`(?m)^(ok|not ok) \d+ - (.*?)(?: # (SKIP|TODO) .*)?$`).FindAllStringSubmatch(text, -1) {
-		end := map[string]string{"ok": "passed", "not ok": "failed|error", "okSKIP": "skipped", "not okTODO": "xfailed"}[match[1]+match[3]]
+	for _, match := range regexp.MustCompile(
+		`(?m)^(ok|not ok) \d+ - (.*?)(?: # (SKIP|TODO) .*)?$`,
+	).FindAllStringSubmatch(text, -1) {
+		end := map[string]string{
+			"ok": "passed", "not ok": "failed|error", "okSKIP": "skipped", "not okTODO": "xfailed",
+		}[match[1]+match[3]]
 		found.ends[caseOf(match[2])] = end
 	}
 	return found
@@ -280,7 +306,9 @@ func toldByTAP(t *testing.T, text string) told {
 
 func toldByHTML(t *testing.T, text string) told {
 	found := told{ends: make(map[string]string), counts: make(map[string]int)}
-	rows := regexp.MustCompile(`<tr><td>(bw|zero|load)<small>(?:[^<]*?stage=(\w+)|[^<]*)</small></td><td>client</td><td class="n">([^<]*)</td><td class="n">([^<]*)</td><td class="n">([^<]*)</td>`)
+	rows := regexp.MustCompile(
+		`<tr><td>(bw|zero|load)<small>(?:[^<]*?stage=(\w+)|[^<]*)</small></td><td>client</td><td class="n">([^<]*)</td><td class="n">([^<]*)</td><td class="n">([^<]*)</td>`,
+	)
 	text = strings.ReplaceAll(text, "\u202f", " ")
 	for _, part := range strings.Split(text, `<details class="case"`)[1:] {
 		match := regexp.MustCompile(`data-group="(\w+)" data-text="(\S+?::[^"]*)"`).FindStringSubmatch(part)
@@ -291,10 +319,16 @@ func toldByHTML(t *testing.T, text string) told {
 		name := html.UnescapeString(id)
 		found.ends[name] = match[1]
 		for _, row := range rows.FindAllStringSubmatch(part, -1) {
-			found.figures = append(found.figures, fmt.Sprintf("%s %s %s %s: %s, %s", name, row[1], row[2], row[3], row[4], row[5]))
+			found.figures = append(
+				found.figures, fmt.Sprintf("%s %s %s %s: %s, %s", name, row[1], row[2], row[3], row[4], row[5]),
+			)
 		}
 	}
-	for _, match := range regexp.MustCompile(`<b>(\d+)</b> (passed|failed|xfailed|skipped|error)`).FindAllStringSubmatch(text, -1) {
+	for _, match := range regexp.MustCompile(
+		`<b>(\d+)</b> (passed|failed|xfailed|skipped|error)`,
+	).FindAllStringSubmatch(
+		text, -1,
+	) {
 		n, _ := strconv.Atoi(match[1])
 		found.counts[match[2]] = n
 	}
@@ -320,7 +354,9 @@ func toldByProm(t *testing.T, text string) told {
 			found.counts[label(line, "status")] = int(value)
 		case "rdmarun_bandwidth_bits_per_second":
 			size, _ := strconv.ParseInt(label(line, "size"), 10, 64)
-			found.figures = append(found.figures, figureOf(id, label(line, "test"), label(line, "tag_stage"), size, "-", value))
+			found.figures = append(
+				found.figures, figureOf(id, label(line, "test"), label(line, "tag_stage"), size, "-", value),
+			)
 		}
 	}
 	return found
@@ -345,7 +381,9 @@ func toldByCSV(t *testing.T, text string) told {
 				t.Errorf("%v: %v", row, err)
 			}
 			_, stage, _ := strings.Cut(cell("tags"), "stage=")
-			found.figures = append(found.figures, figureOf(cell("case"), cell("name"), stage, size, cell("iterations"), gbps*1e9))
+			found.figures = append(
+				found.figures, figureOf(cell("case"), cell("name"), stage, size, cell("iterations"), gbps*1e9),
+			)
 		}
 	}
 	return found

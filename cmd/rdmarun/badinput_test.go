@@ -22,8 +22,8 @@ const (
 	badInputMemory = 1 << 30
 )
 
-// plainProgram is rdmarun without the race detector, which takes several times the time and the memory: these are looked
-// at here.  It is this program where that has no race detector.
+// plainProgram is rdmarun without the race detector, which takes several times the time and the memory: these are
+// looked at here.  It is this program where that has no race detector.
 func plainProgram(t *testing.T) string {
 	t.Helper()
 	info, known := debug.ReadBuildInfo()
@@ -69,39 +69,94 @@ func badInputs() map[string]struct{ text, words string } {
 		fmt.Fprintf(&strangers, "  - {role: stranger%d, log: a}\n", i)
 	}
 	return map[string]struct{ text, words string }{
-		"aliases":         {aliases.String(), "the file expands to more than 500000 values"},
-		"100 MB":          {begin + strings.Repeat("# more\n", 100<<20/7), "bad.yaml:1:1: error[E0005]: the file has more than 2 MiB"},
-		"deep lists":      {begin + "steps: " + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000), "nest deeper than 100 levels"},
-		"deep mappings":   {begin + "steps: " + strings.Repeat("{a: ", 10_000) + strings.Repeat("}", 10_000), "nest deeper than 100 levels"},
-		"deep, unclosed":  {begin + "steps: " + strings.Repeat("[", 10_000), "this [ is never closed"},
-		"matrix":          {begin + "matrix:\n" + axes.String() + "steps: [{log: hi}]\n", "bad.yaml:3:3: error[E0114]: these lists have more than 10000 combinations"},
-		"for_each":        {begin + "steps:\n" + loops.String() + last, "expand to more than 100000 steps"},
-		"fragments":       {begin + "fragments:\n  f0: {do: [{log: x}]}\n" + fragments.String() + "steps: [{use: f9}]\n", "expand to more than 100000 steps"},
-		"itself":          {begin + "imports: {i: bad.yaml}\nsteps: [{log: hi}]\n", "bad.yaml:2:14: error[E0215]: the file imports itself"},
-		"fragment itself": {begin + "fragments: {a: {do: [{use: b}]}, b: {do: [{use: a}]}}\nsteps: [{use: a}]\n", `the fragment "a" uses itself: a -> b -> a`},
-		"imports device":  {begin + "imports: {i: /dev/zero}\nsteps: [{log: hi}]\n", "bad.yaml:2:14: error[E0216]: /dev/zero cannot be read: it is a device"},
-		"guest is device": {begin + "roles: {g: {guest: {module: /dev/zero}}}\nsteps: [{role: g, guest: run}]\n", "bad.yaml:2:29: error[E0214]"},
-		"range":           {begin + "steps: [{log: $(len(1..1000000000))}]\n", "bad.yaml:2:17: error[E0307]: its lists have more than 1000000 items together: take a shorter range"},
-		"long expression": {begin + "steps: [{log: \"$(" + strings.Repeat("-", 1_000_000) + "1)\"}]\n", "an expression of more than 16384 bytes"},
-		"expressions":     {begin + "steps: [{log: \"" + strings.Repeat("$(1)", 300_000) + "\"}]\n", "a text with more than 1000 expressions"},
-		"large data":      {begin + "roles: {a: {buffers: {b: {size: 10}}}}\nsteps: [{role: a, fill: {buffer: b, repeat: 1, times: 1000000000000}}]\n", "is out of range"},
-		"large buffer":    {begin + "roles: {a: {buffers: {b: {size: 1000000GiB}}}}\nsteps: [{log: a}]\n", "bad.yaml:2:33: error[E0106]: 1000000GiB is out of range"},
-		"one line":        {begin + "name: \"" + strings.Repeat("x", 2_000_000), "this quote is never closed"},
-		"many errors":     {begin + "steps:\n" + strings.Repeat("  - {lgo: hi}\n", 20_000), "mend these first"},
-		"one key":         {begin + strings.Repeat("a: 1\n", 200_000), `"a" stands in this mapping already, in line 2`},
-		"unclosed list":   {begin + "steps: [" + strings.Repeat("{log: b}, ", 200_000), "bad.yaml:2:8: error[E0001]: this [ is never closed"},
-		"entries, a line": {begin + "steps: [" + strings.Repeat("{log: \"$(1)\"}, ", 50_000) + "{lgo: a}]\n", "error[E0108]"},
-		"errors, a line":  {begin + "steps: [" + strings.Repeat("{lgo: é}, ", 100_000) + "]\n", "at least 200 errors in 1 file"},
-		"quotes, a line":  {begin + "steps: [" + strings.Repeat("\"a\" ", 100_000) + "]\n", "error[E0001]"},
-		"strange roles":   {begin + "roles:\n" + roles.String() + "steps:\n" + strangers.String(), "at least 200 errors in 1 file"},
-		"far expressions": {begin + "steps:\n  - log: \"" + strings.Repeat("\\t", 900_000) + strings.Repeat("$(1)", 900) + "$(nope)\"\n", "bad.yaml:3:1803613: error[E0303]"},
-		"no UTF-8":        {begin + "name: \xff\xfe\n", "bad.yaml:2:7: error[E0004]: byte 0xff is not UTF-8"},
-		"NUL bytes":       {strings.Repeat("\x00", 1000), "bad.yaml:1:1: error[E0004]: the file is binary"},
-		"NUL byte":        {begin + "name: a\x00b\n", "bad.yaml:2:8: error[E0004]"},
-		"tab":             {begin + "steps:\n\t- {log: x}\n", "bad.yaml:3:1: error[E0003]: a tab"},
-		"empty":           {"", "bad.yaml:1:1: error[E0008]: the file is empty"},
-		"CRLF":            {"rdmarun: v1\r\nsteps:\r\n  - {lgo: hi}\r\n", "bad.yaml:3:6: error[E0108]"},
-		"BOM":             {"\ufeffrdmarun: v1\nsteps:\n  - {lgo: hi}\n", "bad.yaml:3:6: error[E0108]"},
+		"aliases": {aliases.String(), "the file expands to more than 500000 values"},
+		"100 MB": {
+			begin + strings.Repeat("# more\n", 100<<20/7), "bad.yaml:1:1: error[E0005]: the file has more than 2 MiB",
+		},
+		"deep lists": {
+			begin + "steps: " + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000),
+			"nest deeper than 100 levels",
+		},
+		"deep mappings": {
+			begin + "steps: " + strings.Repeat("{a: ", 10_000) + strings.Repeat("}", 10_000),
+			"nest deeper than 100 levels",
+		},
+		"deep, unclosed": {begin + "steps: " + strings.Repeat("[", 10_000), "this [ is never closed"},
+		"matrix": {
+			begin + "matrix:\n" + axes.String() + "steps: [{log: hi}]\n",
+			"bad.yaml:3:3: error[E0114]: these lists have more than 10000 combinations",
+		},
+		"for_each": {begin + "steps:\n" + loops.String() + last, "expand to more than 100000 steps"},
+		"fragments": {
+			begin + "fragments:\n  f0: {do: [{log: x}]}\n" + fragments.String() + "steps: [{use: f9}]\n",
+			"expand to more than 100000 steps",
+		},
+		"itself": {
+			begin + "imports: {i: bad.yaml}\nsteps: [{log: hi}]\n",
+			"bad.yaml:2:14: error[E0215]: the file imports itself",
+		},
+		"fragment itself": {
+			begin + "fragments: {a: {do: [{use: b}]}, b: {do: [{use: a}]}}\nsteps: [{use: a}]\n",
+			`the fragment "a" uses itself: a -> b -> a`,
+		},
+		"imports device": {
+			begin + "imports: {i: /dev/zero}\nsteps: [{log: hi}]\n",
+			"bad.yaml:2:14: error[E0216]: /dev/zero cannot be read: it is a device",
+		},
+		"guest is device": {
+			begin + "roles: {g: {guest: {module: /dev/zero}}}\nsteps: [{role: g, guest: run}]\n",
+			"bad.yaml:2:29: error[E0214]",
+		},
+		"range": {
+			begin + "steps: [{log: $(len(1..1000000000))}]\n",
+			"bad.yaml:2:17: error[E0307]: its lists have more than 1000000 items together: take a shorter range",
+		},
+		"long expression": {
+			begin + "steps: [{log: \"$(" + strings.Repeat("-", 1_000_000) + "1)\"}]\n",
+			"an expression of more than 16384 bytes",
+		},
+		"expressions": {
+			begin + "steps: [{log: \"" + strings.Repeat("$(1)", 300_000) + "\"}]\n",
+			"a text with more than 1000 expressions",
+		},
+		"large data": {
+			begin + "roles: {a: {buffers: {b: {size: 10}}}}\n" +
+				"steps: [{role: a, fill: {buffer: b, repeat: 1, times: 1000000000000}}]\n",
+			"is out of range",
+		},
+		"large buffer": {
+			begin + "roles: {a: {buffers: {b: {size: 1000000GiB}}}}\nsteps: [{log: a}]\n",
+			"bad.yaml:2:33: error[E0106]: 1000000GiB is out of range",
+		},
+		"one line":    {begin + "name: \"" + strings.Repeat("x", 2_000_000), "this quote is never closed"},
+		"many errors": {begin + "steps:\n" + strings.Repeat("  - {lgo: hi}\n", 20_000), "mend these first"},
+		"one key":     {begin + strings.Repeat("a: 1\n", 200_000), `"a" stands in this mapping already, in line 2`},
+		"unclosed list": {
+			begin + "steps: [" + strings.Repeat("{log: b}, ", 200_000),
+			"bad.yaml:2:8: error[E0001]: this [ is never closed",
+		},
+		"entries, a line": {
+			begin + "steps: [" + strings.Repeat("{log: \"$(1)\"}, ", 50_000) + "{lgo: a}]\n", "error[E0108]",
+		},
+		"errors, a line": {
+			begin + "steps: [" + strings.Repeat("{lgo: é}, ", 100_000) + "]\n", "at least 200 errors in 1 file",
+		},
+		"quotes, a line": {begin + "steps: [" + strings.Repeat("\"a\" ", 100_000) + "]\n", "error[E0001]"},
+		"strange roles": {
+			begin + "roles:\n" + roles.String() + "steps:\n" + strangers.String(), "at least 200 errors in 1 file",
+		},
+		"far expressions": {
+			begin + "steps:\n  - log: \"" + strings.Repeat("\\t", 900_000) + strings.Repeat("$(1)", 900) +
+				"$(nope)\"\n",
+			"bad.yaml:3:1803613: error[E0303]",
+		},
+		"no UTF-8":  {begin + "name: \xff\xfe\n", "bad.yaml:2:7: error[E0004]: byte 0xff is not UTF-8"},
+		"NUL bytes": {strings.Repeat("\x00", 1000), "bad.yaml:1:1: error[E0004]: the file is binary"},
+		"NUL byte":  {begin + "name: a\x00b\n", "bad.yaml:2:8: error[E0004]"},
+		"tab":       {begin + "steps:\n\t- {log: x}\n", "bad.yaml:3:1: error[E0003]: a tab"},
+		"empty":     {"", "bad.yaml:1:1: error[E0008]: the file is empty"},
+		"CRLF":      {"rdmarun: v1\r\nsteps:\r\n  - {lgo: hi}\r\n", "bad.yaml:3:6: error[E0108]"},
+		"BOM":       {"\ufeffrdmarun: v1\nsteps:\n  - {lgo: hi}\n", "bad.yaml:3:6: error[E0108]"},
 	}
 }
 
@@ -125,7 +180,9 @@ func TestOddFiles(t *testing.T) {
 	if err := syscall.Mkfifo(in("fifo.yaml"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, target := range map[string]string{"loop.yaml": "loop.yaml", "zero.yaml": "/dev/zero", "dangling.yaml": "nowhere.yaml"} {
+	for name, target := range map[string]string{
+		"loop.yaml": "loop.yaml", "zero.yaml": "/dev/zero", "dangling.yaml": "nowhere.yaml",
+	} {
 		if err := os.Symlink(target, in(name)); err != nil {
 			t.Fatal(err)
 		}
@@ -135,13 +192,17 @@ func TestOddFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(in("good.yaml"), []byte("rdmarun: v1\nparams: {n: 1}\nsteps: [{log: hi}]\n"), 0o600); err != nil {
+	if err := os.WriteFile(
+		in("good.yaml"), []byte("rdmarun: v1\nparams: {n: 1}\nsteps: [{log: hi}]\n"), 0o600,
+	); err != nil {
 		t.Fatal(err)
 	}
 	const cannot = ":1:1: error[E0012]: the file cannot be read: "
 	for path, words := range map[string]string{
-		"fifo.yaml": "fifo.yaml:1:1: error[E0008]: the file is empty", "loop.yaml": cannot + "too many levels of symbolic links",
-		"zero.yaml": cannot + "it is a device", "dangling.yaml": cannot + "no such file", "/dev/zero": cannot + "it is a device",
+		"fifo.yaml": "fifo.yaml:1:1: error[E0008]: the file is empty",
+		"loop.yaml": cannot + "too many levels of symbolic links",
+		"zero.yaml": cannot + "it is a device", "dangling.yaml": cannot + "no such file",
+		"/dev/zero": cannot + "it is a device",
 	} {
 		t.Run(path, func(t *testing.T) {
 			refused(t, folder, exitInvalid, words, "validate", path)
@@ -208,7 +269,9 @@ func refusedBy(t *testing.T, program, folder string, code exitCode, words string
 		t.Fatalf("%v took longer than %s", args, badInputTime)
 	}
 	if got := command.ProcessState.ExitCode(); got != int(code) || !strings.Contains(output.String(), words) {
-		t.Errorf("%v: exit code %d (%v), expected %d and %q; the output is\n%.2000s", args, got, err, code, words, &output)
+		t.Errorf(
+			"%v: exit code %d (%v), expected %d and %q; the output is\n%.2000s", args, got, err, code, words, &output,
+		)
 	}
 	usage, _ := command.ProcessState.SysUsage().(*syscall.Rusage)
 	if memory := usage.Maxrss << 10; memory > max(badInputMemory, ownPeak(t)) {

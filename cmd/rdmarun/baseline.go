@@ -37,8 +37,13 @@ type baselineFlags struct {
 
 func (f *baselineFlags) register(command *cobra.Command) {
 	set := command.Flags()
-	set.StringVar(&f.against, "baseline", "", "compare the run with an earlier one: a baseline's NAME, or a FILE of records (exit code 6)")
-	set.StringVar(&f.save, "save-baseline", "", "keep what the run finds as the baseline of that NAME, in "+baselineFolder)
+	set.StringVar(
+		&f.against, "baseline", "",
+		"compare the run with an earlier one: a baseline's NAME, or a FILE of records (exit code 6)",
+	)
+	set.StringVar(
+		&f.save, "save-baseline", "", "keep what the run finds as the baseline of that NAME, in "+baselineFolder,
+	)
 	completeFlag(command, "baseline", completeBaselines)
 	completeFlag(command, "save-baseline", completeBaselines)
 }
@@ -71,7 +76,10 @@ func (a *app) readRun(name string) (*compare.Run, error) {
 	path := recordsPath(name)
 	in, closing, err := a.openRecords(path)
 	if errors.Is(err, os.ErrNotExist) && baselineName.MatchString(name) {
-		err = withExit(exitEnvironment, fmt.Errorf("there is no baseline %s in %s, and no file of that name", name, baselineFolder))
+		err = withExit(
+			exitEnvironment,
+			fmt.Errorf("there is no baseline %s in %s, and no file of that name", name, baselineFolder),
+		)
 		if near := diag.DidYouMean(name, baselineNames()); near != "" {
 			return nil, withHint(err, near)
 		}
@@ -106,8 +114,16 @@ func (f *baselineFlags) open(a *app, cases []scenario.Selected, config *scenario
 			return nil, err
 		}
 		if !slices.ContainsFunc(cases, func(c scenario.Selected) bool { return before.Has(c.Case.ID) }) {
-			err := withExit(exitThreshold, fmt.Errorf("--baseline %s: it has none of the cases of this run, so it would hold whatever came", f.against))
-			return nil, withHint(err, "it has "+strings.Join(before.IDs(3), ", ")+"; an id begins with the path as the command line has it")
+			err := withExit(
+				exitThreshold,
+				fmt.Errorf(
+					"--baseline %s: it has none of the cases of this run, so it would hold whatever came", f.against,
+				),
+			)
+			return nil, withHint(
+				err,
+				"it has "+strings.Join(before.IDs(3), ", ")+"; an id begins with the path as the command line has it",
+			)
 		}
 		b.before = before
 		config.Baseline, config.BaselineName = before.Baseline(), f.against
@@ -164,8 +180,8 @@ func (b *baselines) finish(a *app, human io.Writer, totals record.Totals, quiet 
 	return held, a.showComparison(human, result, false)
 }
 
-// keep puts the baseline into its place, if the run is complete: after half a run nobody would see that the next one lost
-// cases.
+// keep puts the baseline into its place, if the run is complete: after half a run nobody would see that the next one
+// lost cases.
 func (b *baselines) keep(a *app, totals record.Totals) error {
 	defer b.discard()
 	switch {

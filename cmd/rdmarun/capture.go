@@ -29,20 +29,28 @@ type captureFlags struct {
 
 func (f *captureFlags) register(command *cobra.Command) {
 	set := command.Flags()
-	set.StringVar(&f.path, "capture", "", "write what soft sends to this pcapng file or pipe (for Wireshark and tshark)")
+	set.StringVar(
+		&f.path, "capture", "", "write what soft sends to this pcapng file or pipe (for Wireshark and tshark)",
+	)
 	set.IntVar(&f.snapLength, "capture-snaplen", 0, "bytes that the capture keeps of each packet (0: all)")
 }
 
 // registerOnFailure registers what runs of cases have.
 func (f *captureFlags) registerOnFailure(command *cobra.Command) {
-	command.Flags().StringVar(&f.onFailure, "capture-on-failure", "", "write what soft sends around each failure to a pcapng file in this folder")
+	command.Flags().StringVar(
+		&f.onFailure, "capture-on-failure", "",
+		"write what soft sends around each failure to a pcapng file in this folder",
+	)
 	_ = command.MarkFlagDirname("capture-on-failure")
 }
 
 func (f *captureFlags) check() error {
 	switch {
 	case f.path != "" && f.onFailure != "":
-		return withHint(usageError("--capture and --capture-on-failure exclude each other"), "the file of --capture has the packets of failures, too")
+		return withHint(
+			usageError("--capture and --capture-on-failure exclude each other"),
+			"the file of --capture has the packets of failures, too",
+		)
 	case f.snapLength < 0 || f.snapLength > math.MaxInt32:
 		return usageError("--capture-snaplen %d: a number of bytes from 0", f.snapLength)
 	case f.snapLength > 0 && f.path == "" && f.onFailure == "":
@@ -86,20 +94,28 @@ func (f *runFlags) checkCaptured(a *app, hosts []lab.Host) error {
 	case len(silent) == len(hosts):
 		return errNotCaptured(flag)
 	}
-	a.warn(fmt.Sprintf("%s: only provider soft shows its packets, so there are none of %s", flag, strings.Join(silent, ", ")))
+	a.warn(fmt.Sprintf(
+		"%s: only provider soft shows its packets, so there are none of %s", flag, strings.Join(silent, ", "),
+	))
 	return nil
 }
 
 // errNotCaptured is why there is nothing to capture.
 func errNotCaptured(flag string) error {
-	return withHint(usageError("%s: only provider soft shows its packets", flag), "on a network, tcpdump on the device's interface shows them")
+	return withHint(
+		usageError("%s: only provider soft shows its packets", flag),
+		"on a network, tcpdump on the device's interface shows them",
+	)
 }
 
 // captureEndTime bounds how long agents may take for the last of what they take down.
 const captureEndTime = 30 * time.Second
 
-// collect creates the file, and has what the agents of a lab capture put into it; closing ends it and says what is missing.
-func (f *captureFlags) collect(ctx context.Context, a *app, h *hosted, clocks map[string]record.Clock, config *scenario.RunConfig) (closing func() error, err error) {
+// collect creates the file, and has what the agents of a lab capture put into it; closing ends it and says what is
+// missing.
+func (f *captureFlags) collect(
+	ctx context.Context, a *app, h *hosted, clocks map[string]record.Clock, config *scenario.RunConfig,
+) (closing func() error, err error) {
 	if f.onFailure != "" {
 		return f.keepOf(a, h, clocks, config)
 	}
@@ -121,7 +137,10 @@ func (f *captureFlags) collect(ctx context.Context, a *app, h *hosted, clocks ma
 			a.warn(fmt.Sprintf("--capture %s: %s", f.path, lack))
 		}
 		if err != nil {
-			err = withHint(withExit(exitEnvironment, fmt.Errorf("--%w", err)), "make room where the file is, or keep less of each packet with --capture-snaplen")
+			err = withHint(
+				withExit(exitEnvironment, fmt.Errorf("--%w", err)),
+				"make room where the file is, or keep less of each packet with --capture-snaplen",
+			)
 		}
 		return err
 	}
@@ -150,7 +169,8 @@ func (f *captureFlags) open(a *app, config *scenario.RunConfig) (closing func() 
 			err = withHint(withExit(exitEnvironment, fmt.Errorf("--%w", err)),
 				"make room where the file is, or keep less of each packet with --capture-snaplen")
 		case totals.Missing > 0:
-			a.warn(fmt.Sprintf("--capture %s: %d of %d packets are missing, since whoever takes them was too slow; keep less of each with --capture-snaplen",
+			a.warn(fmt.Sprintf("--capture %s: %d of %d packets are missing, since whoever takes them was too slow; "+
+				"keep less of each with --capture-snaplen",
 				f.path, totals.Missing, totals.Missing+totals.Packets))
 		}
 		return errors.Join(err)
@@ -167,7 +187,9 @@ func (f *captureFlags) keep(a *app, config *scenario.RunConfig) (closing func() 
 }
 
 // keepOf has the packets around failures that the hosts of a lab send written to files.
-func (f *captureFlags) keepOf(a *app, h *hosted, clocks map[string]record.Clock, config *scenario.RunConfig) (closing func() error, err error) {
+func (f *captureFlags) keepOf(
+	a *app, h *hosted, clocks map[string]record.Clock, config *scenario.RunConfig,
+) (closing func() error, err error) {
 	failures, closing, err := f.folder(a, config)
 	if err != nil {
 		return closing, err
@@ -179,7 +201,9 @@ func (f *captureFlags) keepOf(a *app, h *hosted, clocks map[string]record.Clock,
 }
 
 // folder makes the folder of the captures of failures; closing says of how many there are none.
-func (f *captureFlags) folder(a *app, config *scenario.RunConfig) (failures *capture.Failures, closing func() error, err error) {
+func (f *captureFlags) folder(
+	a *app, config *scenario.RunConfig,
+) (failures *capture.Failures, closing func() error, err error) {
 	suffix := ""
 	if config.Party != nil && config.Party.Leads == nil { // another process may have the same folder
 		suffix = "-" + ownfile.Harmless(strings.Join(config.Party.Roles, "-"))
@@ -190,7 +214,10 @@ func (f *captureFlags) folder(a *app, config *scenario.RunConfig) (failures *cap
 	}
 	return failures, func() error {
 		if beyond := failures.Beyond(); beyond > 0 {
-			a.warn(fmt.Sprintf("--capture-on-failure %s: a run writes at most %d files and %d MiB; %s without one", f.onFailure, capture.MostFiles, capture.MostWritten>>20, count(beyond, "more failure")))
+			a.warn(fmt.Sprintf(
+				"--capture-on-failure %s: a run writes at most %d files and %d MiB; %s without one", f.onFailure,
+				capture.MostFiles, capture.MostWritten>>20, count(beyond, "more failure"),
+			))
 		}
 		return nil
 	}, nil

@@ -44,7 +44,9 @@ func completeScenarios(*cobra.Command, []string, string) ([]string, cobra.ShellC
 }
 
 // checkScenarios checks the scenarios of a command line and shows what is wrong with them.
-func (a *app) checkScenarios(ctx context.Context, args []string, flags *paramFlags, style terminal.Style) (*scenario.Checked, error) {
+func (a *app) checkScenarios(
+	ctx context.Context, args []string, flags *paramFlags, style terminal.Style,
+) (*scenario.Checked, error) {
 	params, err := flags.read(a)
 	if err != nil {
 		return nil, err
@@ -98,7 +100,9 @@ func (a *app) reportChecked(checked *scenario.Checked, style terminal.Style) err
 // unless it was asked for.
 //
 // Where --last-failed has no failure to run again, it selects all cases, as pytest does, and says so.
-func (a *app) selectCases(checked *scenario.Checked, selection *scenario.Selection, allowEmpty bool) ([]scenario.Selected, error) {
+func (a *app) selectCases(
+	checked *scenario.Checked, selection *scenario.Selection, allowEmpty bool,
+) ([]scenario.Selected, error) {
 	cases, err := scenario.Select(checked.Scenarios, *selection)
 	if err != nil {
 		return nil, err
@@ -109,7 +113,10 @@ func (a *app) selectCases(checked *scenario.Checked, selection *scenario.Selecti
 			return nil, err
 		}
 		if len(cases) > 0 {
-			fmt.Fprintf(a.stderr, "rdmarun: --last-failed: no failure of these cases is recorded in this folder, so all are selected\n")
+			fmt.Fprintf(
+				a.stderr,
+				"rdmarun: --last-failed: no failure of these cases is recorded in this folder, so all are selected\n",
+			)
 		}
 	}
 	if len(cases) > 0 {
@@ -119,7 +126,9 @@ func (a *app) selectCases(checked *scenario.Checked, selection *scenario.Selecti
 	for _, s := range checked.Scenarios {
 		total += len(s.Program.Cases)
 	}
-	message := fmt.Sprintf("nothing is selected: of %s in %s none is meant", count(total, "case"), count(checked.Files, "file"))
+	message := fmt.Sprintf(
+		"nothing is selected: of %s in %s none is meant", count(total, "case"), count(checked.Files, "file"),
+	)
 	if total == 0 {
 		message = fmt.Sprintf("nothing is selected: %s, and no case in it", count(checked.Files, "file"))
 	}
@@ -127,7 +136,10 @@ func (a *app) selectCases(checked *scenario.Checked, selection *scenario.Selecti
 		_, err := fmt.Fprintln(a.stderr, message)
 		return nil, err
 	}
-	return nil, withHint(withExit(exitNothing, errors.New(message)), "\"rdmarun list\" shows what there is; --allow-empty lets this pass")
+	return nil, withHint(
+		withExit(exitNothing, errors.New(message)),
+		"\"rdmarun list\" shows what there is; --allow-empty lets this pass",
+	)
 }
 
 func count(n int, noun string) string {
@@ -150,9 +162,15 @@ type selectionFlags struct {
 func (f *selectionFlags) register(a *app, command *cobra.Command) {
 	set := command.Flags()
 	set.StringVarP(&f.tags, "tags", "t", "", "only cases with these tags: 'smoke && !slow'")
-	set.StringVarP(&f.words, "keyword", "k", "", "only cases with these words in their id, in upper or lower case: 'rping && !tcp', 'rping and not tcp'")
+	set.StringVarP(
+		&f.words, "keyword", "k", "",
+		"only cases with these words in their id, in upper or lower case: 'rping && !tcp', 'rping and not tcp'",
+	)
 	set.StringArrayVar(&f.ids, "id", nil, "only cases with this id, * and ? allowed (repeatable)")
-	set.BoolVar(&f.failed, "last-failed", false, "only what failed or did not run last time in this folder (all if nothing did)")
+	set.BoolVar(
+		&f.failed, "last-failed", false,
+		"only what failed or did not run last time in this folder (all if nothing did)",
+	)
 	set.StringVar(&f.shard, "shard", "", "only part I of N, to share work among machines: 2/5")
 	set.Var(&f.shuffle, "shuffle", "run in an order drawn from this seed, or from a new one that is shown")
 	set.Lookup("shuffle").NoOptDefVal = shuffleDrawn
@@ -226,7 +244,9 @@ const parameterPrefix = "RDMARUN_PARAM_"
 
 // read gathers -p NAME=VALUE, then the file of --params, then RDMARUN_PARAM_NAME of the environment.
 func (f *paramFlags) read(a *app) (scenario.Params, error) {
-	params := scenario.Params{Given: make(map[string]string), Environment: make(map[string]string), Hosts: f.hosts, ParseScript: f.parse}
+	params := scenario.Params{
+		Given: make(map[string]string), Environment: make(map[string]string), Hosts: f.hosts, ParseScript: f.parse,
+	}
 	for name, value := range a.env {
 		if param, ok := strings.CutPrefix(name, parameterPrefix); ok && value != "" {
 			params.Environment[param] = value
@@ -255,7 +275,10 @@ func (a *app) readParamFile(path string, params map[string]string) error {
 	}
 	for _, setting := range settings {
 		if len(setting.Values) != 1 {
-			wrong.Report(diag.WrongShape, setting.Span, "the parameter %q has a list, and a parameter is one value", setting.Name)
+			wrong.Report(
+				diag.WrongShape, setting.Span, "the parameter %q has a list, and a parameter is one value",
+				setting.Name,
+			)
 			continue
 		}
 		params[setting.Name] = setting.Values[0]
@@ -318,8 +341,13 @@ type placeFlags struct{ devices, gids []string }
 
 func (f *placeFlags) register(a *app, command *cobra.Command, gid string) {
 	set := command.Flags()
-	set.StringArrayVarP(&f.devices, "device", "d", nil, "device of a role: ROLE=DEVICE[:PORT], without ROLE= of all (repeatable)")
-	set.StringArrayVarP(&f.gids, "gid", gid, nil, "address of a role: ROLE=INDEX or ROLE=ADDRESS of the GID table, without ROLE= of all (repeatable)")
+	set.StringArrayVarP(
+		&f.devices, "device", "d", nil, "device of a role: ROLE=DEVICE[:PORT], without ROLE= of all (repeatable)",
+	)
+	set.StringArrayVarP(
+		&f.gids, "gid", gid, nil,
+		"address of a role: ROLE=INDEX or ROLE=ADDRESS of the GID table, without ROLE= of all (repeatable)",
+	)
 	completeFlag(command, "device", a.completeDevices)
 	completeFlag(command, "gid", a.completeGIDs)
 }
@@ -333,7 +361,10 @@ func (f *placeFlags) read() (map[string]scenario.Place, error) {
 		name, port, hasPort := strings.Cut(device, ":")
 		number, err := strconv.Atoi(port)
 		if name == "" || hasPort && (err != nil || number < 1 || number > 255) {
-			return nil, withHint(usageError("--device %s: not of the form ROLE=DEVICE or ROLE=DEVICE:PORT", text), "for example: -d server=mlx5_0:1")
+			return nil, withHint(
+				usageError("--device %s: not of the form ROLE=DEVICE or ROLE=DEVICE:PORT", text),
+				"for example: -d server=mlx5_0:1",
+			)
 		}
 		place.Device, place.Port = name, number
 		places[role] = place
@@ -343,7 +374,10 @@ func (f *placeFlags) read() (map[string]scenario.Place, error) {
 		place := places[role]
 		_, notAnIndex := strconv.ParseUint(gid, 10, 16)
 		if _, err := netip.ParseAddr(gid); err != nil && notAnIndex != nil {
-			return nil, withHint(usageError("--gid %s: neither an index of the GID table nor an IP address", text), "\"rdmarun devices\" lists both")
+			return nil, withHint(
+				usageError("--gid %s: neither an index of the GID table nor an IP address", text),
+				"\"rdmarun devices\" lists both",
+			)
 		}
 		place.GID = gid
 		places[role] = place
@@ -368,7 +402,10 @@ func (f *placeFlags) check(cases []scenario.Selected) error {
 	}
 	for _, text := range f.devices {
 		if slices.Contains(known, text) {
-			return withHint(usageError("--device %s: %q is a role, and no device is named", text, text), fmt.Sprintf("-d %s=DEVICE; \"rdmarun devices\" lists devices", text))
+			return withHint(
+				usageError("--device %s: %q is a role, and no device is named", text, text),
+				fmt.Sprintf("-d %s=DEVICE; \"rdmarun devices\" lists devices", text),
+			)
 		}
 	}
 	return nil

@@ -32,11 +32,12 @@ func newCompareCommand(a *app) *cobra.Command {
 	format := newFormatFlag("text", "json")
 	var all, strict bool
 	command := &cobra.Command{
-		Use:     "compare BEFORE AFTER",
-		Short:   "Compare two runs",
-		Long:    compareLong,
-		Example: "  rdmarun run --repeat 10 --out jsonl=after.jsonl\n  rdmarun compare before.jsonl after.jsonl\n  rdmarun compare main after.jsonl",
-		Args:    cobra.ExactArgs(2),
+		Use:   "compare BEFORE AFTER",
+		Short: "Compare two runs",
+		Long:  compareLong,
+		Example: "  rdmarun run --repeat 10 --out jsonl=after.jsonl\n  rdmarun compare before.jsonl after.jsonl\n" +
+			"  rdmarun compare main after.jsonl",
+		Args: cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.compare(args[0], args[1], format.value, all, strict)
 		},
@@ -45,7 +46,9 @@ func newCompareCommand(a *app) *cobra.Command {
 		},
 	}
 	command.Flags().BoolVarP(&all, "all", "a", false, "show metrics that did not change, too")
-	command.Flags().BoolVar(&strict, "strict", false, "fail unless both runs have the same cases, metrics and parameters (exit code 6)")
+	command.Flags().BoolVar(
+		&strict, "strict", false, "fail unless both runs have the same cases, metrics and parameters (exit code 6)",
+	)
 	format.register(command)
 	return command
 }
@@ -106,7 +109,9 @@ func (a *app) showComparison(out io.Writer, result *compare.Result, all bool) er
 		if then, now := change.Figures[0], change.Figures[1]; then > 0 && now > 0 {
 			figures = fmt.Sprintf("\t%s -> %s", amount(then, change.Unit), amount(now, change.Unit))
 		}
-		fmt.Fprintf(table, "pair\t%s: %s\t%s\t->\t%s%s\n", change.Case, change.Pair, change.Before, change.After, figures)
+		fmt.Fprintf(
+			table, "pair\t%s: %s\t%s\t->\t%s%s\n", change.Case, change.Pair, change.Before, change.After, figures,
+		)
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -138,7 +143,10 @@ func (a *app) showComparison(out io.Writer, result *compare.Result, all bool) er
 		return err
 	}
 	if counts["unknown"] > 0 {
-		fmt.Fprintf(a.stderr, "  hint: to tell what became faster or slower takes at least %d runs of each: --repeat 10\n", compare.Fewest)
+		fmt.Fprintf(
+			a.stderr, "  hint: to tell what became faster or slower takes at least %d runs of each: --repeat 10\n",
+			compare.Fewest,
+		)
 	}
 	text := fmt.Sprintf("%d better, %d worse, %d same, %d with too few samples to tell",
 		counts["better"], counts["worse"], counts["same"], counts["unknown"])

@@ -101,7 +101,9 @@ func (a *app) completeParams(_ *cobra.Command, args []string, toComplete string)
 // completeDevices offers the roles of the scenarios, then the devices there are: "server=mlx5_0:1".
 func (a *app) completeDevices(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	return a.completePlaces(args, toComplete, func(device deviceRow, port portRow) []string {
-		return []string{cobra.CompletionWithDesc(fmt.Sprintf("%s:%d", device.Name, port.Number), device.Provider+", "+port.State)}
+		return []string{
+			cobra.CompletionWithDesc(fmt.Sprintf("%s:%d", device.Name, port.Number), device.Provider+", "+port.State),
+		}
 	})
 }
 
@@ -111,7 +113,13 @@ func (a *app) completeGIDs(_ *cobra.Command, args []string, toComplete string) (
 		var known []string
 		for _, gid := range port.GIDs {
 			if gid.Address != "" {
-				known = append(known, cobra.CompletionWithDesc(gid.Address, fmt.Sprintf("%s port %d index %d, %s", device.Name, port.Number, gid.Index, gid.Type)))
+				known = append(
+					known,
+					cobra.CompletionWithDesc(
+						gid.Address,
+						fmt.Sprintf("%s port %d index %d, %s", device.Name, port.Number, gid.Index, gid.Type),
+					),
+				)
 			}
 		}
 		return known
@@ -119,7 +127,9 @@ func (a *app) completeGIDs(_ *cobra.Command, args []string, toComplete string) (
 }
 
 // completePlaces completes ROLE=WORD, with the words of every port.
-func (a *app) completePlaces(args []string, toComplete string, words func(deviceRow, portRow) []string) ([]string, cobra.ShellCompDirective) {
+func (a *app) completePlaces(
+	args []string, toComplete string, words func(deviceRow, portRow) []string,
+) ([]string, cobra.ShellCompDirective) {
 	var known []string
 	role, _, hasRole := strings.Cut(toComplete, "=")
 	if hasRole {

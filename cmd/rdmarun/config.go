@@ -60,7 +60,9 @@ func newConfigCommand(a *app) *cobra.Command {
 		RunE: func(command *cobra.Command, args []string) error {
 			of, rest, err := command.Root().Find(args)
 			if err != nil || len(rest) > 0 || len(args) > 0 && !of.Runnable() {
-				return withHint(usageError("there is no command %q", strings.Join(args, " ")), "for example: rdmarun config run")
+				return withHint(
+					usageError("there is no command %q", strings.Join(args, " ")), "for example: rdmarun config run",
+				)
 			}
 			return a.printConfig(command.Root(), of, format.value)
 		},
@@ -128,7 +130,9 @@ func (a *app) configRows(known map[string]bool, c *configuration) []configRow {
 		}
 		for _, setting := range c.settings {
 			if setting.Name == name {
-				rows = append(rows, configRow{name, setting.Values, fmt.Sprintf("%s:%d", setting.Span.File(), setting.Span.Line)})
+				rows = append(rows, configRow{
+					name, setting.Values, fmt.Sprintf("%s:%d", setting.Span.File(), setting.Span.Line),
+				})
 				break
 			}
 		}
@@ -195,8 +199,8 @@ func (a *app) configPaths() []string {
 	return append(paths, filepath.Join(user, "rdmarun", "config.yaml"))
 }
 
-// readConfiguration reads the files that exist.  A name that no command has is an error: a misspelled flag would have no
-// effect, silently.
+// readConfiguration reads the files that exist.  A name that no command has is an error: a misspelled flag would have
+// no effect, silently.
 func (a *app) readConfiguration(known map[string]bool) *configuration {
 	c := &configuration{wrong: &diag.List{}}
 	for _, path := range a.configPaths() {

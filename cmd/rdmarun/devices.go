@@ -218,7 +218,8 @@ func capabilities(device *rdmacore.Device) ([]string, error) {
 		can  bool
 		name string
 	}{
-		{true, "rc"}, {attr.Atomic, "atomic"}, {attr.MaxSRQ > 0, "srq"}, {attr.MaxMW > 0, "mw"}, {attr.MaxMulticast > 0, "multicast"},
+		{true, "rc"}, {attr.Atomic, "atomic"}, {attr.MaxSRQ > 0, "srq"}, {attr.MaxMW > 0, "mw"},
+		{attr.MaxMulticast > 0, "multicast"},
 		{device.Provider().CanFault(), "fault"}, {device.Provider().Name() == softProvider, "virtual-clock"},
 	} {
 		if each.can {
@@ -256,7 +257,9 @@ func describePort(port rdmacore.Port) portRow {
 // printDeviceTable writes one row for each GID, every row complete, so that grep and awk work on it.
 func printDeviceTable(w io.Writer, devices []deviceRow) error {
 	table := newTable(w)
-	writeRow(table, "PROVIDER", "DEVICE", "PORT", "STATE", "LINK", "RATE", "MTU", "NETDEV", "GID", "TYPE", "ADDRESS", "CAPS")
+	writeRow(
+		table, "PROVIDER", "DEVICE", "PORT", "STATE", "LINK", "RATE", "MTU", "NETDEV", "GID", "TYPE", "ADDRESS", "CAPS",
+	)
 	for _, device := range devices {
 		for _, port := range device.Ports {
 			for _, gid := range gidCells(port) {
@@ -275,8 +278,8 @@ func writeRow(w io.Writer, cells ...string) {
 	fmt.Fprintln(w, strings.Join(cells, "\t"))
 }
 
-// gidCells are the last three cells of each row of a port; a port without GIDs still has one row.  An iWARP port has one
-// GID, by which nothing is reached: its addresses are shown instead.
+// gidCells are the last three cells of each row of a port; a port without GIDs still has one row.  An iWARP port has
+// one GID, by which nothing is reached: its addresses are shown instead.
 func gidCells(port portRow) [][]string {
 	if len(port.GIDs) == 0 {
 		return [][]string{{"-", "-", "-"}}

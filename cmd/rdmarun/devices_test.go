@@ -36,7 +36,9 @@ func TestDeviceTable(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := printDeviceTable(&out, []deviceRow{{Provider: "verbs", Name: "hca0", Caps: []string{"rc", "srq"}, Ports: test.ports}}); err != nil {
+			if err := printDeviceTable(&out, []deviceRow{{
+				Provider: "verbs", Name: "hca0", Caps: []string{"rc", "srq"}, Ports: test.ports,
+			}}); err != nil {
 				t.Fatal(err)
 			}
 			lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")

@@ -54,16 +54,19 @@ type diagnosis struct {
 func newDoctorCommand(a *app) *cobra.Command {
 	format, peer, hosts := newFormatFlag("text", "json"), "", labFlags{ambient: a.env[environmentName("nats")]}
 	command := &cobra.Command{
-		Use:     "doctor",
-		Short:   "Say why RDMA will not work here, and what to type",
-		Long:    doctorLong,
-		Example: "  rdmarun doctor\n  rdmarun doctor --peer 192.0.2.2\n  rdmarun doctor --lab lab.yaml\n  rdmarun doctor --format json | jq '.checks[] | select(.status == \"fail\")'",
-		Args:    cobra.NoArgs,
+		Use:   "doctor",
+		Short: "Say why RDMA will not work here, and what to type",
+		Long:  doctorLong,
+		Example: "  rdmarun doctor\n  rdmarun doctor --peer 192.0.2.2\n  rdmarun doctor --lab lab.yaml\n" +
+			"  rdmarun doctor --format json | jq '.checks[] | select(.status == \"fail\")'",
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if hosts.active() && peer == "" { // also where the configuration has a lab
 				return a.doctorLab(command.Context(), &hosts, format.value)
 			}
-			result := diagnosis{Version: doctorVersion, OK: true, Checks: doctor.Examine(command.Context(), thisMachine(peer))}
+			result := diagnosis{
+				Version: doctorVersion, OK: true, Checks: doctor.Examine(command.Context(), thisMachine(peer)),
+			}
 			for _, finding := range result.Checks {
 				result.OK = result.OK && finding.Status != doctor.Fail
 			}
@@ -82,8 +85,13 @@ func newDoctorCommand(a *app) *cobra.Command {
 	format.register(command)
 	command.Flags().StringVar(&peer, "peer", "", "also look for the way to this host, by name or address")
 	completeFlag(command, "peer", cobra.NoFileCompletions)
-	command.Flags().StringVar(&hosts.file, "lab", "", "look at each host of this lab file, and whether each reaches each other")
-	hosts.nats.register(command, "nats", "look at the hosts whose agents wait on the NATS server at this URL, or those of them that --lab names")
+	command.Flags().StringVar(
+		&hosts.file, "lab", "", "look at each host of this lab file, and whether each reaches each other",
+	)
+	hosts.nats.register(
+		command, "nats",
+		"look at the hosts whose agents wait on the NATS server at this URL, or those of them that --lab names",
+	)
 	for _, name := range []string{"lab", "nats"} {
 		command.MarkFlagsMutuallyExclusive("peer", name)
 	}
@@ -167,8 +175,8 @@ func thisMachine(peer string) doctor.Machine {
 	}
 }
 
-// chooseSocket gives a group of one socket, of a port of its own, the shortest program that chooses.  It is bound to any address:
-// a network namespace whose loopback interface is down has no other.
+// chooseSocket gives a group of one socket, of a port of its own, the shortest program that chooses.  It is bound to
+// any address: a network namespace whose loopback interface is down has no other.
 func chooseSocket() error {
 	descriptor, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -183,7 +191,9 @@ func chooseSocket() error {
 	}
 	first := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: 0}}
 	program := unix.SockFprog{Len: uint16(len(first)), Filter: &first[0]}
-	if err := unix.SetsockoptSockFprog(descriptor, unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_CBPF, &program); err != nil {
+	if err := unix.SetsockoptSockFprog(
+		descriptor, unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_CBPF, &program,
+	); err != nil {
 		return fmt.Errorf("setsockopt SO_ATTACH_REUSEPORT_CBPF: %w", err)
 	}
 	return nil
@@ -236,7 +246,10 @@ func (*firstFailure) Wants(kind record.Kind) bool { return kind == record.CaseEn
 func (f *firstFailure) Record(r *record.Record) error {
 	if f.what == "" && len(r.Result.Failures) > 0 {
 		failure := r.Result.Failures[0]
-		f.what = fmt.Sprintf("%s: line %d: %s %s: %s, got %s", r.Result.Name, failure.Line, failure.Role, failure.Action, failure.What, failure.Got)
+		f.what = fmt.Sprintf(
+			"%s: line %d: %s %s: %s, got %s", r.Result.Name, failure.Line, failure.Role, failure.Action, failure.What,
+			failure.Got,
+		)
 	}
 	return nil
 }
@@ -292,7 +305,9 @@ func resolvePeer(ctx context.Context, host string) (route doctor.Route, err erro
 	}
 	defer func() { err = errors.Join(err, channel.Close()) }()
 	// Port 7 is nobody's: nothing is sent there, the route is the same for all.
-	id, err := channel.CreateEP(ctx, rdmacore.EPConfig{Destination: netip.AddrPortFrom(route.Peer, 7), Timeout: 5 * time.Second})
+	id, err := channel.CreateEP(ctx, rdmacore.EPConfig{
+		Destination: netip.AddrPortFrom(route.Peer, 7), Timeout: 5 * time.Second,
+	})
 	if err != nil {
 		return route, err
 	}

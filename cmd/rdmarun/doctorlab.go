@@ -81,7 +81,9 @@ func (a *app) doctorLab(ctx context.Context, flags *labFlags, format string) err
 }
 
 // examineLab starts an agent on each host and has it look.
-func (a *app) examineLab(ctx context.Context, flags *labFlags, read *lab.Lab) (*labDiagnosis, *control.Controller, error) {
+func (a *app) examineLab(
+	ctx context.Context, flags *labFlags, read *lab.Lab,
+) (*labDiagnosis, *control.Controller, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, nil, withExit(exitEnvironment, err)
@@ -101,11 +103,15 @@ func (a *app) examineLab(ctx context.Context, flags *labFlags, read *lab.Lab) (*
 	found, clocks := controller.Examine(looking, look), controller.Clocks(looking)
 	result := &labDiagnosis{Version: doctorVersion, OK: true}
 	for _, host := range read.Hosts {
-		row := hostDiagnosis{Name: host.Name, Examined: found[host.Name], Ahead: clocks[host.Name].Ahead, Within: clocks[host.Name].Within}
+		row := hostDiagnosis{
+			Name: host.Name, Examined: found[host.Name], Ahead: clocks[host.Name].Ahead,
+			Within: clocks[host.Name].Within,
+		}
 		if _, came := found[host.Name]; !came {
 			row.Error = failureOf(failures, host.Name)
 		}
-		row.OK = row.Error == "" && !slices.ContainsFunc(row.Findings, func(f doctor.Finding) bool { return f.Status == doctor.Fail })
+		row.OK = row.Error == "" &&
+			!slices.ContainsFunc(row.Findings, func(f doctor.Finding) bool { return f.Status == doctor.Fail })
 		result.OK = result.OK && row.OK
 		result.Hosts = append(result.Hosts, row)
 	}
@@ -157,7 +163,9 @@ func (m *meshes) missing() string {
 }
 
 // examinePairs connects each host that has come to each other, by the agents that have looked at them, and ends these.
-func (a *app) examinePairs(ctx context.Context, flags *labFlags, result *labDiagnosis, controller *control.Controller) error {
+func (a *app) examinePairs(
+	ctx context.Context, flags *labFlags, result *labDiagnosis, controller *control.Controller,
+) error {
 	end := func() { controller.Close() }
 	defer func() { end() }()
 	var names []string
@@ -187,7 +195,9 @@ func (a *app) examinePairs(ctx context.Context, flags *labFlags, result *labDiag
 	checked := scenario.Check([]string{file}, given)
 	cases, err := scenario.Select(checked.Scenarios, scenario.Selection{})
 	if err != nil || len(cases) != 1 {
-		return fmt.Errorf("the self-test is not valid: %v", errors.Join(err, errors.New(fmt.Sprint(checked.Errors.Sorted()))))
+		return fmt.Errorf(
+			"the self-test is not valid: %v", errors.Join(err, errors.New(fmt.Sprint(checked.Errors.Sorted()))),
+		)
 	}
 	found := &meshes{}
 	run := newRunFlags()
@@ -197,7 +207,8 @@ func (a *app) examinePairs(ctx context.Context, flags *labFlags, result *labDiag
 	}
 	run.params.given = []string{"nodes=" + strconv.Itoa(len(names))}
 	config := scenario.RunConfig{
-		ProviderName: testbed.Soft, FilesChoose: true, Link: rdmacore.LinkUDP, TimeScale: 1, Repeat: 1, Warn: a.warn, Consumers: []record.Consumer{found},
+		ProviderName: testbed.Soft, FilesChoose: true, Link: rdmacore.LinkUDP, TimeScale: 1, Repeat: 1, Warn: a.warn,
+		Consumers: []record.Consumer{found},
 	}
 	h, err := run.lab.plan(ctx, a, &config, cases)
 	if err != nil {
@@ -219,7 +230,10 @@ func (a *app) examinePairs(ctx context.Context, flags *labFlags, result *labDiag
 	}
 	lost := func(pair *pairDiagnosis, why string) {
 		pair.Error, result.OK = why, false
-		pair.Fix = fmt.Sprintf("on %s: ping -I %s %s; a firewall has to let UDP port 4791 pass, which is RoCE v2", pair.From, addresses[pair.From], addresses[pair.To])
+		pair.Fix = fmt.Sprintf(
+			"on %s: ping -I %s %s; a firewall has to let UDP port 4791 pass, which is RoCE v2", pair.From,
+			addresses[pair.From], addresses[pair.To],
+		)
 	}
 	if why := found.missing(); why != "" && len(names) == 2 {
 		result.Pairs = []pairDiagnosis{{From: names[0], To: names[1]}}
@@ -258,7 +272,8 @@ func (a *app) printLab(result *labDiagnosis) error {
 			fmt.Fprintf(table, "%s\t%s\t%s\n", row.Name, word, row.Error)
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d\t%+.3f +-%.3f ms\n", row.Name, word, orDash(row.Device), orDash(row.Address), orDash(row.GIDType), row.MTU,
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d\t%+.3f +-%.3f ms\n", row.Name, word, orDash(row.Device),
+			orDash(row.Address), orDash(row.GIDType), row.MTU,
 			float64(row.Ahead)/1e6, float64(row.Within)/1e6)
 		for _, finding := range row.Findings {
 			if finding.Status == doctor.Fail || finding.Status == doctor.Warn {
@@ -287,8 +302,10 @@ func (a *app) printLab(result *labDiagnosis) error {
 	case result.Unpaired != "":
 		fmt.Fprintf(a.stdout, "no pairs of hosts: %s\n", printable.Line(result.Unpaired))
 	case lost == 0:
-		fmt.Fprintf(a.stdout, "ok    %s connected, and sent also 4 KiB; the slowest were %s and %s, 64 B one way in %s\n",
-			count(len(result.Pairs), "pair"), slowest.From, slowest.To, quantity.Time(slowest.Latency.Round(10*time.Nanosecond)))
+		fmt.Fprintf(a.stdout, "ok    %s connected, and sent also 4 KiB; the slowest were %s and %s, 64 B one way in "+
+			"%s\n",
+			count(len(result.Pairs), "pair"), slowest.From, slowest.To,
+			quantity.Time(slowest.Latency.Round(10*time.Nanosecond)))
 	}
 	return nil
 }

@@ -38,14 +38,17 @@ func documentBlocks(text string) (blocks []documentBlock) {
 		if end < 0 {
 			return blocks
 		}
-		blocks = append(blocks, documentBlock{text[at+open[2] : at+open[3]], text[start : start+end], start, start + end})
+		blocks = append(blocks, documentBlock{
+			text[at+open[2] : at+open[3]], text[start : start+end], start, start + end,
+		})
 		at = start + end + len("```\n")
 	}
 }
 
-// TestDocumentsRun runs what documents show.  A block "yaml FILE" is a file.  A block "console" has commands behind "$ ",
-// each with its output; "console background" is a terminal whose commands run while the blocks after it do.  A line "..."
-// stands for any lines.  Numbers that differ from run to run are not compared.  With -update the output is rewritten.
+// TestDocumentsRun runs what documents show.  A block "yaml FILE" is a file.  A block "console" has commands behind "$
+// ", each with its output; "console background" is a terminal whose commands run while the blocks after it do.  A line
+// "..." stands for any lines.  Numbers that differ from run to run are not compared.  With -update the output is
+// rewritten.
 func TestDocumentsRun(t *testing.T) {
 	project, err := filepath.Abs("../..")
 	if err != nil {
@@ -84,7 +87,8 @@ func runDocument(t *testing.T, project, file, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	environment := append(os.Environ(), "HOME="+filepath.Join(dir, ".home"), "XDG_STATE_HOME="+filepath.Join(dir, ".state"),
+	environment := append(os.Environ(), "HOME="+filepath.Join(dir, ".home"), "XDG_STATE_HOME="+
+		filepath.Join(dir, ".state"),
 		guest.CacheVariable+"="+os.Getenv(guest.CacheVariable), "COLUMNS=120")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -161,11 +165,13 @@ func showsDocument(block, seen string) bool {
 	return regexp.MustCompile(pattern.String()).MatchString(documentLasting(seen))
 }
 
-// documentLasting replaces what differs from run to run: seeds, ports, keys, addresses, times and rates, with the room they take.
+// documentLasting replaces what differs from run to run: seeds, ports, keys, addresses, times and rates, with the room
+// they take.
 func documentLasting(text string) string {
 	for _, each := range []struct{ pattern, by string }{
 		{`seed \d+`, "seed N"}, {`(127(?:\.\d+){3}):\d+`, "$1:PORT"}, {`0x[0-9a-f]+`, "0xN"},
-		{` *[+-]?\b[\d.]+ ?([num]?s|[KMG]bit/s|[km]/s|[kM])\b`, " N"}, {` *\+\d+\.\d{3} \d{3}\b`, " N"}, {`(\S) {2,}`, "$1 "},
+		{` *[+-]?\b[\d.]+ ?([num]?s|[KMG]bit/s|[km]/s|[kM])\b`, " N"}, {` *\+\d+\.\d{3} \d{3}\b`, " N"},
+		{`(\S) {2,}`, "$1 "},
 	} {
 		text = regexp.MustCompile(each.pattern).ReplaceAllString(text, each.by)
 	}

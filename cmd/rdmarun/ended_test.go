@@ -172,7 +172,9 @@ steps:
 	if status := p.end(t); !status.Exited() || status.ExitStatus() != int(exitTerminated) {
 		t.Errorf("it ended with %v: %s", status, &p.stderr)
 	}
-	for _, said := range []string{"spinner[0]: its guest still runs", "spinner[9]: its guest still runs", "and 20 guests more"} {
+	for _, said := range []string{
+		"spinner[0]: its guest still runs", "spinner[9]: its guest still runs", "and 20 guests more",
+	} {
 		if !strings.Contains(p.stdout.String(), said) {
 			t.Errorf("%q is not said: %s", said, &p.stdout)
 		}
@@ -181,7 +183,9 @@ steps:
 
 // TestSignalEndsTheCheck reads a file that does not arrive: reading and checking do not hold up a signal.
 func TestSignalEndsTheCheck(t *testing.T) {
-	for name, args := range map[string][]string{"run": {"run"}, "validate": {"validate"}, "validate json": {"validate", "--format=json"}, "list": {"list"}} {
+	for name, args := range map[string][]string{
+		"run": {"run"}, "validate": {"validate"}, "validate json": {"validate", "--format=json"}, "list": {"list"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
 			pipe := filepath.Join(folder, "silent.yaml")
@@ -199,7 +203,8 @@ func TestSignalEndsTheCheck(t *testing.T) {
 				t.Fatal(err)
 			}
 			status := p.end(t)
-			if status.ExitStatus() != int(exitTerminated) || strings.Contains(p.stderr.String(), "nothing came through") {
+			if status.ExitStatus() != int(exitTerminated) ||
+				strings.Contains(p.stderr.String(), "nothing came through") {
 				t.Errorf("it ended with %v\n%s", status.ExitStatus(), p.stderr.String())
 			}
 		})
@@ -271,12 +276,15 @@ func TestFullDiskFailsTheRun(t *testing.T) {
 		}
 	}()
 	p := start(t, strings.Replace(busy, "1000000", "3000", 1), "run", "lab.yaml", "-q",
-		"-o", "jsonl="+folder+"/run.jsonl", "-o", "tap=run.tap", "-o", "html="+folder+"/run.html", "-o", "junit="+folder+"/run.xml")
+		"-o", "jsonl="+folder+"/run.jsonl", "-o", "tap=run.tap", "-o", "html="+folder+"/run.html", "-o",
+		"junit="+folder+"/run.xml")
 	status := p.end(t)
 	if status.ExitStatus() != int(exitEnvironment) {
 		t.Errorf("it ended with %v\n%s", status.ExitStatus(), p.stdout.String())
 	}
-	for _, want := range []string{"run.jsonl, which end here: write " + folder, "no space left on device", "the reports are not complete"} {
+	for _, want := range []string{
+		"run.jsonl, which end here: write " + folder, "no space left on device", "the reports are not complete",
+	} {
 		if !strings.Contains(p.stderr.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, p.stderr.String())
 		}
@@ -305,7 +313,8 @@ steps:
   - {role: client, poll: {ep: ep, cq: recv, within: 3s}}
 `
 
-// TestKilledPeer: the death of a process is why the other fails, also where a step of its own has failed before it found that.
+// TestKilledPeer: the death of a process is why the other fails, also where a step of its own has failed before it
+// found that.
 func TestKilledPeer(t *testing.T) {
 	for _, killed := range []string{"client", "server"} {
 		t.Run(killed, func(t *testing.T) {
@@ -315,8 +324,14 @@ func TestKilledPeer(t *testing.T) {
 				t.Fatal(err)
 			}
 			both := map[string]*runningProcess{
-				"server": start(t, waitsForPeer, "run", "lab.yaml", "--link", "udp", "--role", "server", "--meet", at, "-q", "-o", "jsonl=run.jsonl"),
-				"client": start(t, waitsForPeer, "run", "lab.yaml", "--link", "udp", "--role", "client", "--peer", "server=127.0.0.1", "--meet", port, "-q", "-o", "jsonl=run.jsonl"),
+				"server": start(
+					t, waitsForPeer, "run", "lab.yaml", "--link", "udp", "--role", "server", "--meet", at, "-q", "-o",
+					"jsonl=run.jsonl",
+				),
+				"client": start(
+					t, waitsForPeer, "run", "lab.yaml", "--link", "udp", "--role", "client", "--peer",
+					"server=127.0.0.1", "--meet", port, "-q", "-o", "jsonl=run.jsonl",
+				),
 			}
 			both["server"].until(t, "run.jsonl", "under way")
 			if err := both[killed].Process.Kill(); err != nil {

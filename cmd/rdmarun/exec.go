@@ -84,12 +84,21 @@ func newExecCommand(a *app) *cobra.Command {
 		},
 	}
 	command.Flags().SetInterspersed(false) // what stands after the program's name is the program's
-	command.Flags().StringVar(&flags.library, "library", "", "the library to preload (default: "+softLibrary+" beside rdmarun)")
+	command.Flags().StringVar(
+		&flags.library, "library", "", "the library to preload (default: "+softLibrary+" beside rdmarun)",
+	)
 	command.Flags().Var(&flags.seed, "seed", "seed of random numbers, to repeat a run")
 	flags.link = registerLink(command, rdmacore.LinkUDP)
-	command.Flags().StringVar(&flags.fabric, "fabric", defaultFabric, "connect to programs of this fabric only, by a name of your choice")
-	command.Flags().BoolVar(&flags.shared, "shared", false, "share --fabric with every user of this host (default: with this user and root)")
-	command.Flags().BoolVarP(&flags.quiet, "quiet", "q", false, "say nothing on stderr of packets that arrive damaged, forged or in floods")
+	command.Flags().StringVar(
+		&flags.fabric, "fabric", defaultFabric, "connect to programs of this fabric only, by a name of your choice",
+	)
+	command.Flags().BoolVar(
+		&flags.shared, "shared", false,
+		"share --fabric with every user of this host (default: with this user and root)",
+	)
+	command.Flags().BoolVarP(
+		&flags.quiet, "quiet", "q", false, "say nothing on stderr of packets that arrive damaged, forged or in floods",
+	)
 	flags.capture.register(command)
 	return command
 }
@@ -100,10 +109,17 @@ func (a *app) exec(flags execFlags, args []string) error {
 		return usageError("--fabric: %w", err)
 	}
 	if flags.fabric != defaultFabric && flags.link.value != rdmacore.LinkUDP {
-		return usageError("--fabric says which programs connect to each other, and on --link %s none do: leave one of them out", flags.link.value)
+		return usageError(
+			"--fabric says which programs connect to each other, and on --link %s none do: leave one of them out",
+			flags.link.value,
+		)
 	}
 	if flags.shared && flags.link.value != rdmacore.LinkUDP {
-		return usageError("--shared says which users' programs connect to each other, and on --link %s none do: leave one of them out", flags.link.value)
+		return usageError(
+			"--shared says which users' programs connect to each other, and on --link %s none do: leave one of them "+
+				"out",
+			flags.link.value,
+		)
 	}
 	library, err := findSoftLibrary(flags.library)
 	if err != nil {
@@ -163,12 +179,16 @@ func findSoftLibrary(given string) (string, error) {
 		return "", fmt.Errorf("find rdmarun's own folder: %w", err)
 	}
 	folder := filepath.Dir(self)
-	for _, path := range []string{filepath.Join(folder, softLibrary), filepath.Join(folder, "..", "lib", "rdmarun", softLibrary)} {
+	for _, path := range []string{
+		filepath.Join(folder, softLibrary), filepath.Join(folder, "..", "lib", "rdmarun", softLibrary),
+	} {
 		if _, err := os.Stat(path); err == nil {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("%s is not beside %s: \"make build\" makes it there, or name it with --library", softLibrary, self)
+	return "", fmt.Errorf(
+		"%s is not beside %s: \"make build\" makes it there, or name it with --library", softLibrary, self,
+	)
 }
 
 // findProgram finds a program as a shell would, and refuses one that no library can be preloaded into: the
@@ -187,10 +207,20 @@ func findProgram(name string) (string, error) {
 		return "", withExit(exitNotRunnable, err)
 	}
 	if info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
-		return "", withExit(exitNotRunnable, fmt.Errorf("%s is set-user-ID or set-group-ID, and nothing can be preloaded into such a program: run a copy without that bit", path))
+		return "", withExit(
+			exitNotRunnable,
+			fmt.Errorf(
+				"%s is set-user-ID or set-group-ID, and nothing can be preloaded into such a program: run a copy "+
+					"without that bit",
+				path,
+			),
+		)
 	}
 	if isStatic(path) {
-		return "", withExit(exitNotRunnable, fmt.Errorf("%s is statically linked, and nothing can be preloaded into it: link it dynamically", path))
+		return "", withExit(
+			exitNotRunnable,
+			fmt.Errorf("%s is statically linked, and nothing can be preloaded into it: link it dynamically", path),
+		)
 	}
 	return path, nil
 }

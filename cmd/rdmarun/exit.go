@@ -17,9 +17,10 @@ import (
 type exitCode int
 
 const (
-	exitOK          exitCode = 0   // no selected case failed
-	exitFailed      exitCode = 1   // a case failed
-	exitNotCompiled exitCode = 2   // a guest module that cannot be compiled (the Go runtime exits 2, too, on a panic that nobody recovered)
+	exitOK     exitCode = 0 // no selected case failed
+	exitFailed exitCode = 1 // a case failed
+	// a guest module that cannot be compiled (the Go runtime exits 2, too, on a panic that nobody recovered)
+	exitNotCompiled exitCode = 2
 	exitInvalid     exitCode = 3   // a scenario or a guest module is invalid; nothing ran
 	exitEnvironment exitCode = 4   // no such provider or device, or it failed
 	exitNothing     exitCode = 5   // nothing was selected
@@ -41,17 +42,39 @@ var exitCodes = []struct {
 	meaning string
 }{
 	{exitOK, "all selected cases passed, were skipped, or failed as their xfail says"},
-	{exitFailed, "a case failed: an expectation did not match, a guest failed, or something was left behind; conformance: the runs differ"},
-	{exitNotCompiled, "guest run, guest compile: the guest could not be compiled within the limits of memory and processor time"},
+	{
+		exitFailed,
+		"a case failed: an expectation did not match, a guest failed, or something was left behind; conformance: " +
+			"the runs differ",
+	},
+	{
+		exitNotCompiled,
+		"guest run, guest compile: the guest could not be compiled within the limits of memory and processor time",
+	},
 	{exitInvalid, "a scenario, a guest module or a file of records is invalid; nothing ran"},
-	{exitEnvironment, "the environment failed: no such provider, device, host or file, or too little memory, threads or file descriptors"},
+	{
+		exitEnvironment,
+		"the environment failed: no such provider, device, host or file, or too little memory, threads or file " +
+			"descriptors",
+	},
 	{exitNothing, "no case was selected (as pytest)"},
-	{exitThreshold, "no case failed otherwise, but a threshold failed, or a case or metric is worse than in the baseline (run, perf, compare)"},
-	{exitUsage, "the command line is wrong: a flag, an argument, a parameter, or a file that a flag names, such as --lab"},
+	{
+		exitThreshold,
+		"no case failed otherwise, but a threshold failed, or a case or metric is worse than in the baseline (run, " +
+			"perf, compare)",
+	},
+	{
+		exitUsage,
+		"the command line is wrong: a flag, an argument, a parameter, or a file that a flag names, such as --lab",
+	},
 	{exitBug, "rdmarun has a bug, or native code crashed, such as a device's library; a file has the report"},
 	{exitTimeout, "the run exceeded --timeout (as timeout(1)); guest run: the guest exceeded --time"},
 	{exitTrapped, "guest run: the guest trapped"},
-	{exitNotAGuest, "guest run, guest inspect: not a WebAssembly guest, or it imports what this host lacks; exec: the program cannot be run on soft"},
+	{
+		exitNotAGuest,
+		"guest run, guest inspect: not a WebAssembly guest, or it imports what this host lacks; exec: the program " +
+			"cannot be run on soft",
+	},
 	{exitNoProgram, "exec: no such program (as env(1))"},
 	{exitInterrupted, "interrupted by SIGINT"},
 	{exitTerminated, "terminated by SIGTERM"},
@@ -79,8 +102,8 @@ func usageError(format string, args ...any) error {
 	return withExit(exitUsage, fmt.Errorf(format, args...))
 }
 
-// reportedError is an outcome that the command has already shown in its own form (a summary, a list of positions), so that
-// only its exit code is left.
+// reportedError is an outcome that the command has already shown in its own form (a summary, a list of positions), so
+// that only its exit code is left.
 type reportedError struct{ code exitCode }
 
 func (e reportedError) Error() string { return fmt.Sprintf("exit code %d", e.code) }

@@ -79,17 +79,23 @@ type subject struct {
 func subjects() []subject {
 	var all []subject
 	for _, topic := range explain.Topics() {
-		all = append(all, subject{name: topic.Name, title: topic.Title, rows: topicRows(topic), show: func(w io.Writer, word string) bool {
-			return showEntry(w, topic, word)
-		}})
+		all = append(all, subject{name: topic.Name, title: topic.Title, rows: topicRows(topic),
+			show: func(w io.Writer, word string) bool {
+				return showEntry(w, topic, word)
+			}})
 	}
 	all = append(all,
-		subject{name: "code", title: "code of an error or a warning of \"rdmarun validate\"", rows: codeRows, show: showCode},
+		subject{
+			name: "code", title: "code of an error or a warning of \"rdmarun validate\"", rows: codeRows,
+			show: showCode,
+		},
 		subject{name: "verb", title: "verb of the scenario language", rows: verbRows, show: showVerb},
 		propertySubject("argument", "argument of verbs", argumentProperties),
 		propertySubject("result", "result of verbs, for expect and expressions", resultProperties))
 	all = append(all, languageSubjects()...)
-	return append(all, subject{name: "times", title: "how long things take", rows: timeRows, show: showTimes, sentences: true})
+	return append(all, subject{
+		name: "times", title: "how long things take", rows: timeRows, show: showTimes, sentences: true,
+	})
 }
 
 func explainTopics(w io.Writer) error {
@@ -174,8 +180,8 @@ func explainWord(w io.Writer, word string) (found bool, err error) {
 	return false, nil
 }
 
-// unknownWord is the error for a word that no table has, with a suggestion of what was meant or where to look; parts are
-// those of its words that are known.
+// unknownWord is the error for a word that no table has, with a suggestion of what was meant or where to look; parts
+// are those of its words that are known.
 func unknownWord(word string, parts []string) error {
 	hint := diag.DidYouMean(asWord.Replace(word), explainable())
 	more := func(format string, arguments ...any) {
@@ -190,7 +196,11 @@ func unknownWord(word string, parts []string) error {
 	switch {
 	case hint != "":
 	case strings.HasPrefix(word, "ibv_"), strings.HasPrefix(word, "rdma_"):
-		hint = fmt.Sprintf("no verb of the scenario language calls a function of that name; \"rdmarun explain verb\" lists the verbs, and man %s may explain it", word)
+		hint = fmt.Sprintf(
+			"no verb of the scenario language calls a function of that name; \"rdmarun explain verb\" lists the "+
+				"verbs, and man %s may explain it",
+			word,
+		)
 	case strings.Contains(word, " "):
 		hint = "ask for one word; \"rdmarun explain\" lists the topics"
 	default:
@@ -380,7 +390,9 @@ func showVerbsOf(w io.Writer, function string) bool {
 			continue
 		}
 		if !found {
-			fmt.Fprintf(w, "%s: function of %s; verbs of the scenario language that call it:\n", function, libraryOf(function))
+			fmt.Fprintf(
+				w, "%s: function of %s; verbs of the scenario language that call it:\n", function, libraryOf(function),
+			)
 		}
 		found = true
 		fmt.Fprintf(w, "  %s\t%s\n", v.Name, v.Doc)

@@ -61,11 +61,18 @@ func languageTables() []languageTable {
 	return append(tables,
 		languageTable{"std", "fragments that need no file", fragments, "fragment that needs no file", ""},
 		languageTable{"matcher", "comparison in expect", compile.Matchers(), "comparison in expect", ""},
-		languageTable{"data", "form in which bytes are written", compile.DataForms(), "form in which bytes are written", ""},
+		languageTable{
+			"data", "form in which bytes are written", compile.DataForms(), "form in which bytes are written", "",
+		},
 		languageTable{"integer", "integer of fields", compile.FieldForms(), "integer of fields", ""},
 		languageTable{"metric", "what a threshold limits", compile.Metrics(), "what a threshold limits", ""},
-		languageTable{"requirement", "name in requires, xfail and the if of a threshold", compile.Requirements(), "name in requires and xfail", "requirements"},
-		languageTable{"name", "name in an expression of a step", compile.NamesInSteps(), "name in an expression", "names"},
+		languageTable{
+			"requirement", "name in requires, xfail and the if of a threshold", compile.Requirements(),
+			"name in requires and xfail", "requirements",
+		},
+		languageTable{
+			"name", "name in an expression of a step", compile.NamesInSteps(), "name in an expression", "names",
+		},
 		languageTable{"operator", "operator of expressions", operators, "operator of expressions", ""},
 		languageTable{"function", "function of expressions", functions, "function of expressions", ""},
 		languageTable{"unit", "unit of sizes and times", units, "unit of sizes and times", ""})
@@ -78,9 +85,10 @@ func languageSubjects() []subject {
 		for i, word := range table.words {
 			rows[i] = [2]string{word.Name, word.Doc}
 		}
-		all = append(all, subject{name: table.name, title: table.title, rows: func() [][2]string { return rows }, show: func(w io.Writer, word string) bool {
-			return showWord(w, table, word)
-		}})
+		all = append(all, subject{name: table.name, title: table.title, rows: func() [][2]string { return rows },
+			show: func(w io.Writer, word string) bool {
+				return showWord(w, table, word)
+			}})
 	}
 	return all
 }
@@ -100,7 +108,10 @@ func showWord(w io.Writer, table languageTable, word string) bool {
 func showFragment(w io.Writer, word string) {
 	for _, name := range standard.Names() {
 		if text, _ := standard.Text(name); name == word {
-			fmt.Fprintf(w, "\nimports: {%s: %s} finds this file, which is in the program:\n\n%s", path.Base(name), name, indented(string(text)))
+			fmt.Fprintf(
+				w, "\nimports: {%s: %s} finds this file, which is in the program:\n\n%s", path.Base(name), name,
+				indented(string(text)),
+			)
 		}
 		for _, fragment := range standard.Fragments(name) {
 			if fragment.Name == word {
@@ -132,8 +143,8 @@ func exampleOf(word string) *example.Example {
 // betweenItems is where an item of a list begins, and so a step.
 var betweenItems = regexp.MustCompile(`\n *- `)
 
-// shortestWith is the shortest example with a step that gives an argument or expects a result, or else one of the verb that
-// has it; nil for any other word.
+// shortestWith is the shortest example with a step that gives an argument or expects a result, or else one of the verb
+// that has it; nil for any other word.
 func shortestWith(word string) *example.Example {
 	var verbs []string
 	for _, each := range append(argumentProperties(), resultProperties()...) {
@@ -166,18 +177,25 @@ func showExample(w io.Writer, word string, alone bool) error {
 	found := exampleOf(word)
 	switch {
 	case found == nil && alone:
-		return withHint(usageError("there is no example of %q", word), "\"rdmarun explain verb\" lists the verbs, which all have one")
+		return withHint(
+			usageError("there is no example of %q", word),
+			"\"rdmarun explain verb\" lists the verbs, which all have one",
+		)
 	case found == nil:
 		return nil
 	case alone:
 		_, err := io.WriteString(w, found.Text)
 		return err
 	}
-	if _, err := fmt.Fprintf(w, "\nexample, a whole file (rdmarun explain --example %s >FILE.yaml):\n\n%s", word, indented(found.Text)); err != nil {
+	if _, err := fmt.Fprintf(
+		w, "\nexample, a whole file (rdmarun explain --example %s >FILE.yaml):\n\n%s", word, indented(found.Text),
+	); err != nil {
 		return err
 	}
 	for _, name := range shownFiles(found.Beside) {
-		if _, err := fmt.Fprintf(w, "\nbeside it %s:\n\n%s", besideName(name), indented(found.Beside[name])); err != nil {
+		if _, err := fmt.Fprintf(
+			w, "\nbeside it %s:\n\n%s", besideName(name), indented(found.Beside[name]),
+		); err != nil {
 			return err
 		}
 	}
@@ -230,7 +248,8 @@ func (p property) owner() string {
 // gather joins properties that differ only in their verbs.
 func gather(list []property, next property) []property {
 	for i, known := range list {
-		if known.name == next.name && known.inside == next.inside && known.notes == next.notes && known.doc == next.doc {
+		if known.name == next.name && known.inside == next.inside && known.notes == next.notes &&
+			known.doc == next.doc {
 			list[i].verbs = append(known.verbs, next.verbs...)
 			return list
 		}
@@ -246,9 +265,14 @@ func argumentProperties() []property {
 			if argument.Inline {
 				continue // its keys are a topic of their own
 			}
-			list = gather(list, property{argument.Name, []string{v.Name}, "", argumentNotes(argument), argument.Doc, argument.Words, keysOf(argument)})
+			list = gather(list, property{
+				argument.Name, []string{v.Name}, "", argumentNotes(argument), argument.Doc, argument.Words,
+				keysOf(argument),
+			})
 			for _, field := range fieldsOf(argument) {
-				list = gather(list, property{field.Name, []string{v.Name}, argument.Name, argumentNotes(field), field.Doc, field.Words, nil})
+				list = gather(list, property{
+					field.Name, []string{v.Name}, argument.Name, argumentNotes(field), field.Doc, field.Words, nil,
+				})
 			}
 		}
 	}
@@ -290,9 +314,10 @@ func keysOf(argument verb.Argument) []string {
 
 // propertySubject is a topic of what verbs take or give.
 func propertySubject(name, title string, properties func() []property) subject {
-	return subject{name: name, title: title, rows: func() [][2]string { return propertyRows(properties()) }, show: func(w io.Writer, word string) bool {
-		return showProperties(w, name, properties(), word)
-	}}
+	return subject{name: name, title: title, rows: func() [][2]string { return propertyRows(properties()) },
+		show: func(w io.Writer, word string) bool {
+			return showProperties(w, name, properties(), word)
+		}}
 }
 
 // propertyRows names each property once, if verbs differ in it as the first verb has it.

@@ -70,7 +70,8 @@ func TestEachTagIsAsked(t *testing.T) {
 	for _, each := range example.All() {
 		for _, word := range each.Words {
 			text := withoutTags.ReplaceAllString(each.Text, "")
-			if word != each.Title && !known[word] && !regexp.MustCompile(`\b`+regexp.QuoteMeta(word)+`\b`).MatchString(text) {
+			if word != each.Title && !known[word] &&
+				!regexp.MustCompile(`\b`+regexp.QuoteMeta(word)+`\b`).MatchString(text) {
 				t.Errorf("%s, %s: nobody asks for %q", each.File, each.Title, word)
 			}
 		}
@@ -94,10 +95,14 @@ cases:
 		table, word string
 		want        bool
 	}{
-		{"buffers", "size", true}, {"roles", "size", false}, {"data", "text", true}, {"data", "hex", false}, {"roles", "count", false},
-		{"verb", "fill", true}, {"buffers", "fill", true}, {"matcher", "le", true}, {"matcher", "byte_len", false}, {"step", "if", true},
-		{"thresholds", "if", false}, {"operator", ">=", true}, {"operator", "<", false}, {"operator", ">", false}, {"function", "len", true},
-		{"requirement", "device.atomic", true}, {"requirement", "device.max_sge", false}, {"name", "ROLE.device.max_sge", true},
+		{"buffers", "size", true}, {"roles", "size", false}, {"data", "text", true}, {"data", "hex", false},
+		{"roles", "count", false},
+		{"verb", "fill", true}, {"buffers", "fill", true}, {"matcher", "le", true}, {"matcher", "byte_len", false},
+		{"step", "if", true},
+		{"thresholds", "if", false}, {"operator", ">=", true}, {"operator", "<", false}, {"operator", ">", false},
+		{"function", "len", true},
+		{"requirement", "device.atomic", true}, {"requirement", "device.max_sge", false},
+		{"name", "ROLE.device.max_sge", true},
 		{"name", "ROLE.device.max_qp", false},
 	} {
 		if got := u.has(each.table, each.word); got != each.want {
@@ -118,8 +123,8 @@ func TestLanguageReferenceIsComplete(t *testing.T) {
 	}
 }
 
-// TestEachPropertyIsExplained wants of each argument, result and attribute of a queue pair an explanation that says what
-// it is of and what it is for.
+// TestEachPropertyIsExplained wants of each argument, result and attribute of a queue pair an explanation that says
+// what it is of and what it is for.
 func TestEachPropertyIsExplained(t *testing.T) {
 	for kind, list := range map[string][]property{"argument": argumentProperties(), "result": resultProperties()} {
 		for _, each := range list {
@@ -127,7 +132,8 @@ func TestEachPropertyIsExplained(t *testing.T) {
 			if !showProperties(&out, kind, list, each.name) {
 				t.Errorf("%s is not explained", each.name)
 			}
-			if !strings.Contains(out.String(), each.owner()) || !strings.Contains(out.String(), each.doc) || each.doc == "" {
+			if !strings.Contains(out.String(), each.owner()) || !strings.Contains(out.String(), each.doc) ||
+				each.doc == "" {
 				t.Errorf("%s: neither what it is of nor what it is for:\n%s", each.name, out.String())
 			}
 		}
@@ -182,7 +188,10 @@ func TestSuggestions(t *testing.T) {
 	if words := explainable(); len(words) > 1000 {
 		t.Errorf("%d words, of which a suggestion sees 1000 (diag.Suggest)", len(words))
 	}
-	for wrong, right := range map[string]string{"retry_cout": "retry_count", "privat_data": "private_data", "max_sendwr": "max_send_wr", "bad_wrr": "bad_wr", "DREQQ": "DREQ"} {
+	for wrong, right := range map[string]string{
+		"retry_cout": "retry_count", "privat_data": "private_data", "max_sendwr": "max_send_wr", "bad_wrr": "bad_wr",
+		"DREQQ": "DREQ",
+	} {
 		if hint := diag.DidYouMean(wrong, explainable()); !strings.Contains(hint, `"`+right+`"`) {
 			t.Errorf("%s: %s", wrong, hint)
 		}
@@ -229,7 +238,8 @@ func (u *usage) value(table, key string, value *syntax.Node) {
 		for _, item := range value.Items {
 			u.mapping(item, key)
 		}
-	case "matrix", "provider", "soft", "verbs", "defaults", "path", "place", "limits", "xfail", "raises", "abort_on_fail", "took", "repeat", "allow":
+	case "matrix", "provider", "soft", "verbs", "defaults", "path", "place", "limits", "xfail", "raises",
+		"abort_on_fail", "took", "repeat", "allow":
 		u.mapping(value, key)
 	case "stdin":
 		u.mapping(value, "input")
@@ -349,7 +359,9 @@ func (u *usage) has(table, word string) bool {
 
 // named finds a name in which words of capitals stand for any name.
 func named(word string) *regexp.Regexp {
-	form := regexp.MustCompile(`\\\[0\\\]|\b[A-Z]+\b`).ReplaceAllStringFunc(regexp.QuoteMeta(word), func(part string) string {
+	form := regexp.MustCompile(
+		`\\\[0\\\]|\b[A-Z]+\b`,
+	).ReplaceAllStringFunc(regexp.QuoteMeta(word), func(part string) string {
 		switch part {
 		case "ROLE":
 			return `[a-z]+(\[\d+\])?`

@@ -218,7 +218,8 @@ func (f *sizesFlag) Set(text string) error {
 	return nil
 }
 
-// drawSeed is a seed that nobody knows before, and never 0.  It has the 53 bits of which every reader of JSON keeps all.
+// drawSeed is a seed that nobody knows before, and never 0.  It has the 53 bits of which every reader of JSON keeps
+// all.
 func drawSeed() uint64 {
 	var drawn [8]byte
 	_, _ = rand.Read(drawn[:]) // never fails

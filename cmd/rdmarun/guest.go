@@ -44,8 +44,8 @@ Exit codes: the guest's own (255 for one below 0 or above 255); 124 when it exce
 --time, 125 when it trapped, 126 when the file is no guest or needs what this host
 lacks; 2, with a message of rdmarun, when the file cannot be compiled.`
 
-// withTestFlags is a command line where the flags of a test binary (-test.v), which "go test -exec" puts behind the module, are
-// the guest's, as if "--" stood before them.  No flag of rdmarun begins so.
+// withTestFlags is a command line where the flags of a test binary (-test.v), which "go test -exec" puts behind the
+// module, are the guest's, as if "--" stood before them.  No flag of rdmarun begins so.
 func withTestFlags(args []string) []string {
 	at := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-test.") })
 	if len(args) < 2 || args[0] != "guest" || args[1] != "run" || at < 0 || slices.Contains(args[:at], "--") {
@@ -86,7 +86,10 @@ func (f *guestFlags) options() (options []rdmacore.Option, seed *uint64, err err
 		for _, each := range []struct {
 			given bool
 			name  string
-		}{{f.link.value != rdmacore.LinkLocal, "link"}, {f.fabric != "", "fabric"}, {f.seed.value != nil, "seed"}, {f.deterministic, "deterministic"}} {
+		}{
+			{f.link.value != rdmacore.LinkLocal, "link"}, {f.fabric != "", "fabric"}, {f.seed.value != nil, "seed"},
+			{f.deterministic, "deterministic"},
+		} {
 			if each.given {
 				return nil, nil, usageError("--%s: only provider soft has it", each.name)
 			}
@@ -97,7 +100,9 @@ func (f *guestFlags) options() (options []rdmacore.Option, seed *uint64, err err
 	case f.fabric != "" && rdmacore.CheckFabric(f.fabric) != nil:
 		return nil, nil, usageError("--fabric: %w", rdmacore.CheckFabric(f.fabric))
 	case f.fabric != "" && f.link.value != rdmacore.LinkUDP:
-		return nil, nil, withHint(usageError("--fabric %s: programs reach each other on the link udp only", f.fabric), "add --link udp")
+		return nil, nil, withHint(
+			usageError("--fabric %s: programs reach each other on the link udp only", f.fabric), "add --link udp",
+		)
 	case f.deterministic && f.link.value == rdmacore.LinkUDP:
 		return nil, nil, usageError("--deterministic: the link udp has the wall clock, and no run repeats there")
 	}
@@ -119,13 +124,17 @@ func (f *guestFlags) options() (options []rdmacore.Option, seed *uint64, err err
 }
 
 func newGuestRunCommand(a *app) *cobra.Command {
-	flags := guestFlags{memory: guest.DefaultMemory, registered: guest.DefaultRegistered, output: guest.DefaultOutput, sandbox: newSandboxFlag(sandbox.Default, sandbox.Strict, sandbox.Off)}
+	flags := guestFlags{
+		memory: guest.DefaultMemory, registered: guest.DefaultRegistered, output: guest.DefaultOutput,
+		sandbox: newSandboxFlag(sandbox.Default, sandbox.Strict, sandbox.Off),
+	}
 	command := &cobra.Command{
-		Use:     "run FILE.wasm|FILE.js [-- ARGS...]",
-		Short:   "Run a guest",
-		Long:    guestRunLong,
-		Example: "  rdmarun guest run guests/hello/hello.wasm\n  rdmarun guest run --provider verbs guests/pingpong.wasm -- --client 10.1.0.14 --size 4096",
-		Args:    cobra.MinimumNArgs(1),
+		Use:   "run FILE.wasm|FILE.js [-- ARGS...]",
+		Short: "Run a guest",
+		Long:  guestRunLong,
+		Example: "  rdmarun guest run guests/hello/hello.wasm\n" +
+			"  rdmarun guest run --provider verbs guests/pingpong.wasm -- --client 10.1.0.14 --size 4096",
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			if flags.sandbox.mode() == sandbox.Strict {
 				files, err := flags.sandbox.guestFiles(a, args[:1], &flags.trace)
@@ -141,18 +150,34 @@ func newGuestRunCommand(a *app) *cobra.Command {
 		ValidArgsFunction: completeGuests,
 	}
 	registerProvider(command, &flags.provider, softProvider, providerUsage, autoProvider)
-	command.Flags().DurationVar(&flags.limits.Time, "time", guest.DefaultTime, "limit of the time to compile and run (0: none)")
-	command.Flags().Var(&flags.memory, "memory", "how much memory it may have in all: linear memory, tables, RDMA objects with their rings and events")
+	command.Flags().DurationVar(
+		&flags.limits.Time, "time", guest.DefaultTime, "limit of the time to compile and run (0: none)",
+	)
+	command.Flags().Var(
+		&flags.memory, "memory",
+		"how much memory it may have in all: linear memory, tables, RDMA objects with their rings and events",
+	)
 	command.Flags().Var(&flags.registered, "registered", "how many bytes its memory regions may have together")
 	command.Flags().Int64Var(&flags.limits.Handles, "handles", guest.DefaultHandles, "how many objects it may have")
-	command.Flags().Int64Var(&flags.limits.Files, "files", guest.DefaultFiles, "how many file descriptors its event channels and CQs may have")
+	command.Flags().Int64Var(
+		&flags.limits.Files, "files", guest.DefaultFiles,
+		"how many file descriptors its event channels and CQs may have",
+	)
 	command.Flags().Int64Var(&flags.limits.Ports, "ports", guest.DefaultPorts, "how many ports its endpoints may have")
 	command.Flags().Var(&flags.output, "output", "how much it may write to its standard streams and its log")
 	command.Flags().BoolVarP(&flags.verbose, "verbose", "v", false, "say what was compiled and what was freed")
 	flags.link = registerLink(command, rdmacore.LinkLocal)
-	command.Flags().StringVar(&flags.fabric, "fabric", "", "on the link udp, connect to programs of this fabric too (rdmarun exec uses \"default\")")
-	command.Flags().Var(&flags.seed, "seed", "draw soft's random numbers from this, with --deterministic also the guest's")
-	command.Flags().BoolVar(&flags.deterministic, "deterministic", false, "repeat a run exactly: virtual clocks, dates from 2000-01-01 on, random numbers from --seed (default 0)")
+	command.Flags().StringVar(
+		&flags.fabric, "fabric", "",
+		"on the link udp, connect to programs of this fabric too (rdmarun exec uses \"default\")",
+	)
+	command.Flags().Var(
+		&flags.seed, "seed", "draw soft's random numbers from this, with --deterministic also the guest's",
+	)
+	command.Flags().BoolVar(
+		&flags.deterministic, "deterministic", false,
+		"repeat a run exactly: virtual clocks, dates from 2000-01-01 on, random numbers from --seed (default 0)",
+	)
 	completeFlag(command, "fabric", cobra.NoFileCompletions)
 	flags.trace.register(command)
 	flags.sandbox.register(command)
@@ -187,7 +212,8 @@ func runGuest(ctx context.Context, a *app, flags guestFlags, path string, args [
 		return withExit(exitEnvironment, err)
 	}
 	defer func() { err = errors.Join(err, runtime.Close(life)) }()
-	flags.limits.Memory, flags.limits.Registered, flags.limits.Output = int64(flags.memory), int64(flags.registered), int64(flags.output)
+	flags.limits.Memory, flags.limits.Registered, flags.limits.Output = int64(flags.memory), int64(flags.registered),
+		int64(flags.output)
 	if flags.limits.Time == 0 {
 		flags.limits.Time = guest.NoTimeLimit
 	}

@@ -29,11 +29,12 @@ func newGuestCompileCommand(a *app) *cobra.Command {
 	var folder string
 	limit := guest.DefaultTime
 	command := &cobra.Command{
-		Use:     "compile FILE.wasm...",
-		Short:   "Compile guests into the cache ahead of their run",
-		Long:    guestCompileLong,
-		Example: "  rdmarun guest compile guests/*.wasm\n  rdmarun guest compile --cache /var/cache/rdmarun guests/pingpong.wasm",
-		Args:    cobra.MinimumNArgs(1),
+		Use:   "compile FILE.wasm...",
+		Short: "Compile guests into the cache ahead of their run",
+		Long:  guestCompileLong,
+		Example: "  rdmarun guest compile guests/*.wasm\n" +
+			"  rdmarun guest compile --cache /var/cache/rdmarun guests/pingpong.wasm",
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			return a.compileGuests(command.Context(), cmp.Or(folder, a.env[guest.CacheVariable]), limit, args)
 		},
@@ -47,7 +48,9 @@ func newGuestCompileCommand(a *app) *cobra.Command {
 func (a *app) compileGuests(ctx context.Context, folder string, limit time.Duration, files []string) (err error) {
 	var useless string
 	life := context.WithoutCancel(ctx)
-	runtime, err := guest.New(life, guest.RuntimeConfig{CacheDir: folder, Compiler: guest.OwnCompiler(), Warn: func(text string) { useless = text }})
+	runtime, err := guest.New(life, guest.RuntimeConfig{
+		CacheDir: folder, Compiler: guest.OwnCompiler(), Warn: func(text string) { useless = text },
+	})
 	if err != nil {
 		return withExit(exitEnvironment, err)
 	}
@@ -69,7 +72,10 @@ func (a *app) compileGuests(ctx context.Context, folder string, limit time.Durat
 		if module.Cached() {
 			verb = "in the cache already, read in"
 		}
-		fmt.Fprintf(a.stdout, "%s: %s, %s %s\n", printable.Line(file), kibibytes(module.Size()), verb, time.Since(began).Round(100*time.Microsecond))
+		fmt.Fprintf(
+			a.stdout, "%s: %s, %s %s\n", printable.Line(file), kibibytes(module.Size()), verb,
+			time.Since(began).Round(100*time.Microsecond),
+		)
 	}
 	return nil
 }

@@ -45,7 +45,9 @@ func TestCompilerOfTheProgram(t *testing.T) {
 			if err := program.Wait(); !errors.As(err, &exit) || exit.ExitCode() != int(test.code) {
 				t.Error(err)
 			}
-			if want := "slow: this module cannot be compiled: the compiler was killed"; !strings.Contains(said.String(), want) {
+			if want := "slow: this module cannot be compiled: the compiler was killed"; !strings.Contains(
+				said.String(), want,
+			) {
 				t.Errorf("said %q, want %q", &said, want)
 			}
 		})

@@ -138,9 +138,15 @@ func inspect(file string, facts guest.Facts, err error) inspection {
 }
 
 func (i inspection) print(w io.Writer) {
-	fmt.Fprintf(w, "%s: %s, %d KiB of memory at the start, %s at most\n", i.File, kibibytes(i.Size), i.Memory>>10, quantity.Size(i.MaxMemory))
+	fmt.Fprintf(
+		w, "%s: %s, %d KiB of memory at the start, %s at most\n", i.File, kibibytes(i.Size), i.Memory>>10,
+		quantity.Size(i.MaxMemory),
+	)
 	if i.ABI != "" {
-		fmt.Fprintf(w, "needs ABI %s of this host's %s, capabilities %s\n", i.ABI, hostfuncs.Current, strings.Join(i.Capabilities, ", "))
+		fmt.Fprintf(
+			w, "needs ABI %s of this host's %s, capabilities %s\n", i.ABI, hostfuncs.Current,
+			strings.Join(i.Capabilities, ", "),
+		)
 	}
 	// The names are the module's, and each is a part of one line.
 	list := func(title string, items []string) {

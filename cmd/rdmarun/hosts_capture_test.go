@@ -18,7 +18,10 @@ func decode(t *testing.T, path string, fields ...string) []string {
 	}
 	lines := func(filter string, fields ...string) []string {
 		// What a payload may be is guessed otherwise.
-		words := []string{"--disable-protocol", "rpcordma", "--disable-protocol", "infiniband.eoib", "-r", path, "-Y", filter, "-T", "fields"}
+		words := []string{
+			"--disable-protocol", "rpcordma", "--disable-protocol", "infiniband.eoib", "-r", path, "-Y", filter, "-T",
+			"fields",
+		}
 		for _, field := range fields {
 			words = append(words, "-e", field)
 		}
@@ -59,7 +62,13 @@ func TestLabCapture(t *testing.T) {
 		}
 		next += at
 	}
-	onceEach(t, decode(t, path, "infiniband.mad.transactionid", "_ws.col.Info", "infiniband.bth.psn", "frame.packet_flags_direction"))
+	onceEach(
+		t,
+		decode(
+			t, path, "infiniband.mad.transactionid", "_ws.col.Info", "infiniband.bth.psn",
+			"frame.packet_flags_direction",
+		),
+	)
 }
 
 // onceEach: each message of the connection manager, with its sequence number, is sent once and has arrived once.
@@ -104,18 +113,23 @@ steps:
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "capture.pcapng")
-	run := startOverLab(t, "--lab", writeLab(t, "hosts: {a: , b: }\nplace: {server: a, client: b}\n"), "--capture", path, scenario)
+	run := startOverLab(
+		t, "--lab", writeLab(t, "hosts: {a: , b: }\nplace: {server: a, client: b}\n"), "--capture", path, scenario,
+	)
 	agents := awaitAgents(t, run, 2)
 	slices.Sort(agents)
 	if err := syscall.Kill(agents[1], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	said := run.ends(t, exitEnvironment)
-	if !strings.Contains(said, "--capture "+path+": host ") || !strings.Contains(said, "its packets end early: it was lost") {
+	if !strings.Contains(said, "--capture "+path+": host ") ||
+		!strings.Contains(said, "its packets end early: it was lost") {
 		t.Errorf("%s", said)
 	}
 	lines := strings.Join(decode(t, path, "frame.interface_name", "_ws.col.Info"), "\n")
-	for _, want := range []string{"b: client\tCM: ConnectRequest", "a: server\tCM: ConnectReply", "b: client\tRC Send Only"} {
+	for _, want := range []string{
+		"b: client\tCM: ConnectRequest", "a: server\tCM: ConnectReply", "b: client\tRC Send Only",
+	} {
 		if !strings.Contains(lines, want) {
 			t.Errorf("nothing is %q:\n%s", want, lines)
 		}

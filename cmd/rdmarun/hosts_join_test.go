@@ -19,7 +19,8 @@ type standing struct {
 	long, loop, short string // scenarios
 }
 
-const twoRoles = "rdmarun: v1\nroles: {server: {}, client: {}}\ntimeout: 20m\nsteps:\n  - {role: server, log: it waits}\n"
+const twoRoles = "rdmarun: v1\nroles: {server: {}, client: {}}\ntimeout: 20m\nsteps:\n" +
+	"  - {role: server, log: it waits}\n"
 
 func startStanding(t *testing.T) *standing {
 	t.Helper()
@@ -36,7 +37,11 @@ func startStanding(t *testing.T) *standing {
 		return path
 	}
 	s.long = write("long.yaml", "  - {role: client, sleep: 10m}\n  - {role: server, log: never}\n")
-	s.loop = write("loop.yaml", "  - repeat: 1000000\n    as: i\n    do:\n      - {role: client, sleep: 1ms}\n      - {role: client, if: $(i == 1), log: it goes round}\n  - {role: server, log: never}\n")
+	s.loop = write(
+		"loop.yaml",
+		"  - repeat: 1000000\n    as: i\n    do:\n      - {role: client, sleep: 1ms}\n"+
+			"      - {role: client, if: $(i == 1), log: it goes round}\n  - {role: server, log: never}\n",
+	)
 	s.short = write("short.yaml", "  - {role: client, sleep: 2s}\n  - {role: server, log: at last}\n")
 	return s
 }
@@ -52,7 +57,9 @@ func (s *standing) join(t *testing.T, name string) *overLab {
 // await waits until it has said something.
 func (o *overLab) await(t *testing.T, what string) {
 	t.Helper()
-	for end := time.Now().Add(programPatience); !strings.Contains(o.output.String(), what); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(programPatience); !strings.Contains(o.output.String(), what); time.Sleep(
+		10 * time.Millisecond,
+	) {
 		if time.Now().After(end) {
 			t.Fatalf("nothing says %q:\n%s", what, o.output.String())
 		}
@@ -62,14 +69,22 @@ func (o *overLab) await(t *testing.T, what string) {
 // run starts a run over both agents.
 func (s *standing) run(t *testing.T, scenario string, flags ...string) *overLab {
 	t.Helper()
-	return startOverLab(t, append([]string{"--nats", s.server.URL("lab:geheim"), "--place", "server=a,client=b", scenario}, flags...)...)
+	return startOverLab(
+		t,
+		append([]string{"--nats", s.server.URL("lab:geheim"), "--place", "server=a,client=b", scenario}, flags...)...,
+	)
 }
 
 // processes are those of the runs that the agents serve.
 func (s *standing) processes(t *testing.T) (found []int) {
 	t.Helper()
 	for _, agent := range s.agents {
-		found = append(found, slices.DeleteFunc(agentsOf(t, agent.Process.Pid), func(pid int) bool { return pid == agent.Process.Pid })...)
+		found = append(
+			found,
+			slices.DeleteFunc(agentsOf(t, agent.Process.Pid), func(pid int) bool {
+				return pid == agent.Process.Pid
+			})...,
+		)
 	}
 	return found
 }
@@ -98,7 +113,8 @@ func TestJoinedLeases(t *testing.T) {
 	s := startStanding(t)
 	first, processes := s.serves(t)
 	said := s.run(t, s.short).ends(t, exitEnvironment)
-	if !strings.Contains(said, "host a: its agent serves "+holder()[:strings.IndexByte(holder(), '(')]) || !strings.Contains(said, "hint: --wait DURATION") {
+	if !strings.Contains(said, "host a: its agent serves "+holder()[:strings.IndexByte(holder(), '(')]) ||
+		!strings.Contains(said, "hint: --wait DURATION") {
 		t.Errorf("%s", said)
 	}
 	second := s.run(t, s.short, "--wait", "5m")
@@ -145,14 +161,17 @@ func TestJoinedBreaks(t *testing.T) {
 			test.breaks(t, s, run, processes)
 			if test.want == nil {
 				_ = run.Wait()
-			} else if said := run.ends(t, exitEnvironment); !slices.ContainsFunc(test.want, func(want string) bool { return strings.Contains(said, want) }) {
+			} else if said := run.ends(t, exitEnvironment); !slices.ContainsFunc(test.want, func(want string) bool {
+				return strings.Contains(said, want)
+			}) {
 				t.Errorf("nothing says %q:\n%s", test.want, said)
 			}
 			awaitEnds(t, processes)
 			for { // an agent may have to find its server first
 				next := s.run(t, s.short, "--wait", "1m")
 				_ = next.Wait()
-				if said := next.output.String(); strings.Contains(said, "no agent") || strings.Contains(said, "no host") {
+				if said := next.output.String(); strings.Contains(said, "no agent") ||
+					strings.Contains(said, "no host") {
 					continue
 				}
 				next.ends(t, exitOK)
@@ -162,8 +181,8 @@ func TestJoinedBreaks(t *testing.T) {
 	}
 }
 
-// TestJoinedLoopBreaks: of a loop that one process runs as a whole, its end in the middle is named, and so is that of a process which
-// only waits for the loop: nobody else would miss it before the loop has ended.
+// TestJoinedLoopBreaks: of a loop that one process runs as a whole, its end in the middle is named, and so is that of a
+// process which only waits for the loop: nobody else would miss it before the loop has ended.
 func TestJoinedLoopBreaks(t *testing.T) {
 	for name, test := range map[string]struct {
 		which int
@@ -181,7 +200,8 @@ func TestJoinedLoopBreaks(t *testing.T) {
 			if err := syscall.Kill(processes[test.which], test.how); err != nil {
 				t.Fatal(err)
 			}
-			if said := run.ends(t, exitEnvironment); !strings.Contains(said, test.want) || strings.Contains(said, "never") {
+			if said := run.ends(t, exitEnvironment); !strings.Contains(said, test.want) ||
+				strings.Contains(said, "never") {
 				t.Errorf("nothing says %q:\n%s", test.want, said)
 			}
 			awaitEnds(t, processes)
@@ -216,7 +236,8 @@ func TestJoinedAgentStops(t *testing.T) {
 	awaitEnds(t, processes)
 }
 
-// TestJoinedAgentKilled: of an agent that is killed the run is told, nothing is left, and another of its name serves the next.
+// TestJoinedAgentKilled: of an agent that is killed the run is told, nothing is left, and another of its name serves
+// the next.
 func TestJoinedAgentKilled(t *testing.T) {
 	t.Parallel()
 	s := startStanding(t)

@@ -23,7 +23,8 @@ import (
 func labOf(t *testing.T, h hosts) string {
 	t.Helper()
 	quoted := func(words []string) string { return "[" + strings.Join(words, ", ") + "]" }
-	return writeLab(t, fmt.Sprintf("hosts:\n  near: {command: %s, address: %s}\n  far: {command: %s}\nplace: {server: near, client: far}\n",
+	return writeLab(t, fmt.Sprintf("hosts:\n  near: {command: %s, address: %s}\n  far: {command: %s}\n"+
+		"place: {server: near, client: far}\n",
 		quoted(on(h.near)), nearHost, quoted(on(h.far))))
 }
 
@@ -116,7 +117,8 @@ func agentsOf(t *testing.T, controller int) (found []int) {
 func awaitAgents(t *testing.T, run *overLab, count int) []int {
 	t.Helper()
 	for end := time.Now().Add(programPatience); ; {
-		if found := agentsOf(t, run.Process.Pid); len(found) == count && strings.Contains(run.output.String(), "waits") {
+		if found := agentsOf(t, run.Process.Pid); len(found) == count &&
+			strings.Contains(run.output.String(), "waits") {
 			return found
 		}
 		if time.Now().After(end) {
@@ -142,10 +144,15 @@ func awaitEnds(t *testing.T, processes []int) {
 // TestLabOfNamespaces: what ships runs over two hosts with a wire between.
 func TestLabOfNamespaces(t *testing.T) {
 	h := startHosts(t)
-	lab, records, page := labOf(t, h), filepath.Join(t.TempDir(), "records.jsonl"), filepath.Join(t.TempDir(), "page.html")
-	startOverLab(t, "--lab", lab, "../../scenarios/rping.yaml", "../../scenarios/negotiate.yaml", "-o", "jsonl="+records, "-o", "html="+page).ends(t, exitOK)
+	lab, records, page := labOf(t, h), filepath.Join(t.TempDir(), "records.jsonl"),
+		filepath.Join(t.TempDir(), "page.html")
+	startOverLab(
+		t, "--lab", lab, "../../scenarios/rping.yaml", "../../scenarios/negotiate.yaml", "-o", "jsonl="+records, "-o",
+		"html="+page,
+	).ends(t, exitOK)
 	for file, want := range map[string]string{
-		records: `{"role":"server","device":"soft0","address":"` + nearHost + `","host":"near","clock_within_ns":[0-9]+},` +
+		records: `{"role":"server","device":"soft0","address":"` + nearHost +
+			`","host":"near","clock_within_ns":[0-9]+},` +
 			`{"role":"client","device":"soft0","address":"` + farHost + `","host":"far","clock_within_ns":[0-9]+}`,
 		page: `<b>client<small>far soft0 ` + farHost + `<br>times ±[0-9.]+\x{202f}[um]s</small></b>`,
 	} {
@@ -157,7 +164,9 @@ func TestLabOfNamespaces(t *testing.T) {
 			t.Errorf("nothing in %s is %s", filepath.Base(file), want)
 		}
 	}
-	startOverLab(t, "--lab", lab, "../../scenarios/sweep.yaml", "-p", "duration=200ms", "--no-thresholds").ends(t, exitOK)
+	startOverLab(t, "--lab", lab, "../../scenarios/sweep.yaml", "-p", "duration=200ms", "--no-thresholds").ends(
+		t, exitOK,
+	)
 }
 
 // longCase says that it waits, and goes on for long.
@@ -221,8 +230,8 @@ func TestLabBreaks(t *testing.T) {
 	})
 }
 
-// TestLabIsCut: the wire between two hosts that measure.  Their launchers do not go over it, so it is the transport that
-// gives up, at its own time, and the case fails with its words.
+// TestLabIsCut: the wire between two hosts that measure.  Their launchers do not go over it, so it is the transport
+// that gives up, at its own time, and the case fails with its words.
 func TestLabIsCut(t *testing.T) {
 	t.Parallel()
 	h := startHosts(t)
@@ -270,7 +279,8 @@ func awaitTraffic(t *testing.T, host int, device string, least int) {
 	}
 }
 
-// TestRoleStops: of two processes that each play a role, each misses the other when it waits for a step of it, or for a loop.
+// TestRoleStops: of two processes that each play a role, each misses the other when it waits for a step of it, or for a
+// loop.
 func TestRoleStops(t *testing.T) {
 	for _, test := range []struct {
 		which       int
@@ -279,7 +289,12 @@ func TestRoleStops(t *testing.T) {
 	}{
 		{0, "server", "{role: server, log: now}\n  - {role: server, sleep: 10m}", "now"},
 		{1, "client", "{role: client, log: now}\n  - {role: client, sleep: 10m}", "now"},
-		{1, "client in a loop", "{repeat: 1000000, as: i, do: [{role: client, sleep: 1ms}, {role: client, if: $(i == 1), log: it goes round}]}", "it goes round"},
+		{
+			1, "client in a loop",
+			"{repeat: 1000000, as: i, do: [{role: client, sleep: 1ms}, {role: client, if: $(i == 1), log: it goes " +
+				"round}]}",
+			"it goes round",
+		},
 	} {
 		which, name := test.which, []string{"server", "client"}[test.which]
 		t.Run(test.name, func(t *testing.T) {
@@ -292,13 +307,17 @@ func TestRoleStops(t *testing.T) {
 			at := address.Free(t)
 			both := []*overLab{
 				startOverLab(t, "--link", "udp", "--meet", at, "--role", "server", scenario),
-				startOverLab(t, "--link", "udp", "--meet", at, "--role", "client", "--peer", "server=127.0.0.1", scenario),
+				startOverLab(
+					t, "--link", "udp", "--meet", at, "--role", "client", "--peer", "server=127.0.0.1", scenario,
+				),
 			}
 			both[which].await(t, test.says)
 			if err := both[which].Process.Signal(syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}
-			if said := both[1-which].ends(t, exitEnvironment); !strings.Contains(said, "the process of "+name+" says nothing for 4.5s") {
+			if said := both[1-which].ends(t, exitEnvironment); !strings.Contains(
+				said, "the process of "+name+" says nothing for 4.5s",
+			) {
 				t.Errorf("%s", said)
 			}
 			if err := both[which].Process.Kill(); err != nil {
@@ -308,8 +327,8 @@ func TestRoleStops(t *testing.T) {
 	}
 }
 
-// startSSH starts the system's ssh server for this user alone, by another program when words say so, and returns options of a
-// host that it is.  What is brought there is in the folder cache of the one that it is given.
+// startSSH starts the system's ssh server for this user alone, by another program when words say so, and returns
+// options of a host that it is.  What is brought there is in the folder cache of the one that it is given.
 func startSSH(t *testing.T, folder string, by ...string) string {
 	t.Helper()
 	server, err := exec.LookPath("/usr/sbin/sshd")
@@ -317,7 +336,9 @@ func startSSH(t *testing.T, folder string, by ...string) string {
 		t.Skip("there is no ssh server: it is in one of the packages of \"tools/setup.sh test\"")
 	}
 	for _, key := range []string{"host", "user"} {
-		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(folder, key)).CombinedOutput(); err != nil {
+		if out, err := exec.Command(
+			"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(folder, key),
+		).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
@@ -327,8 +348,10 @@ func startSSH(t *testing.T, folder string, by ...string) string {
 		}
 	}
 	_, port, _ := strings.Cut(address.Free(t), ":")
-	config := fmt.Sprintf("Port %s\nListenAddress 127.0.0.1\nHostKey %s/host\nAuthorizedKeysFile %s/user.pub\nPidFile none\nUsePAM no\nStrictModes no\n"+
-		"PermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nSetEnv %s=1 XDG_CACHE_HOME=%s/cache\n", port, folder, folder, runAsRdmarun, folder)
+	config := fmt.Sprintf("Port %s\nListenAddress 127.0.0.1\nHostKey %s/host\nAuthorizedKeysFile %s/user.pub\n"+
+		"PidFile none\nUsePAM no\nStrictModes no\n"+
+		"PermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n"+
+		"SetEnv %s=1 XDG_CACHE_HOME=%s/cache\n", port, folder, folder, runAsRdmarun, folder)
 	if err := os.WriteFile(filepath.Join(folder, "config"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -347,26 +370,34 @@ func startSSH(t *testing.T, folder string, by ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("host: 127.0.0.1, user: %s, port: %s, options: [IdentitiesOnly=yes, StrictHostKeyChecking=no, LogLevel=ERROR, UserKnownHostsFile=/dev/null, ConnectionAttempts=20, IdentityFile=%s",
+	return fmt.Sprintf("host: 127.0.0.1, user: %s, port: %s, options: [IdentitiesOnly=yes, "+
+		"StrictHostKeyChecking=no, LogLevel=ERROR, UserKnownHostsFile=/dev/null, ConnectionAttempts=20, "+
+		"IdentityFile=%s",
 		who.Username, port, folder)
 }
 
-// TestLabBySSH: by a real ssh, which has to bring the program first; one that wants a password is named with ssh's words.
+// TestLabBySSH: by a real ssh, which has to bring the program first; one that wants a password is named with ssh's
+// words.
 func TestLabBySSH(t *testing.T) {
 	t.Parallel()
 	host := startSSH(t, t.TempDir())
-	lab := writeLab(t, fmt.Sprintf("hosts: {a: {ssh: {%s/user]}}, b: {ssh: {%s/user]}}}\nplace: {server: a, client: b}\n", host, host))
+	lab := writeLab(
+		t,
+		fmt.Sprintf("hosts: {a: {ssh: {%s/user]}}, b: {ssh: {%s/user]}}}\nplace: {server: a, client: b}\n", host, host),
+	)
 	for range 2 { // the second finds the program there
 		startOverLab(t, "--lab", lab, "../../scenarios/rping.yaml").ends(t, exitOK)
 	}
 	lab = writeLab(t, fmt.Sprintf("hosts: {a: {ssh: {%s/host]}}}\n", host))
-	if said := startOverLab(t, "--lab", lab, "../../scenarios/rping.yaml").ends(t, exitEnvironment); !strings.Contains(said, "host a: ") || !strings.Contains(said, "Permission denied") || !strings.Contains(said, "once, by hand: ssh-copy-id -p ") {
+	said := startOverLab(t, "--lab", lab, "../../scenarios/rping.yaml").ends(t, exitEnvironment)
+	if !strings.Contains(said, "host a: ") || !strings.Contains(said, "Permission denied") ||
+		!strings.Contains(said, "once, by hand: ssh-copy-id -p ") {
 		t.Errorf("%s", said)
 	}
 }
 
-// TestLabStoppedBySSH: an agent that is stopped where ssh has started it does not see that its pipe ends, and is ended all the
-// same.
+// TestLabStoppedBySSH: an agent that is stopped where ssh has started it does not see that its pipe ends, and is ended
+// all the same.
 func TestLabStoppedBySSH(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -384,7 +415,8 @@ func TestLabStoppedBySSH(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range lines {
-		if line, err := os.ReadFile(path); err == nil && bytes.HasPrefix(line, []byte(folder)) && bytes.Contains(line, []byte("\x00agent\x00--stdio")) {
+		if line, err := os.ReadFile(path); err == nil && bytes.HasPrefix(line, []byte(folder)) &&
+			bytes.Contains(line, []byte("\x00agent\x00--stdio")) {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 			there = append(there, pid)
 		}
@@ -396,7 +428,8 @@ func TestLabStoppedBySSH(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := run.ends(t, exitEnvironment)
-	if !strings.Contains(said, "the process of b says nothing for 4.5s") || strings.Contains(said, "may be there still") {
+	if !strings.Contains(said, "the process of b says nothing for 4.5s") ||
+		strings.Contains(said, "may be there still") {
 		t.Errorf("%s", said)
 	}
 	awaitEnds(t, there)
@@ -416,7 +449,8 @@ func TestLabDiskIsFull(t *testing.T) {
 	host := startSSH(t, folder, "unshare", "-m", "sh", "-c", `mount -t tmpfs -o size=1m none "$0" && exec "$@"`, cache)
 	lab := writeLab(t, fmt.Sprintf("hosts: {a: {ssh: {%s/user]}}}\n", host))
 	said := startOverLab(t, "--lab", lab, "../../scenarios/rping.yaml").ends(t, exitEnvironment)
-	if !strings.Contains(said, "host a: bring this program there: ") || !strings.Contains(said, "No space left on device") || !strings.Contains(said, ": make room in ") {
+	if !strings.Contains(said, "host a: bring this program there: ") ||
+		!strings.Contains(said, "No space left on device") || !strings.Contains(said, ": make room in ") {
 		t.Errorf("%s", said)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"rdmarun/host/record"
 )
 
-// TestJoinedMeshLoses: of four agents that wait on a server one is lost while all are measured with each other.  The others are
-// measured nevertheless, its pairs say that they were not, and the host is named.
+// TestJoinedMeshLoses: of four agents that wait on a server one is lost while all are measured with each other.  The
+// others are measured nevertheless, its pairs say that they were not, and the host is named.
 func TestJoinedMeshLoses(t *testing.T) {
 	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {
@@ -34,7 +34,9 @@ steps:
 			if err := os.WriteFile(scenario, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			run := startOverLab(t, "--nats", s.server.URL("lab:geheim"), "--place", "node=a,b,c,d", scenario, "-o", "jsonl="+records)
+			run := startOverLab(
+				t, "--nats", s.server.URL("lab:geheim"), "--place", "node=a,b,c,d", scenario, "-o", "jsonl="+records,
+			)
 			run.await(t, "it waits")
 			processes := s.processes(t)
 			if len(processes) != 4 {
@@ -52,7 +54,8 @@ steps:
 				t.Errorf("%d pairs, %d lost", len(mesh.Pairs), mesh.Lost)
 			}
 			for _, pair := range mesh.Pairs {
-				if with := pair.From == "node[2]" || pair.To == "node[2]"; with != (pair.Lost != "") || with != (pair.First == nil) {
+				if with := pair.From == "node[2]" || pair.To == "node[2]"; with != (pair.Lost != "") ||
+					with != (pair.First == nil) {
 					t.Errorf("%s with %s: %q, %+v", pair.From, pair.To, pair.Lost, pair.First)
 				} else if with && !strings.Contains(pair.Lost, "process of c") {
 					t.Errorf("%s with %s: %q", pair.From, pair.To, pair.Lost)

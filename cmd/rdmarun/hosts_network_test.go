@@ -27,7 +27,8 @@ func (p *program) fail(t *testing.T, reason string) {
 	}
 }
 
-// startRpings starts a server on the near host and a client on the far one; without times they go on until something happens.
+// startRpings starts a server on the near host and a client on the far one; without times they go on until something
+// happens.
 func startRpings(t *testing.T, h hosts, flags ...string) (server, client *program) {
 	t.Helper()
 	const port = 7600
@@ -46,8 +47,8 @@ const (
 	retriesExceeded = "cq completion failed status 12"
 )
 
-// TestInterfaceVanishes: both ends hear that their device is gone, also the one that only waits; with one end of a wire goes the
-// other.
+// TestInterfaceVanishes: both ends hear that their device is gone, also the one that only waits; with one end of a wire
+// goes the other.
 func TestInterfaceVanishes(t *testing.T) {
 	t.Parallel()
 	h := startHosts(t)
@@ -58,8 +59,8 @@ func TestInterfaceVanishes(t *testing.T) {
 	client.fail(t, "cma detected device removal")
 }
 
-// TestCableIsCut: whoever has asked for something gets its failure when its retries are used up, frees all it has and ends; who
-// only waits asks nothing of the network.
+// TestCableIsCut: whoever has asked for something gets its failure when its retries are used up, frees all it has and
+// ends; who only waits asks nothing of the network.
 func TestCableIsCut(t *testing.T) {
 	t.Parallel()
 	h := startHosts(t)
@@ -93,8 +94,8 @@ func TestAddressComesBack(t *testing.T) {
 	client.print(t, pinged, strings.Count(client.output.String(), pinged)+100)
 }
 
-// wall puts something between the hosts that carries no packets of more than 1500 bytes and says so to nobody: both ends have
-// interfaces of 9000.
+// wall puts something between the hosts that carries no packets of more than 1500 bytes and says so to nobody: both
+// ends have interfaces of 9000.
 const wall = `
 echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6
 ip address flush dev far
@@ -107,8 +108,8 @@ ip address add ` + farHost + `/24 dev wide
 for each in wall narrow wide; do ip link set $each up; done
 `
 
-// TestBlackHole: what does not fit through the narrowest place, and nobody tells of it, fails in the protocol's time, after a
-// connection and short messages that did fit.
+// TestBlackHole: what does not fit through the narrowest place, and nobody tells of it, fails in the protocol's time,
+// after a connection and short messages that did fit.
 func TestBlackHole(t *testing.T) {
 	t.Parallel()
 	h := startHosts(t)
@@ -131,8 +132,9 @@ func TestRouteHasItsMTU(t *testing.T) {
 	server.succeed(t)
 }
 
-// TestNoWay: what librdmacm's calls say when there is no route to a host, when nobody has its address, and when its answers would come
-// to somebody else, who has the one port for that: rdma_resolve_addr fails as the kernel's does (rdma_resolve_ip of Linux, and bind(2)).
+// TestNoWay: what librdmacm's calls say when there is no route to a host, when nobody has its address, and when its
+// answers would come to somebody else, who has the one port for that: rdma_resolve_addr fails as the kernel's does
+// (rdma_resolve_ip of Linux, and bind(2)).
 func TestNoWay(t *testing.T) {
 	t.Parallel()
 	var fabrics fabrics
@@ -146,18 +148,26 @@ func TestNoWay(t *testing.T) {
 	awaitLine(t, "/proc/"+strconv.Itoa(h.near)+"/net/udp", "010200C0:12B7")
 	client = startProgramBy(t, on(h.near), fabrics.name(), "rping", "-c", "-a", farHost, "-C", "1")
 	client.fail(t, "rdma_resolve_addr: Address already in use")
-	if want := "rdmarun exec: UDP port 4791 of 192.0.2.1 is another process's of this user ("; !strings.Contains(client.output.String(), want) {
+	if want := "rdmarun exec: UDP port 4791 of 192.0.2.1 is another process's of this user ("; !strings.Contains(
+		client.output.String(), want,
+	) {
 		t.Errorf("it did not say %q:\n%s", want, client.output.String())
 	}
 }
 
-// TestMTUOfFreshInterface: an interface counts for the MTU as soon as it has a carrier; the kernel says that it runs up to a
-// second later.
+// TestMTUOfFreshInterface: an interface counts for the MTU as soon as it has a carrier; the kernel says that it runs up
+// to a second later.
 func TestMTUOfFreshInterface(t *testing.T) {
 	t.Parallel()
 	h := startHosts(t)
 	lab := labOf(t, h)
-	do(t, h.near, fmt.Sprintf("ip link add fresh type veth peer name fresh netns %d; ip link set fresh mtu 600; ip link set fresh up", h.far))
+	do(
+		t, h.near,
+		fmt.Sprintf(
+			"ip link add fresh type veth peer name fresh netns %d; ip link set fresh mtu 600; ip link set fresh up",
+			h.far,
+		),
+	)
 	do(t, h.far, "ip addr add 10.66.0.1/24 dev fresh; ip link set fresh mtu 600; ip link set fresh up")
 	said := startRdmarun(t, "doctor", "--lab", lab).ends(t, exitOK)
 	if !regexp.MustCompile(`(?m)^far +ok +soft0 .* 512 `).MatchString(said) {

@@ -7,15 +7,17 @@ import (
 	"testing"
 )
 
-// TestPerfOverHosts measures between two hosts by two commands, as with perftest: the near one has two addresses, and the
-// measurement is on the one that the client names.
+// TestPerfOverHosts measures between two hosts by two commands, as with perftest: the near one has two addresses, and
+// the measurement is on the one that the client names.
 func TestPerfOverHosts(t *testing.T) {
 	t.Parallel()
 	h := startHosts(t)
 	do(t, h.near, "ip addr add 10.77.77.1/32 dev near; ip route add default dev near")
 	do(t, h.far, "ip route add 10.77.77.1/32 dev far")
 	for _, address := range []string{nearHost, "10.77.77.1"} {
-		words := []string{"perf", "write_bw", "ib_send_lat", "-s", "4KiB", "-n", "200", "-p", strconv.Itoa(meetPort + 1), "-v", "-v"}
+		words := []string{
+			"perf", "write_bw", "ib_send_lat", "-s", "4KiB", "-n", "200", "-p", strconv.Itoa(meetPort + 1), "-v", "-v",
+		}
 		server := startRdmarunBy(t, on(h.near), append(words, "--server")...)
 		server.await(t, "waits at :")
 		client := startRdmarunBy(t, on(h.far), append(words, address)...)

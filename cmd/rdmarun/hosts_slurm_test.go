@@ -18,8 +18,8 @@ import (
 	"rdmarun/internal/toolchain"
 )
 
-// slurm is a cluster of two nodes on this machine, for this test alone: its daemons, ports of loopback, keys and logs are
-// its own.
+// slurm is a cluster of two nodes on this machine, for this test alone: its daemons, ports of loopback, keys and logs
+// are its own.
 type slurm struct {
 	folder string
 	env    []string
@@ -69,14 +69,21 @@ func startSlurm(t *testing.T) *slurm {
 	}
 	var config strings.Builder
 	fmt.Fprintf(&config, "ClusterName=lab\nSlurmctldHost=%s(127.0.0.1)\nSlurmctldPort=%s\n", host, ports[0])
-	fmt.Fprintf(&config, "AuthType=auth/munge\nAuthInfo=socket=%s\nCredType=cred/munge\nSlurmUser=root\nSlurmdUser=root\n", s.path("munge.socket"))
+	fmt.Fprintf(
+		&config, "AuthType=auth/munge\nAuthInfo=socket=%s\nCredType=cred/munge\nSlurmUser=root\nSlurmdUser=root\n",
+		s.path("munge.socket"),
+	)
 	fmt.Fprintf(&config, "StateSaveLocation=%s\nSlurmdSpoolDir=%s\n", s.path("state"), s.path("spool.%n"))
 	fmt.Fprintf(&config, "SlurmctldPidFile=%s\nSlurmdPidFile=%s\nSlurmctldLogFile=%s\nSlurmdLogFile=%s\n",
 		s.path("controller.pid"), s.path("%n.pid"), s.path("controller.log"), s.path("%n.log"))
-	config.WriteString("ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nJobAcctGatherType=jobacct_gather/none\n" +
+	config.WriteString("ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\n" +
+		"JobAcctGatherType=jobacct_gather/none\n" +
 		"AccountingStorageType=accounting_storage/none\nMpiDefault=none\nReturnToService=2\nKillWait=2\n")
 	for i := range 2 {
-		fmt.Fprintf(&config, "NodeName=n%d NodeHostname=%s NodeAddr=127.0.0.1 Port=%s CPUs=1 State=UNKNOWN\n", i+1, host, ports[i+1])
+		fmt.Fprintf(
+			&config, "NodeName=n%d NodeHostname=%s NodeAddr=127.0.0.1 Port=%s CPUs=1 State=UNKNOWN\n", i+1, host,
+			ports[i+1],
+		)
 	}
 	config.WriteString("PartitionName=lab Nodes=ALL Default=YES MaxTime=10 State=UP\n")
 	for name, text := range map[string][]byte{"munge.key": key, "slurm.conf": []byte(config.String())} {
@@ -87,7 +94,8 @@ func startSlurm(t *testing.T) *slurm {
 	if err := os.Mkdir(s.path("state"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s.daemon(t, "munged", "--foreground", "--force", "--key-file="+s.path("munge.key"), "--socket="+s.path("munge.socket"),
+	s.daemon(t, "munged", "--foreground", "--force", "--key-file="+s.path("munge.key"), "--socket="+
+		s.path("munge.socket"),
 		"--pid-file="+s.path("munge.pid"), "--log-file="+s.path("munge.log"), "--seed-file="+s.path("munge.seed"))
 	s.await(t, "munge answers", func() bool {
 		_, err := os.Stat(s.path("munge.socket"))
@@ -158,7 +166,12 @@ func TestLabBySlurm(t *testing.T) {
 	srun := func(node string) string {
 		return fmt.Sprintf("[srun, --quiet, -N1, -n1, -w, %s, env, %s=1]", node, runAsRdmarun)
 	}
-	lab := writeLab(t, fmt.Sprintf("hosts: {a: {command: %s}, b: {command: %s}}\nplace: {server: a, client: b}\n", srun("n1"), srun("n2")))
+	lab := writeLab(
+		t,
+		fmt.Sprintf(
+			"hosts: {a: {command: %s}, b: {command: %s}}\nplace: {server: a, client: b}\n", srun("n1"), srun("n2"),
+		),
+	)
 	startOverLab(t, "--lab", lab, "../../scenarios/rping.yaml", "../../scenarios/negotiate.yaml").ends(t, exitOK)
 	s.nothingRuns(t)
 
@@ -180,7 +193,8 @@ func TestLabBySlurm(t *testing.T) {
 	if out, err := s.command("scancel", "-w", "n2").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if said := run.ends(t, exitEnvironment); !strings.Contains(said, "the process of b has ended") || !strings.Contains(said, "host b: ") || !strings.Contains(said, "CANCELLED") {
+	if said := run.ends(t, exitEnvironment); !strings.Contains(said, "the process of b has ended") ||
+		!strings.Contains(said, "host b: ") || !strings.Contains(said, "CANCELLED") {
 		t.Errorf("%s", said)
 	}
 	s.nothingRuns(t)

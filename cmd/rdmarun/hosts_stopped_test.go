@@ -21,8 +21,8 @@ func signalStop(t *testing.T, pid int) func() {
 	return func() { _ = syscall.Kill(pid, syscall.SIGCONT) }
 }
 
-// traceStop stops each thread of a process as a debugger does.  The calling goroutine keeps its thread, which is the tracer, until
-// the function that it returns lets the process go on.
+// traceStop stops each thread of a process as a debugger does.  The calling goroutine keeps its thread, which is the
+// tracer, until the function that it returns lets the process go on.
 func traceStop(t *testing.T, pid int) func() {
 	t.Helper()
 	runtime.LockOSThread()
@@ -52,8 +52,8 @@ func traceStop(t *testing.T, pid int) func() {
 	}
 }
 
-// TestStoppedProcessesGetNothing: of three servers that share the port two are stopped, whichever, and the third serves new
-// clients and one that it has; who goes on serves again.
+// TestStoppedProcessesGetNothing: of three servers that share the port two are stopped, whichever, and the third serves
+// new clients and one that it has; who goes on serves again.
 func TestStoppedProcessesGetNothing(t *testing.T) {
 	const first, servers = 7600, 3
 	const line = "ping data: rdma-ping-"
@@ -69,7 +69,13 @@ func TestStoppedProcessesGetNothing(t *testing.T) {
 		}
 	})
 	for index := range servers {
-		near = append(near, startProgramBy(t, on(h.near), fabric, "rping", "-s", "-P", "-a", nearHost, "-p", strconv.Itoa(first+index), "-S", "1000"))
+		near = append(
+			near,
+			startProgramBy(
+				t, on(h.near), fabric, "rping", "-s", "-P", "-a", nearHost, "-p", strconv.Itoa(first+index), "-S",
+				"1000",
+			),
+		)
 	}
 	for index := range servers {
 		awaitHostPort(t, h.near, first+index)
@@ -83,7 +89,9 @@ func TestStoppedProcessesGetNothing(t *testing.T) {
 		client(live, short).succeed(t)
 		long := client(live, forEver)
 		long.print(t, line, 1)
-		goOn := []func(){signalStop(t, near[(live+1)%servers].Process.Pid), traceStop(t, near[(live+2)%servers].Process.Pid)}
+		goOn := []func(){
+			signalStop(t, near[(live+1)%servers].Process.Pid), traceStop(t, near[(live+2)%servers].Process.Pid),
+		}
 		for range 4 {
 			client(live, short).succeed(t)
 		}

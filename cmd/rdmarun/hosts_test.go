@@ -34,11 +34,12 @@ func startHosts(t *testing.T) hosts {
 // on is what runs a program on one of the hosts.
 func on(host int) []string { return netns.On(host) }
 
-// TestDoctorWithoutLoopback: in a network namespace that has an address, and whose loopback interface is down, the kernel takes the
-// program that chooses sockets as it does elsewhere.
+// TestDoctorWithoutLoopback: in a network namespace that has an address, and whose loopback interface is down, the
+// kernel takes the program that chooses sockets as it does elsewhere.
 func TestDoctorWithoutLoopback(t *testing.T) {
 	h := startHosts(t)
-	own := append(on(h.near), "unshare", "-n", "sh", "-ec", `ip link add near type veth peer name far; ip address add 192.0.2.3/24 dev near
+	own := append(on(h.near), "unshare", "-n", "sh", "-ec",
+		`ip link add near type veth peer name far; ip address add 192.0.2.3/24 dev near
 		ip link set near up; exec "$0" "$@"`)
 	out := startRdmarunBy(t, own, "doctor", "--format", "json").ends(t, exitOK)
 	if !strings.Contains(out, "gives packets of soft's link udp to processes that take them") {
@@ -100,17 +101,25 @@ func TestFabricsShareThePort(t *testing.T) {
 	h := startHosts(t)
 	var servers []*program
 	for index := range 2 {
-		servers = append(servers, startProgramBy(t, on(h.near), fabrics.name(), "rping", "-s", "-a", nearHost, "-p", strconv.Itoa(7600+index), "-C", "5"))
+		servers = append(
+			servers,
+			startProgramBy(
+				t, on(h.near), fabrics.name(), "rping", "-s", "-a", nearHost, "-p", strconv.Itoa(7600+index), "-C", "5",
+			),
+		)
 		awaitHostPort(t, h.near, 7600+index)
 	}
 	for index := range 2 {
-		startProgramBy(t, on(h.far), fabrics.name(), "rping", "-c", "-a", nearHost, "-p", strconv.Itoa(7600+index), "-C", "5", "-V").succeed(t)
+		startProgramBy(
+			t, on(h.far), fabrics.name(), "rping", "-c", "-a", nearHost, "-p", strconv.Itoa(7600+index), "-C", "5",
+			"-V",
+		).succeed(t)
 		servers[index].succeed(t)
 	}
 }
 
-// TestDamagedPacketsAreSaid: who runs a program, or a scenario, is told what comes that is no packet and from where; and
-// with --quiet not.
+// TestDamagedPacketsAreSaid: who runs a program, or a scenario, is told what comes that is no packet and from where;
+// and with --quiet not.
 func TestDamagedPacketsAreSaid(t *testing.T) {
 	const port = 7600
 	var fabrics fabrics
@@ -118,24 +127,35 @@ func TestDamagedPacketsAreSaid(t *testing.T) {
 	send := fmt.Sprintf("for i in 1 2 3 4 5 6 7 8; do echo this is no packet >/dev/udp/%s/4791; done", nearHost)
 	for _, flags := range [][]string{nil, {"--quiet"}} {
 		fabric := fabrics.name()
-		server := startProgramWith(t, on(h.near), fabric, flags, "rping", "-s", "-a", nearHost, "-p", strconv.Itoa(port), "-C", "5")
+		server := startProgramWith(
+			t, on(h.near), fabric, flags, "rping", "-s", "-a", nearHost, "-p", strconv.Itoa(port), "-C", "5",
+		)
 		awaitHostPort(t, h.near, port)
-		if out, err := exec.Command(on(h.far)[0], append(on(h.far)[1:], "bash", "-c", send)...).CombinedOutput(); err != nil {
+		if out, err := exec.Command(
+			on(h.far)[0], append(on(h.far)[1:], "bash", "-c", send)...,
+		).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		startProgramBy(t, on(h.far), fabric, "rping", "-c", "-a", nearHost, "-p", strconv.Itoa(port), "-C", "5", "-V").succeed(t)
+		startProgramBy(
+			t, on(h.far), fabric, "rping", "-c", "-a", nearHost, "-p", strconv.Itoa(port), "-C", "5", "-V",
+		).succeed(t)
 		server.succeed(t)
-		said := strings.Contains(server.output.String(), "rdmarun exec: dropped 8 packets with a wrong ICRC, the last from "+farHost)
+		said := strings.Contains(
+			server.output.String(), "rdmarun exec: dropped 8 packets with a wrong ICRC, the last from "+farHost,
+		)
 		if said == (flags != nil) {
 			t.Errorf("exec %q: %s", flags, server.output.String())
 		}
 	}
 }
 
-// TestProgramLeavesHosts: of a program that ends with its connections open other hosts hear as of one on a kernel's device.
+// TestProgramLeavesHosts: of a program that ends with its connections open other hosts hear as of one on a kernel's
+// device.
 func TestProgramLeavesHosts(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "leaves")
-	if out, err := exec.Command("cc", "-Wall", "-Wextra", "-Werror", "-o", program, "testdata/programs/leaves.c", "-lrdmacm", "-libverbs").CombinedOutput(); err != nil {
+	if out, err := exec.Command(
+		"cc", "-Wall", "-Wextra", "-Werror", "-o", program, "testdata/programs/leaves.c", "-lrdmacm", "-libverbs",
+	).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	var fabrics fabrics

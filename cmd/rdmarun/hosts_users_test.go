@@ -74,7 +74,8 @@ func TestOtherUserHasAllBlocks(t *testing.T) {
 	hold(t, h.near, "127.0.0.1", "range(61000, 65096)")
 	server := startProgramBy(t, on(h.near), fabrics.name(), "rping", "-s", "-a", "127.0.0.1")
 	server.fail(t, "rdma_create_id: Address already in use")
-	want := "all UDP ports from 61000 to 65095 of 127.0.0.1, by which processes find queue pairs, are taken: 4096 by user 65534"
+	want := "all UDP ports from 61000 to 65095 of 127.0.0.1, by which processes find queue pairs, are taken: 4096 " +
+		"by user 65534"
 	if printed := server.output.String(); !strings.Contains(printed, want) {
 		t.Errorf("it did not say %q: %s", want, printed)
 	}

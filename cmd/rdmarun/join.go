@@ -32,7 +32,10 @@ func (f *natsFlags) register(command *cobra.Command, name, usage string) {
 	set := command.Flags()
 	set.StringVar(&f.url, name, "", usage)
 	if name == "nats" { // a controller's
-		set.StringVar(&f.user, "nats-user", "", "the user in the subjects of this run (default: that of the URL, or your login name)")
+		set.StringVar(
+			&f.user, "nats-user", "",
+			"the user in the subjects of this run (default: that of the URL, or your login name)",
+		)
 		completeFlag(command, "nats-user", cobra.NoFileCompletions)
 	}
 	set.StringVar(&f.creds, "creds", "", "show the NATS server the credentials in this file")
@@ -49,13 +52,19 @@ var natsWords = []string{"creds", "nkey", "tlsca", "tlscert", "tlskey"}
 
 // files are the files that the flags name, by these.
 func (f *natsFlags) files() map[string]string {
-	return map[string]string{"creds": f.creds, "nkey": f.nkey, "tlsca": f.tlsCA, "tlscert": f.tlsCert, "tlskey": f.tlsKey}
+	return map[string]string{
+		"creds": f.creds, "nkey": f.nkey, "tlsca": f.tlsCA, "tlscert": f.tlsCert, "tlskey": f.tlsKey,
+	}
 }
 
 // connect connects to a server; name is shown there.
 func (f *natsFlags) connect(flag, url, name string) (*tunnel.Conn, error) {
 	if err := tunnel.Check(url); err != nil {
-		return nil, withHint(usageError("--%s: %w", flag, err), "for example nats://lab.example:4222; a password is best given in the environment: RDMARUN_"+strings.ToUpper(flag))
+		return nil, withHint(
+			usageError("--%s: %w", flag, err),
+			"for example nats://lab.example:4222; a password is best given in the environment: RDMARUN_"+
+				strings.ToUpper(flag),
+		)
 	}
 	conn, err := tunnel.Connect(tunnel.Options{
 		URL: url, Creds: f.creds, NKey: f.nkey, TLSCA: f.tlsCA, TLSCert: f.tlsCert, TLSKey: f.tlsKey, Name: name,
@@ -64,11 +73,23 @@ func (f *natsFlags) connect(flag, url, name string) (*tunnel.Conn, error) {
 	var unreached net.Error
 	switch {
 	case errors.Is(err, tunnel.ErrNoServer), errors.As(err, &unreached):
-		return nil, withHint(withExit(exitEnvironment, err), "is nats-server running there, and does a firewall let its port pass? It listens on 4222 unless told otherwise")
+		return nil, withHint(
+			withExit(exitEnvironment, err),
+			"is nats-server running there, and does a firewall let its port pass? It listens on 4222 unless told "+
+				"otherwise",
+		)
 	case errors.As(err, &untrusted):
-		return nil, withHint(withExit(exitEnvironment, err), "--tlsca FILE has the certificate of who has signed the server's, or the server's own where it has signed that itself")
+		return nil, withHint(
+			withExit(exitEnvironment, err),
+			"--tlsca FILE has the certificate of who has signed the server's, or the server's own where it has "+
+				"signed that itself",
+		)
 	case err != nil:
-		return nil, withHint(withExit(exitEnvironment, err), "credentials are given as to NATS' own clients: USER:PASSWORD@ or TOKEN@ in the URL, --creds, --nkey, --tlscert")
+		return nil, withHint(
+			withExit(exitEnvironment, err),
+			"credentials are given as to NATS' own clients: USER:PASSWORD@ or TOKEN@ in the URL, --creds, --nkey, "+
+				"--tlscert",
+		)
 	}
 	return conn, nil
 }
@@ -99,11 +120,16 @@ func (f *labFlags) standing(a *app, read *lab.Lab) (*join.Lab, error) {
 	}
 	switch {
 	case f.file != "" && !read.Joins() && f.nats.url != "" && f.nats.url != f.ambient: // which is for other labs, too
-		return nil, withHint(usageError("--nats: no host of %s has joined it", f.file), "join: NAME of a host is its agent's name there")
+		return nil, withHint(
+			usageError("--nats: no host of %s has joined it", f.file), "join: NAME of a host is its agent's name there",
+		)
 	case f.file != "" && !read.Joins():
 		return nil, nil
 	case url == "":
-		return nil, withHint(usageError("%s: hosts have joined a NATS server, and nothing says which", f.file), "nats: URL in the lab file, or --nats URL")
+		return nil, withHint(
+			usageError("%s: hosts have joined a NATS server, and nothing says which", f.file),
+			"nats: URL in the lab file, or --nats URL",
+		)
 	}
 	conn, err := f.nats.connect("nats", url, "rdmarun run")
 	if err != nil {
@@ -134,7 +160,10 @@ func (f *labFlags) gather(ctx context.Context, read *lab.Lab) error {
 		return withExit(exitEnvironment, err)
 	}
 	if f.file == "" && len(present) == 0 {
-		return withHint(withExit(exitEnvironment, fmt.Errorf("no agent waits on %s", f.joined.Conn.Where())), "on each host: rdmarun agent --join URL --name NAME")
+		return withHint(
+			withExit(exitEnvironment, fmt.Errorf("no agent waits on %s", f.joined.Conn.Where())),
+			"on each host: rdmarun agent --join URL --name NAME",
+		)
 	}
 	for _, agent := range present {
 		if f.file == "" {
@@ -187,7 +216,8 @@ func (f *joinFlags) serve(ctx context.Context, a *app, allow []string, sandbox *
 		words = append(words, "--allow", strings.Join(allow, ","))
 	}
 	err = join.Serve(ctx, conn, join.Config{
-		Name: f.name, Version: buildVersion().Version, Labels: f.labels, Program: program, Words: words, Environment: f.environment(a),
+		Name: f.name, Version: buildVersion().Version, Labels: f.labels, Program: program, Words: words,
+		Environment: f.environment(a),
 		Log: func(text string) {
 			fmt.Fprintf(a.stderr, "rdmarun: agent: %s: %s\n", time.Now().Format(time.DateTime), printable.Log(text))
 		},
@@ -199,7 +229,9 @@ func (f *joinFlags) serve(ctx context.Context, a *app, allow []string, sandbox *
 func (f *joinFlags) environment(a *app) (words []string) {
 	for _, name := range slices.Sorted(maps.Keys(a.env)) {
 		own := []string{"join", "name", "label", "allow"}
-		if !slices.ContainsFunc(append(own, natsWords...), func(flag string) bool { return environmentName(flag) == name }) {
+		if !slices.ContainsFunc(append(own, natsWords...), func(flag string) bool {
+			return environmentName(flag) == name
+		}) {
 			words = append(words, name+"="+a.env[name])
 		}
 	}

@@ -50,9 +50,18 @@ type labFlags struct {
 
 func (f *labFlags) register(command *cobra.Command) {
 	set := command.Flags()
-	set.StringVar(&f.file, "lab", "", "play the roles on the hosts of this lab file, each by an agent that is started there")
-	set.StringArrayVar(&f.places, "place", nil, "the host of a role: ROLE=HOST, ROLE=HOST,HOST[1-4] or ROLE=LABEL=VALUE, several with commas between (repeatable)")
-	f.nats.register(command, "nats", "play the roles on the agents that wait on the NATS server at this URL, or those of them that --lab names")
+	set.StringVar(
+		&f.file, "lab", "", "play the roles on the hosts of this lab file, each by an agent that is started there",
+	)
+	set.StringArrayVar(
+		&f.places, "place", nil,
+		"the host of a role: ROLE=HOST, ROLE=HOST,HOST[1-4] or ROLE=LABEL=VALUE, several with commas between "+
+			"(repeatable)",
+	)
+	f.nats.register(
+		command, "nats",
+		"play the roles on the agents that wait on the NATS server at this URL, or those of them that --lab names",
+	)
 	f.changed = command.Flags().Changed
 }
 
@@ -105,7 +114,10 @@ func (f *labFlags) rerun(add func(flag, value string)) {
 func (f *labFlags) check(run *runFlags) error {
 	switch {
 	case !f.active() && len(f.places) > 0:
-		return withHint(usageError("--place: there is no lab"), "--lab FILE says which hosts there are, --nats URL where agents wait")
+		return withHint(
+			usageError("--place: there is no lab"),
+			"--lab FILE says which hosts there are, --nats URL where agents wait",
+		)
 	case !f.active():
 		return nil
 	case len(run.shared.roles) > 0:
@@ -113,7 +125,10 @@ func (f *labFlags) check(run *runFlags) error {
 	case run.jobs > 1:
 		return usageError("--jobs %d: with --lab, one case runs at a time", run.jobs)
 	case len(run.places.devices)+len(run.places.gids) > 0:
-		return withHint(usageError("--device and --gid: with --lab, the lab file says what a host has"), "device: and address: of the host")
+		return withHint(
+			usageError("--device and --gid: with --lab, the lab file says what a host has"),
+			"device: and address: of the host",
+		)
 	}
 	return nil
 }
@@ -178,7 +193,9 @@ func (f *labFlags) read(ctx context.Context, a *app) (*lab.Lab, error) {
 }
 
 // plan places the roles of the cases.
-func (f *labFlags) plan(ctx context.Context, a *app, config *scenario.RunConfig, cases []scenario.Selected) (*hosted, error) {
+func (f *labFlags) plan(
+	ctx context.Context, a *app, config *scenario.RunConfig, cases []scenario.Selected,
+) (*hosted, error) {
 	if config.Link == rdmacore.LinkLocal && !f.isSet("link") {
 		config.Link = rdmacore.LinkUDP // what reaches another host
 	}
@@ -189,7 +206,10 @@ func (f *labFlags) plan(ctx context.Context, a *app, config *scenario.RunConfig,
 	if err := f.checkPlaced(a, cases); err != nil {
 		return nil, err
 	}
-	h := &hosted{lab: read, counts: make(map[string]int), players: make(map[string]string), skip: make(map[string]string), roles: make(map[string][]string)}
+	h := &hosted{
+		lab: read, counts: make(map[string]int), players: make(map[string]string), skip: make(map[string]string),
+		roles: make(map[string][]string),
+	}
 	for _, each := range cases {
 		for _, role := range each.Case.Roles {
 			if h.players[role.Name] != "" {
@@ -198,11 +218,20 @@ func (f *labFlags) plan(ctx context.Context, a *app, config *scenario.RunConfig,
 			if role.Group != "" {
 				h.counts[role.Group] = read.Count(role.Group)
 			}
-			host, err := read.HostOf(lab.Role{Name: role.Name, Group: role.Group, Index: role.Index, Number: len(h.players)})
+			host, err := read.HostOf(lab.Role{
+				Name: role.Name, Group: role.Group, Index: role.Index, Number: len(h.players),
+			})
 			if err != nil {
-				hint := fmt.Sprintf("place: {%s: HOST} in the lab file, or --place %s=HOST", role.Written(), role.Written())
-				if misspelled := diag.Suggest(role.Written(), read.Strangers(scenario.RoleNames(cases))); misspelled != "" {
-					hint = fmt.Sprintf("%s places a role %q: did you mean %q?", read.Place[misspelled].Where(), misspelled, role.Written())
+				hint := fmt.Sprintf(
+					"place: {%s: HOST} in the lab file, or --place %s=HOST", role.Written(), role.Written(),
+				)
+				if misspelled := diag.Suggest(
+					role.Written(), read.Strangers(scenario.RoleNames(cases)),
+				); misspelled != "" {
+					hint = fmt.Sprintf(
+						"%s places a role %q: did you mean %q?", read.Place[misspelled].Where(), misspelled,
+						role.Written(),
+					)
 				}
 				return nil, withHint(usageError("%s: %w", f.named(), err), hint)
 			}
@@ -259,8 +288,10 @@ func (h *hosted) apart(config *scenario.RunConfig, each scenario.Selected, playe
 		}
 		for _, role := range meeting.Roles {
 			host := h.lab.Host(players[role])
-			if host != nil && cmp.Or(host.Provider, config.ProviderName) == softProvider && host.Link != "" && host.Link != rdmacore.LinkUDP {
-				return fmt.Sprintf("in line %d %s and %s are on two hosts, and the lab file has %s on soft's link %s, which reaches no other: leave link out",
+			if host != nil && cmp.Or(host.Provider, config.ProviderName) == softProvider && host.Link != "" &&
+				host.Link != rdmacore.LinkUDP {
+				return fmt.Sprintf("in line %d %s and %s are on two hosts, and the lab file has %s on soft's link "+
+					"%s, which reaches no other: leave link out",
 					meeting.Span.Line, meeting.Roles[0], meeting.Roles[1], host.Name, host.Link)
 			}
 		}
@@ -269,7 +300,9 @@ func (h *hosted) apart(config *scenario.RunConfig, each scenario.Selected, playe
 }
 
 // open starts the agents and gives each its part; closing ends them.
-func (f *labFlags) open(ctx context.Context, a *app, run *runFlags, config *scenario.RunConfig, cases []scenario.Selected) (closing func() error, err error) {
+func (f *labFlags) open(
+	ctx context.Context, a *app, run *runFlags, config *scenario.RunConfig, cases []scenario.Selected,
+) (closing func() error, err error) {
 	h, err := f.plan(ctx, a, config, cases)
 	if err != nil {
 		return nil, err
@@ -294,7 +327,9 @@ func (f *labFlags) open(ctx context.Context, a *app, run *runFlags, config *scen
 }
 
 // begin gives the agents of a lab their parts; closing ends them, also those that cannot begin.
-func (f *labFlags) begin(ctx context.Context, a *app, run *runFlags, config *scenario.RunConfig, h *hosted) (closing func() error, err error) {
+func (f *labFlags) begin(
+	ctx context.Context, a *app, run *runFlags, config *scenario.RunConfig, h *hosted,
+) (closing func() error, err error) {
 	clocks := make(map[string]record.Clock)
 	endCapture, endTrace := func() error { return nil }, func() {}
 	closing = func() error {
@@ -303,7 +338,9 @@ func (f *labFlags) begin(ctx context.Context, a *app, run *runFlags, config *sce
 		err := endCapture()
 		killed, left := h.control.Close()
 		if len(killed) > 0 {
-			a.warn(fmt.Sprintf("the agents of %s did not end by themselves, and were killed", strings.Join(killed, ", ")))
+			a.warn(fmt.Sprintf(
+				"the agents of %s did not end by themselves, and were killed", strings.Join(killed, ", "),
+			))
 		}
 		for _, each := range left {
 			a.warn(each)
@@ -313,7 +350,8 @@ func (f *labFlags) begin(ctx context.Context, a *app, run *runFlags, config *sce
 	config.Party = &scenario.Party{
 		Leads: &scenario.Lead{Players: h.players, Skip: h.skip, Clocks: clocks},
 		Way: meeting.Config{
-			Name: controllerName, Server: h.control.Server(), Members: h.control.Members(), Silence: lab.Silence, Why: h.control.Why,
+			Name: controllerName, Server: h.control.Server(), Members: h.control.Members(), Silence: lab.Silence,
+			Why: h.control.Why,
 		},
 	}
 	waiting, cancel := context.WithTimeoutCause(ctx, readyTime, fmt.Errorf("it is not ready within %s", readyTime))
@@ -361,7 +399,10 @@ func (a *app) launcher(program string) launch.Config {
 			if n := len(missing) - mostNames; n > 0 {
 				missing, more = missing[:mostNames], fmt.Sprintf(" and %d more", n)
 			}
-			fmt.Fprintf(said, "rdmarun: %d of %d hosts are ready, not yet %s%s\n", come, hosts, strings.Join(missing, ", "), more)
+			fmt.Fprintf(
+				said, "rdmarun: %d of %d hosts are ready, not yet %s%s\n", come, hosts, strings.Join(missing, ", "),
+				more,
+			)
 		},
 	}
 }
@@ -381,8 +422,10 @@ func (h *hosted) order(ctx context.Context, a *app, run *runFlags, config *scena
 	}
 	order.Controller, order.Given, order.Environment = controllerName, params.Given, params.Environment
 	order.FilesChoose, order.Seed, order.Drawn = config.FilesChoose, config.Seed, config.Drawn
-	order.TimeScale, order.Stall, order.Interval, order.NoThresholds = config.TimeScale, config.Stall, config.Interval, config.NoThresholds
-	order.Silence, order.Hosts, order.Capture, order.OnFailure, order.Trace = lab.Silence, h.counts, h.capture, h.failures, h.trace
+	order.TimeScale, order.Stall, order.Interval, order.NoThresholds = config.TimeScale, config.Stall, config.Interval,
+		config.NoThresholds
+	order.Silence, order.Hosts, order.Capture, order.OnFailure, order.Trace = lab.Silence, h.counts, h.capture,
+		h.failures, h.trace
 	stream := record.NewStream(config.Consumers...)
 	for _, kind := range []record.Kind{record.StepEnd, record.Output, record.Measuring, record.DeviceUsed} {
 		if stream.Wants(kind) {
@@ -444,7 +487,9 @@ func (h *hosted) files() (archive []byte, order lab.Order, err error) {
 		return nil, order, err
 	}
 	if packed.Len() > lab.MostPack {
-		return nil, order, fmt.Errorf("the scenarios with their guests have %d bytes, and agents take %d", packed.Len(), lab.MostPack)
+		return nil, order, fmt.Errorf(
+			"the scenarios with their guests have %d bytes, and agents take %d", packed.Len(), lab.MostPack,
+		)
 	}
 	first, err := filepath.Abs(located[0])
 	if err != nil {
@@ -455,7 +500,8 @@ func (h *hosted) files() (archive []byte, order lab.Order, err error) {
 	return packed.Bytes(), order, err
 }
 
-// routes tells whether roles take an address that other hosts reach: those of soft have one of this host alone otherwise.
+// routes tells whether roles take an address that other hosts reach: those of soft have one of this host alone
+// otherwise.
 func routes(host lab.Host, provider string) bool { return !host.Local() && provider == testbed.Soft }
 
 // places are where the roles of a host are on it: they share its devices in turns.

@@ -60,7 +60,9 @@ func readLastRun(a *app) (*lastRun, error) {
 		return nil, fmt.Errorf("--last-failed: %w", err)
 	}
 	if err := json.Unmarshal(text, last); err != nil {
-		return nil, withHint(fmt.Errorf("--last-failed: %s: %w", path, err), "delete that file, and run once without --last-failed")
+		return nil, withHint(
+			fmt.Errorf("--last-failed: %s: %w", path, err), "delete that file, and run once without --last-failed",
+		)
 	}
 	return last, nil
 }

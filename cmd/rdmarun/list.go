@@ -71,8 +71,12 @@ func newListCommand(a *app) *cobra.Command {
 	}
 	params.register(a, command)
 	selection.register(a, command)
-	registerProvider(command, &providerName, softProvider, "provider to show skips for (soft, verbs, auto)", autoProvider)
-	command.Flags().BoolVar(&allowEmpty, "allow-empty", false, "an empty selection is no failure (otherwise exit code 5)")
+	registerProvider(
+		command, &providerName, softProvider, "provider to show skips for (soft, verbs, auto)", autoProvider,
+	)
+	command.Flags().BoolVar(
+		&allowEmpty, "allow-empty", false, "an empty selection is no failure (otherwise exit code 5)",
+	)
 	format.register(command)
 	color.register(command)
 	return command
@@ -89,7 +93,10 @@ func printCases(w io.Writer, summaries []caseSummary, format string) error {
 	fmt.Fprintln(table, "CASE\tTAGS\tNEEDS\tSKIP")
 	for _, c := range summaries {
 		// The tabwriter holds everything back; its Flush reports what a write here would.
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", c.ID, orDash(strings.Join(c.Tags, ",")), orDash(strings.Join(c.Requires, ",")), orDash(c.Skip))
+		fmt.Fprintf(
+			table, "%s\t%s\t%s\t%s\n", c.ID, orDash(strings.Join(c.Tags, ",")), orDash(strings.Join(c.Requires, ",")),
+			orDash(c.Skip),
+		)
 	}
 	return table.Flush()
 }
@@ -139,7 +146,8 @@ func describeCases(cases []scenario.Selected, skips []string) []caseSummary {
 		summary := caseSummary{
 			ID: each.Case.ID, File: each.Scenario.Path, Name: each.Case.Name, Doc: strings.TrimSpace(program.Doc),
 			Tags: append([]string{}, each.Case.Tags...), Requires: []string{}, Skip: skip,
-			Roles: []string{}, XFail: each.Case.XFail != nil, Steps: each.StepCount(), Timeout: each.Case.Timeout.String(),
+			Roles: []string{}, XFail: each.Case.XFail != nil, Steps: each.StepCount(),
+			Timeout: each.Case.Timeout.String(),
 		}
 		for _, p := range each.Case.Constants {
 			if summary.Params == nil {

@@ -37,16 +37,27 @@ func TestErrorsBecomeExitCodes(t *testing.T) {
 		code exitCode
 		text string
 	}{
-		"none":             {nil, exitOK, ""},
-		"plain":            {plain, exitFailed, "rdmarun: it broke\n"},
-		"with a code":      {fmt.Errorf("run: %w", withExit(exitInvalid, plain)), exitInvalid, "rdmarun: run: it broke\n"},
-		"outermost code":   {withExit(exitThreshold, withExit(exitInvalid, plain)), exitThreshold, "rdmarun: it broke\n"},
-		"with a hint":      {fmt.Errorf("run: %w", withHint(plain, "mend it")), exitFailed, "rdmarun: run: it broke\n  hint: mend it\n"},
-		"shown already":    {fmt.Errorf("run: %w", reported(exitFailed)), exitFailed, ""},
-		"shown and fine":   {reported(exitOK), exitOK, ""},
-		"usage":            {usageError("what is %d?", 7), exitUsage, "rdmarun: what is 7?\n"},
-		"of the core":      {fmt.Errorf("run: %w", &rdmacore.Error{Op: "rdma_listen", Errno: syscall.EADDRINUSE}), exitEnvironment, "rdmarun: run: rdma_listen: address already in use\n"},
-		"deadline passed":  {fmt.Errorf("run: %w", context.DeadlineExceeded), exitTimeout, "rdmarun: run: context deadline exceeded\n"},
+		"none":  {nil, exitOK, ""},
+		"plain": {plain, exitFailed, "rdmarun: it broke\n"},
+		"with a code": {
+			fmt.Errorf("run: %w", withExit(exitInvalid, plain)), exitInvalid, "rdmarun: run: it broke\n",
+		},
+		"outermost code": {
+			withExit(exitThreshold, withExit(exitInvalid, plain)), exitThreshold, "rdmarun: it broke\n",
+		},
+		"with a hint": {
+			fmt.Errorf("run: %w", withHint(plain, "mend it")), exitFailed, "rdmarun: run: it broke\n  hint: mend it\n",
+		},
+		"shown already":  {fmt.Errorf("run: %w", reported(exitFailed)), exitFailed, ""},
+		"shown and fine": {reported(exitOK), exitOK, ""},
+		"usage":          {usageError("what is %d?", 7), exitUsage, "rdmarun: what is 7?\n"},
+		"of the core": {
+			fmt.Errorf("run: %w", &rdmacore.Error{Op: "rdma_listen", Errno: syscall.EADDRINUSE}), exitEnvironment,
+			"rdmarun: run: rdma_listen: address already in use\n",
+		},
+		"deadline passed": {
+			fmt.Errorf("run: %w", context.DeadlineExceeded), exitTimeout, "rdmarun: run: context deadline exceeded\n",
+		},
 		"code of a nil":    {withExit(exitFailed, nil), exitOK, ""},
 		"hint without err": {withHint(nil, "mend it"), exitOK, ""},
 	}
@@ -119,7 +130,9 @@ func TestLanguageTopic(t *testing.T) {
 	if err := os.WriteFile(path, []byte(scenarioText+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if checked := scenario.Check([]string{path}, scenario.Params{}); checked.Errors.Len()+checked.Errors.Warnings() > 0 || len(checked.Scenarios) != 1 {
+	if checked := scenario.Check(
+		[]string{path}, scenario.Params{},
+	); checked.Errors.Len()+checked.Errors.Warnings() > 0 || len(checked.Scenarios) != 1 {
 		t.Errorf("%v\n%s", checked.Errors.Sorted(), scenarioText)
 	}
 	for _, word := range []string{"thresholds", "for_each", "xfail", "function"} {

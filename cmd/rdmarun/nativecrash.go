@@ -103,13 +103,15 @@ func (a *app) prepareForCrash(outputs *runOutputs, config *scenario.RunConfig) (
 	}, nil
 }
 
-// openStreams opens the targets that are no files again.  It does not wait for readers: they are there, or will not come.
+// openStreams opens the targets that are no files again.  It does not wait for readers: they are there, or will not
+// come.
 func (p *crashPlan) openStreams() []*os.File {
 	var files []*os.File
 	p.Streams = make(map[string]int)
 	for _, target := range p.Targets {
 		info, err := os.Stat(target.Path)
-		if target.Path == "-" || err != nil || info.Mode().IsRegular() || info.IsDir() || len(files)+1 == process.MostFiles {
+		if target.Path == "-" || err != nil || info.Mode().IsRegular() || info.IsDir() ||
+			len(files)+1 == process.MostFiles {
 			continue
 		}
 		descriptor, err := unix.Open(target.Path, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
@@ -145,7 +147,8 @@ func (k *recordsForCrash) Wants(kind record.Kind) bool {
 	case record.RunStart, record.CaseStart, record.CaseRetry, record.CaseEnd, record.Checked, record.RunEnd:
 		return true
 	}
-	return k.kept.Load() < mostForCrash && slices.ContainsFunc(k.others, func(c record.Consumer) bool { return c.Wants(kind) })
+	return k.kept.Load() < mostForCrash &&
+		slices.ContainsFunc(k.others, func(c record.Consumer) bool { return c.Wants(kind) })
 }
 
 // Record implements record.Consumer.  A full disk ends what is kept, and nothing else.
@@ -194,7 +197,9 @@ func (a *app) crashed(code, text, planText, arguments string) error {
 		err = a.closeReports(&plan, &crashEnd{status: status, reason: reason})
 	}
 	if err != nil {
-		return withHint(withExit(exit, fmt.Errorf("close the reports after the crash: %w", err)), "the reports are not complete")
+		return withHint(
+			withExit(exit, fmt.Errorf("close the reports after the crash: %w", err)), "the reports are not complete",
+		)
 	}
 	return reported(exit)
 }
@@ -202,10 +207,17 @@ func (a *app) crashed(code, text, planText, arguments string) error {
 func (a *app) reportNativeCrash(text, arguments string) {
 	path, err := writeCrashReport(buildReport(arguments) + text)
 	if err != nil {
-		fmt.Fprintf(a.stderr, "  hint: this is a bug of rdmarun or of that library; please report it (the report could not be written: %v)\n", err)
+		fmt.Fprintf(
+			a.stderr,
+			"  hint: this is a bug of rdmarun or of that library; please report it (the report could not be "+
+				"written: %v)\n",
+			err,
+		)
 		return
 	}
-	fmt.Fprintf(a.stderr, "  hint: this is a bug of rdmarun or of that library; please report it with the file %s\n", path)
+	fmt.Fprintf(
+		a.stderr, "  hint: this is a bug of rdmarun or of that library; please report it with the file %s\n", path,
+	)
 }
 
 // closeReports makes the reports again from the records so far, and completes them.
@@ -247,7 +259,9 @@ func linkFolder(folder string) error {
 }
 
 // consumersAfterCrash are those that get all records again, and those that have them and get only the new ones.
-func (a *app) consumersAfterCrash(plan *crashPlan, stdout *heldWriter, human io.Writer) (again, more []record.Consumer, opened *reportsAfterCrash, err error) {
+func (a *app) consumersAfterCrash(
+	plan *crashPlan, stdout *heldWriter, human io.Writer,
+) (again, more []record.Consumer, opened *reportsAfterCrash, err error) {
 	again = []record.Consumer{show.NewHuman(human, plan.Human)}
 	if plan.GitHub {
 		again = append(again, github.New(human))
@@ -364,8 +378,8 @@ func deliver(records []*record.Record, consumers []record.Consumer) error {
 	return nil
 }
 
-// heldWriter drops what the crashed process has written already: its outputs are made again from the same records, so they
-// write the same again.
+// heldWriter drops what the crashed process has written already: its outputs are made again from the same records, so
+// they write the same again.
 type heldWriter struct {
 	out     io.Writer
 	open    bool
@@ -430,7 +444,12 @@ func (e *crashEnd) records() []*record.Record {
 	for _, c := range e.tracker.Unfinished() {
 		result := e.result(c)
 		e.totals.Count(result)
-		list = append(list, e.record(&record.Record{Kind: record.CaseEnd, File: c.File, Case: c.ID, Attempt: c.Attempt, Result: result}))
+		list = append(
+			list,
+			e.record(&record.Record{
+				Kind: record.CaseEnd, File: c.File, Case: c.ID, Attempt: c.Attempt, Result: result,
+			}),
+		)
 	}
 	ended := e.totals.Passed + e.totals.Failed + e.totals.Errors + e.totals.Skipped + e.totals.XFailed
 	e.totals.NotRun = max(0, e.run.Cases-ended)
@@ -456,7 +475,8 @@ func (e *crashEnd) result(c *cases.Case) *record.Result {
 		kind, hint = "error", ""
 	}
 	return &record.Result{
-		Name: c.Result.Name, Status: e.status, Reason: e.reason, Took: max(0, time.Since(c.Begin)), Steps: c.Steps.Dropped(),
+		Name: c.Result.Name, Status: e.status, Reason: e.reason, Took: max(0, time.Since(c.Begin)),
+		Steps: c.Steps.Dropped(),
 		Failures: []record.Failure{{
 			Kind: kind, File: c.File, What: e.reason, Hint: hint, Rerun: c.Start.Rerun,
 		}},

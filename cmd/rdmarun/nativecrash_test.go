@@ -29,8 +29,11 @@ func crashingLibraries(t *testing.T) (folder string) {
 		t.Skipf("%v (make build)", err)
 	}
 	folder = t.TempDir()
-	for library, source := range map[string]string{"librdmacm.so.1": "testdata/crash/librdmacm.c", "libibverbs.so.1": "/dev/null"} {
-		compiler := exec.Command("cc", "-shared", "-fPIC", "-O0", "-w", "-o", filepath.Join(folder, library), "-x", "c", source, "-x", "none",
+	for library, source := range map[string]string{
+		"librdmacm.so.1": "testdata/crash/librdmacm.c", "libibverbs.so.1": "/dev/null",
+	} {
+		compiler := exec.Command("cc", "-shared", "-fPIC", "-O0", "-w", "-o", filepath.Join(folder, library), "-x", "c",
+			source, "-x", "none",
 			"-L"+bin, "-Wl,--no-as-needed", "-l:"+softLibrary, "-Wl,-rpath,"+bin)
 		if output, err := compiler.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, output)
@@ -60,7 +63,8 @@ func TestNativeCrash(t *testing.T) {
 				t.Errorf("it ended with %v, exit status %d: %s", status, status.ExitStatus(), p.stderr.String())
 			}
 			sentence := "rdmarun: native code crashed: " + signal
-			if text := p.stderr.String(); strings.Count(text, "\n"+sentence)+strings.Count(text[:len(sentence)], sentence) != 1 ||
+			if text := p.stderr.String(); strings.Count(text, "\n"+sentence)+
+				strings.Count(text[:len(sentence)], sentence) != 1 ||
 				!strings.Contains(text, "1 passed, 1 failed, 1 not run") || strings.Contains(text, "goroutine") {
 				t.Errorf("stderr: %s", text)
 			}
@@ -91,7 +95,8 @@ func readPipe(t *testing.T) (string, <-chan string) {
 	return path, text
 }
 
-// reportsOfCrash checks that each report has all three runs of the case: one that passed, one that crashed, and one that was not run.
+// reportsOfCrash checks that each report has all three runs of the case: one that passed, one that crashed, and one
+// that was not run.
 func reportsOfCrash(t *testing.T, p *runningProcess, signal string) {
 	t.Helper()
 	if tap := p.stdout.String(); strings.Count(tap, "TAP version") != 1 || strings.Count(tap, "\nok 1 - ") != 1 ||
@@ -115,7 +120,8 @@ func reportsOfCrash(t *testing.T, p *runningProcess, signal string) {
 		junit.Suites[0].Cases[1].Error == nil || !strings.Contains(junit.Suites[0].Cases[1].Error.Message, signal) {
 		t.Errorf("JUnit: %s", data)
 	}
-	if page := p.read(t, "run.html"); !strings.Contains(page, signal) || !strings.HasSuffix(strings.TrimSpace(page), "</html>") {
+	if page := p.read(t, "run.html"); !strings.Contains(page, signal) ||
+		!strings.HasSuffix(strings.TrimSpace(page), "</html>") {
 		t.Errorf("HTML: %d bytes that do not say it", len(page))
 	}
 	var last []record.Record
@@ -125,7 +131,8 @@ func reportsOfCrash(t *testing.T, p *runningProcess, signal string) {
 		}
 		return nil
 	})
-	if err != nil || torn || len(last) != 3 || last[0].Result.Status != record.Passed || last[1].Result.Status != record.Broken ||
+	if err != nil || torn || len(last) != 3 || last[0].Result.Status != record.Passed ||
+		last[1].Result.Status != record.Broken ||
 		last[1].Attempt != 1 || last[2].Totals == nil || !last[2].Totals.Bug || last[2].Totals.NotRun != 1 {
 		t.Errorf("records: %v, torn %v, %+v", err, torn, last)
 	}
@@ -139,7 +146,8 @@ func crashReport(t *testing.T, signal string) {
 		t.Fatalf("reports of the crash: %v, %v", files, err)
 	}
 	text, err := os.ReadFile(files[0])
-	if err != nil || !strings.Contains(string(text), signal) || !strings.Contains(string(text), `arguments: "run -P verbs lab.yaml `) ||
+	if err != nil || !strings.Contains(string(text), signal) ||
+		!strings.Contains(string(text), `arguments: "run -P verbs lab.yaml `) ||
 		!strings.Contains(string(text), "librdmacm.so.1+0x") {
 		t.Errorf("%v: %s", err, text)
 	}
@@ -162,7 +170,8 @@ func TestNativeCrashWithoutReports(t *testing.T) {
 	if status := p.end(t); status.ExitStatus() != int(exitBug) {
 		t.Errorf("it ended with %v: %s", status, p.stderr.String())
 	}
-	if text := p.stdout.String(); !strings.Contains(text, "\nBUG   lab.yaml\n") || !strings.Contains(text, "\n1 failed  in ") {
+	if text := p.stdout.String(); !strings.Contains(text, "\nBUG   lab.yaml\n") ||
+		!strings.Contains(text, "\n1 failed  in ") {
 		t.Errorf("stdout: %s", text)
 	}
 }
@@ -181,14 +190,17 @@ func TestCrashCountsCasesWhoseRecordsAreHeld(t *testing.T) {
 	kept := keepForCrash(file, outputs.madeAnew())
 	stream := record.NewStream(kept)
 	start := func(id string) *record.Record {
-		return &record.Record{Version: record.Version, Kind: record.CaseStart, File: "lab.yaml", Case: id, Start: &record.Start{Name: id}}
+		return &record.Record{
+			Version: record.Version, Kind: record.CaseStart, File: "lab.yaml", Case: id, Start: &record.Start{Name: id},
+		}
 	}
 	stream.Write(&record.Record{Kind: record.RunStart, Run: &record.Run{Provider: "soft", Cases: 4}})
 	stream.Announce(start("lab.yaml::first"))
 	stream.Announce(start("lab.yaml::second"))
 	stream.Announce(start("lab.yaml::third"))
-	stream.Forward(start("lab.yaml::second"), &record.Record{Version: record.Version, Kind: record.CaseEnd, File: "lab.yaml", Case: "lab.yaml::second",
-		Result: &record.Result{Name: "second", Status: record.Passed}})
+	stream.Forward(start("lab.yaml::second"),
+		&record.Record{Version: record.Version, Kind: record.CaseEnd, File: "lab.yaml", Case: "lab.yaml::second",
+			Result: &record.Result{Name: "second", Status: record.Passed}})
 
 	// It is closed with the reports.
 	descriptor, err := syscall.Dup(int(file.Fd()))
@@ -203,12 +215,16 @@ func TestCrashCountsCasesWhoseRecordsAreHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"ok 1 - lab.yaml::second", "not ok 2 - lab.yaml::first", "not ok 3 - lab.yaml::third", "ok 4 # SKIP not run"} {
+	for _, line := range []string{
+		"ok 1 - lab.yaml::second", "not ok 2 - lab.yaml::first", "not ok 3 - lab.yaml::third", "ok 4 # SKIP not run",
+	} {
 		if !strings.Contains("\n"+string(text), "\n"+line+"\n") {
 			t.Errorf("no line %q: %s", line, text)
 		}
 	}
-	if shown := stdout.String(); !strings.HasPrefix(strings.TrimSpace(shown[strings.LastIndex(shown, "\n\n"):]), "1 passed, 2 failed, 1 not run") {
+	if shown := stdout.String(); !strings.HasPrefix(
+		strings.TrimSpace(shown[strings.LastIndex(shown, "\n\n"):]), "1 passed, 2 failed, 1 not run",
+	) {
 		t.Errorf("stdout: %s", shown)
 	}
 }
@@ -217,7 +233,9 @@ func TestCrashCountsCasesWhoseRecordsAreHeld(t *testing.T) {
 func TestNoThreadsIsNoBug(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var stdout, stderr bytes.Buffer
-	a := &app{args: []string{crashedCommand, process.Environment, "rdmarun: no more threads can be made: why\n", "", "run lab.yaml"},
+	a := &app{args: []string{
+		crashedCommand, process.Environment, "rdmarun: no more threads can be made: why\n", "", "run lab.yaml",
+	},
 		stdout: &stdout, stderr: &stderr, commands: commandConstructors}
 	if code := a.run(); code != exitEnvironment || stderr.Len() != 0 {
 		t.Errorf("exit code %d: %s", code, stderr.String())

@@ -43,21 +43,26 @@ compiler is missing.
 //go:embed templates
 var templateFiles embed.FS
 
-var templates = []string{"rping", "negotiate", "sweep", "fault", "guest", "guest-go", "guest-c", "guest-cpp", "guest-rust", "guest-assemblyscript", "guest-javascript"}
+var templates = []string{
+	"rping", "negotiate", "sweep", "fault", "guest", "guest-go", "guest-c", "guest-cpp", "guest-rust",
+	"guest-assemblyscript", "guest-javascript",
+}
 
 func newNewCommand(a *app) *cobra.Command {
 	template := newFormatFlag(templates...)
 	module := ""
 	command := &cobra.Command{
-		Use:     "new NAME",
-		Short:   "Write a scenario or a guest to begin with",
-		Long:    newLong,
-		Example: "  rdmarun new my-first\n  rdmarun new scenarios/refused.yaml --template negotiate\n  rdmarun new my-guest --template guest-go",
-		Args:    cobra.MaximumNArgs(1),
+		Use:   "new NAME",
+		Short: "Write a scenario or a guest to begin with",
+		Long:  newLong,
+		Example: "  rdmarun new my-first\n  rdmarun new scenarios/refused.yaml --template negotiate\n" +
+			"  rdmarun new my-guest --template guest-go",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return withHint(usageError("what is the new scenario to be called?"),
-					"for example: rdmarun new my-first --template rping; the templates are "+strings.Join(templates, ", "))
+					"for example: rdmarun new my-first --template rping; the templates are "+
+						strings.Join(templates, ", "))
 			}
 			if p, ok := projects()[template.value]; ok {
 				return a.newProject(args[0], p)
@@ -120,7 +125,10 @@ func existsAlready(path string) error {
 // withModule puts in the path of the guest, as seen from the scenario.
 func withModule(text, path, module string) (string, error) {
 	if _, err := os.Stat(module); err != nil {
-		return "", withHint(usageError("--module %s: no such guest", module), "\"make guests\" builds those that come with rdmarun; --module names another")
+		return "", withHint(
+			usageError("--module %s: no such guest", module),
+			"\"make guests\" builds those that come with rdmarun; --module names another",
+		)
 	}
 	from, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
@@ -139,7 +147,9 @@ func checkName(name, of string) error {
 	if isPlainName(name) {
 		return nil
 	}
-	return withHint(usageError("%q: the name of a %s has letters, digits, - and _", name, of), "for example: rdmarun new my-first")
+	return withHint(
+		usageError("%q: the name of a %s has letters, digits, - and _", name, of), "for example: rdmarun new my-first",
+	)
 }
 
 func isPlainName(name string) bool {
@@ -164,13 +174,28 @@ const sdkFolder = "rdma"
 func projects() map[string]project {
 	return map[string]project{
 		// A file go.mod would make a module of the templates' own folder, which could not be embedded.
-		"guest-go":             {language: "go", folder: "guest-go", renamed: map[string]string{"go.mod.text": "go.mod"}},
-		"guest-c":              {language: "c", folder: "guest-c", renamed: map[string]string{"guest.c": "NAME.c"}, ignored: "/*.o\n"},
-		"guest-cpp":            {language: "c", folder: "guest-cpp", renamed: map[string]string{"guest.cpp": "NAME.cpp"}, ignored: "/*.o\n"},
-		"guest-assemblyscript": {language: "assemblyscript", folder: "guest-assemblyscript", renamed: map[string]string{"guest.ts": "NAME.ts"}, ignored: "/node_modules/\n"},
-		"guest-javascript":     {language: "javascript", folder: "guest-javascript", renamed: map[string]string{"guest.js": "NAME.js"}, module: "NAME.js"},
+		"guest-go": {
+			language: "go", folder: "guest-go", renamed: map[string]string{"go.mod.text": "go.mod"},
+		},
+		"guest-c": {
+			language: "c", folder: "guest-c", renamed: map[string]string{"guest.c": "NAME.c"}, ignored: "/*.o\n",
+		},
+		"guest-cpp": {
+			language: "c", folder: "guest-cpp", renamed: map[string]string{"guest.cpp": "NAME.cpp"}, ignored: "/*.o\n",
+		},
+		"guest-assemblyscript": {
+			language: "assemblyscript", folder: "guest-assemblyscript",
+			renamed: map[string]string{"guest.ts": "NAME.ts"}, ignored: "/node_modules/\n",
+		},
+		"guest-javascript": {
+			language: "javascript", folder: "guest-javascript", renamed: map[string]string{"guest.js": "NAME.js"},
+			module: "NAME.js",
+		},
 		// The source is main.rs, as a NAME.rs could be the module of the SDK.
-		"guest-rust": {language: "rust", folder: "guest-rust", renamed: map[string]string{"Cargo.toml.text": "Cargo.toml"}, ignored: "/target/\n/Cargo.lock\n"},
+		"guest-rust": {
+			language: "rust", folder: "guest-rust", renamed: map[string]string{"Cargo.toml.text": "Cargo.toml"},
+			ignored: "/target/\n/Cargo.lock\n",
+		},
 	}
 }
 
@@ -205,7 +230,9 @@ func (a *app) newProject(directory string, p project) error {
 	if p.module != "" {
 		build = ""
 	}
-	_, err = fmt.Fprintf(a.stdout, "%s: try\n%s  rdmarun run %s\n", directory, build, filepath.Join(directory, name+".yaml"))
+	_, err = fmt.Fprintf(
+		a.stdout, "%s: try\n%s  rdmarun run %s\n", directory, build, filepath.Join(directory, name+".yaml"),
+	)
 	return err
 }
 
@@ -263,7 +290,10 @@ func newSDKCommand(a *app) *cobra.Command {
 		Example: "  rdmarun sdk go rdma\n  rdmarun sdk c include",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 || !slices.Contains(sdk.Languages(), args[0]) {
-				return withHint(usageError("the SDK for which language, and where to?"), "for example: rdmarun sdk go rdma; the languages are "+strings.Join(sdk.Languages(), ", "))
+				return withHint(
+					usageError("the SDK for which language, and where to?"),
+					"for example: rdmarun sdk go rdma; the languages are "+strings.Join(sdk.Languages(), ", "),
+				)
 			}
 			return a.writeSDK(args[0], args[1])
 		},
@@ -294,17 +324,26 @@ func (a *app) writeSDK(language, directory string) error {
 		_, err = fmt.Fprintf(a.stdout, "%s: import %q; in go.mod\n  require %s v0.0.0\n  replace %s => %s\n",
 			directory, sdk.GoModule, sdk.GoModule, sdk.GoModule, where)
 	case "assemblyscript":
-		_, err = fmt.Fprintf(a.stdout, "%s: import { Pd } from \"%s/rdma\"; build with\n  asc guest.ts -O2 --runtime incremental --use abort=%s/wasi/abort -o guest.wasm\n",
+		_, err = fmt.Fprintf(a.stdout, "%s: import { Pd } from \"%s/rdma\"; build with\n"+
+			"  asc guest.ts -O2 --runtime incremental --use abort=%s/wasi/abort -o guest.wasm\n",
 			directory, relativeImport(directory), directory)
 	case "javascript":
-		_, err = fmt.Fprintf(a.stdout, "%s: name %s/rdma.d.ts in the \"include\" of a jsconfig.json\n", directory, relativeImport(directory))
+		_, err = fmt.Fprintf(
+			a.stdout, "%s: name %s/rdma.d.ts in the \"include\" of a jsconfig.json\n", directory,
+			relativeImport(directory),
+		)
 	case "librdmacm":
-		_, err = fmt.Fprintf(a.stdout, "%s: build a guest of a program's source with\n  %s/build guest.wasm source.c\n", directory, relativeImport(directory))
+		_, err = fmt.Fprintf(
+			a.stdout, "%s: build a guest of a program's source with\n  %s/build guest.wasm source.c\n", directory,
+			relativeImport(directory),
+		)
 	case "rust":
-		_, err = fmt.Fprintf(a.stdout, "%s: #[path = %q] mod rdma; build with\n  rustc --edition 2021 --target wasm32-wasi -C linker=wasm-ld guest.rs -o guest.wasm\n",
+		_, err = fmt.Fprintf(a.stdout, "%s: #[path = %q] mod rdma; build with\n"+
+			"  rustc --edition 2021 --target wasm32-wasi -C linker=wasm-ld guest.rs -o guest.wasm\n",
 			directory, directory+"/mod.rs")
 	default:
-		_, err = fmt.Fprintf(a.stdout, "%s: #include \"rdma.h\"; build with\n  clang --target=wasm32 -nostdlib -mbulk-memory -g -Wl,--no-entry,--stack-first -I%s guest.c -o guest.wasm\n",
+		_, err = fmt.Fprintf(a.stdout, "%s: #include \"rdma.h\"; build with\n  clang --target=wasm32 -nostdlib "+
+			"-mbulk-memory -g -Wl,--no-entry,--stack-first -I%s guest.c -o guest.wasm\n",
 			directory, directory)
 	}
 	return err

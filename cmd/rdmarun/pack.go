@@ -42,7 +42,10 @@ func newPackCommand(a *app) *cobra.Command {
 
 func (a *app) pack(ctx context.Context, args []string, output string) error {
 	if filepath.Ext(output) != packExtension {
-		return withHint(usageError("-O %q: the name of a pack ends in %s", output, packExtension), "for example: -O suite"+packExtension)
+		return withHint(
+			usageError("-O %q: the name of a pack ends in %s", output, packExtension),
+			"for example: -O suite"+packExtension,
+		)
 	}
 	checked, err := a.checkScenarios(ctx, args, &paramFlags{}, newColorFlag().style(a, a.stderr))
 	if err != nil {
@@ -61,7 +64,10 @@ func (a *app) pack(ctx context.Context, args []string, output string) error {
 	if err := writePack(output, archive.Bytes()); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.stdout, "%s: %s, %s, %d bytes\n", output, count(len(manifest.Scenarios), "scenario"), count(len(manifest.Files), "file"), archive.Len())
+	_, err = fmt.Fprintf(
+		a.stdout, "%s: %s, %s, %d bytes\n", output, count(len(manifest.Scenarios), "scenario"),
+		count(len(manifest.Files), "file"), archive.Len(),
+	)
 	return err
 }
 
@@ -95,7 +101,8 @@ func (a *app) unpackAll(paths []string) (scenario.Locate, error) {
 	}
 	return func(path string) string {
 		for archive, folder := range folders {
-			if within, ok := strings.CutPrefix(filepath.Clean(path), archive); ok && (within == "" || within[0] == filepath.Separator) {
+			if within, ok := strings.CutPrefix(filepath.Clean(path), archive); ok &&
+				(within == "" || within[0] == filepath.Separator) {
 				return filepath.Join(folder, within)
 			}
 		}
@@ -119,8 +126,8 @@ func packOf(path string) (archive string, ok bool) {
 	}
 }
 
-// unpack puts a pack into a folder of this run: in a common one files may have been changed, or may disappear with another
-// run of the same pack.
+// unpack puts a pack into a folder of this run: in a common one files may have been changed, or may disappear with
+// another run of the same pack.
 func unpack(path, folder string) error {
 	text, err := readSmallFile(path, pack.MaxBytes)
 	if err != nil {

@@ -89,8 +89,8 @@ func TestPackagedUnit(t *testing.T) {
 	}
 }
 
-// TestPackagedManifest: kubectl, which asks no cluster here, takes all of the manifest: its own types have a place for each
-// key, and what has none is left out of what it prints.
+// TestPackagedManifest: kubectl, which asks no cluster here, takes all of the manifest: its own types have a place for
+// each key, and what has none is left out of what it prints.
 func TestPackagedManifest(t *testing.T) {
 	if _, err := exec.LookPath("kubectl"); err != nil {
 		t.Skip("there is no kubectl: Debian has it in kubernetes-client")
@@ -116,10 +116,12 @@ func TestPackagedManifest(t *testing.T) {
 		return missing, nil
 	}
 	text := readPackaged(t, manifestFile)
-	if missing, err := lost(text); err != nil || len(missing) != 1 || missing[0] != ".spec.template.spec.containers[0].image" {
+	if missing, err := lost(text); err != nil || len(missing) != 1 ||
+		missing[0] != ".spec.template.spec.containers[0].image" {
 		t.Errorf("kubectl does not take %v, %v", missing, err)
 	}
-	if missing, err := lost(strings.Replace(text, "hostNetwork:", "hostNetworks:", 1)); err != nil || len(missing) != 2 {
+	if missing, err := lost(strings.Replace(text, "hostNetwork:", "hostNetworks:", 1)); err != nil ||
+		len(missing) != 2 {
 		t.Errorf("a wrong key is not noticed: %v, %v", missing, err)
 	}
 	if _, err := lost(strings.Replace(text, "hostNetwork: true", "hostNetwork: maybe", 1)); err == nil {

@@ -37,10 +37,21 @@ const (
 // register registers the flags.  meet is the letter of --meet, "" for none.
 func (f *partyFlags) register(command *cobra.Command, meet string) {
 	set := command.Flags()
-	set.StringArrayVar(&f.roles, "role", nil, "play only this role, and leave the others to other processes (repeatable)")
-	set.StringArrayVar(&f.peers, "peer", nil, "address of a role of another process: ROLE=ADDRESS (repeatable, without it the process waits for the others)")
-	set.StringVarP(&f.meet, "meet", meet, strconv.Itoa(meetPort), "where the processes of a run meet: a TCP port of this host, or ADDRESS:PORT for other hosts")
-	set.DurationVar(&f.wait, "wait", time.Minute, "how long to wait for all roles, or with --lab and --nats for busy agents (default there: none)")
+	set.StringArrayVar(
+		&f.roles, "role", nil, "play only this role, and leave the others to other processes (repeatable)",
+	)
+	set.StringArrayVar(
+		&f.peers, "peer", nil,
+		"address of a role of another process: ROLE=ADDRESS (repeatable, without it the process waits for the others)",
+	)
+	set.StringVarP(
+		&f.meet, "meet", meet, strconv.Itoa(meetPort),
+		"where the processes of a run meet: a TCP port of this host, or ADDRESS:PORT for other hosts",
+	)
+	set.DurationVar(
+		&f.wait, "wait", time.Minute,
+		"how long to wait for all roles, or with --lab and --nats for busy agents (default there: none)",
+	)
 }
 
 // party reads the flags; nil where this process plays all roles, or agents do.
@@ -57,7 +68,8 @@ func (f *partyFlags) party(command *cobra.Command, agents bool) (*scenario.Party
 			if command.Flags().Changed(name) {
 				hint := "--role NAME leaves the others to other processes"
 				if f.ofPerf {
-					hint = "for two processes: --server on the one that waits, and its host behind the tests of the other"
+					hint = "for two processes: --server on the one that waits, and its host behind the tests of the " +
+						"other"
 				}
 				if name == "wait" {
 					hint += "; --lab FILE and --nats URL leave all to agents of hosts"
@@ -72,7 +84,8 @@ func (f *partyFlags) party(command *cobra.Command, agents bool) (*scenario.Party
 		return nil, err
 	}
 	p := &scenario.Party{
-		Roles: f.roles, Addresses: make(map[string]netip.Addr), Way: meeting.Config{Listen: net.JoinHostPort(host, port), Silence: lab.Silence, Settings: f.settings},
+		Roles: f.roles, Addresses: make(map[string]netip.Addr),
+		Way: meeting.Config{Listen: net.JoinHostPort(host, port), Silence: lab.Silence, Settings: f.settings},
 	}
 	if f.host != "" {
 		address, err := f.resolve(command.Context(), f.host)
@@ -84,7 +97,9 @@ func (f *partyFlags) party(command *cobra.Command, agents bool) (*scenario.Party
 	for _, text := range f.peers {
 		role, name, ok := strings.Cut(text, "=")
 		if !ok || role == "" || name == "" {
-			return nil, withHint(usageError("--peer %s: not of the form ROLE=ADDRESS", text), "for example: --peer server=192.0.2.1")
+			return nil, withHint(
+				usageError("--peer %s: not of the form ROLE=ADDRESS", text), "for example: --peer server=192.0.2.1",
+			)
 		}
 		if slices.Contains(f.roles, role) {
 			return nil, usageError("--peer %s: role %s is played by this process", text, role)
@@ -107,11 +122,17 @@ func (f *partyFlags) meetingPlace() (host, port string, err error) {
 	host, port = meetHost, f.meet
 	if strings.Contains(f.meet, ":") {
 		if host, port, err = net.SplitHostPort(f.meet); err != nil {
-			return "", "", withHint(usageError("--meet %s: %w", f.meet, err), "--meet 18516 on one host, or --meet 192.0.2.1:18516 for others to come")
+			return "", "", withHint(
+				usageError("--meet %s: %w", f.meet, err),
+				"--meet 18516 on one host, or --meet 192.0.2.1:18516 for others to come",
+			)
 		}
 	}
 	if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {
-		return "", "", withHint(usageError("--meet %s: no TCP port", f.meet), "--meet 18516 on one host, or --meet 192.0.2.1:18516 for others to come")
+		return "", "", withHint(
+			usageError("--meet %s: no TCP port", f.meet),
+			"--meet 18516 on one host, or --meet 192.0.2.1:18516 for others to come",
+		)
 	}
 	return host, port, nil
 }
@@ -141,7 +162,9 @@ func (f *partyFlags) check(run *runFlags, config *scenario.RunConfig) error {
 	case run.jobs > 1:
 		return usageError("--jobs %d: with --role, processes run one case at a time", run.jobs)
 	case run.retries > 0 || config.UntilFail:
-		return usageError("--retries and --repeat until-fail: with --role, every process runs each case as often as the others")
+		return usageError(
+			"--retries and --repeat until-fail: with --role, every process runs each case as often as the others",
+		)
 	}
 	return nil
 }
@@ -162,13 +185,19 @@ func (f *partyFlags) join(ctx context.Context, a *app, config *scenario.RunConfi
 	party.Way.Refused = a.warn
 	if err := party.Meet(waiting, cases); err != nil {
 		if differs := (*meeting.DifferError)(nil); errors.As(err, &differs) {
-			return withExit(exitEnvironment, fmt.Errorf("--role %s: %w", strings.Join(f.roles, " --role "), err)) // says what to do
+			// says what to do
+			return withExit(exitEnvironment, fmt.Errorf("--role %s: %w", strings.Join(f.roles, " --role "), err))
 		}
-		hint := "one process, without --peer, waits, for other hosts at --meet ADDRESS:PORT; every other one is started with --peer ROLE=ADDRESS of a role of that one, and all with the same files, parameters and selection"
+		hint := "one process, without --peer, waits, for other hosts at --meet ADDRESS:PORT; every other one is " +
+			"started with --peer ROLE=ADDRESS of a role of that one, and all with the same files, parameters and " +
+			"selection"
 		if f.ofPerf {
-			hint = "give both ends the same tests and the same flags of the tests, --server to the one that waits, and its host behind the tests to the other"
+			hint = "give both ends the same tests and the same flags of the tests, --server to the one that waits, " +
+				"and its host behind the tests to the other"
 		}
-		return withHint(withExit(exitEnvironment, fmt.Errorf("--role %s: %w", strings.Join(f.roles, " --role "), err)), hint)
+		return withHint(
+			withExit(exitEnvironment, fmt.Errorf("--role %s: %w", strings.Join(f.roles, " --role "), err)), hint,
+		)
 	}
 	return nil
 }

@@ -44,9 +44,21 @@ const perfExample = `  rdmarun perf write_bw
 
 // perfGroups are the parts of the list of flags behind those of the tests themselves.
 var perfGroups = []flagGroup{
-	{"Two hosts", []string{"server", "meet", "wait", "role", "peer", "lab", "place", "nats", "nats-user", "creds", "nkey", "tlsca", "tlscert", "tlskey"}},
+	{
+		"Two hosts",
+		[]string{
+			"server", "meet", "wait", "role", "peer", "lab", "place", "nats", "nats-user", "creds", "nkey", "tlsca",
+			"tlscert", "tlskey",
+		},
+	},
 	{"Target", []string{"provider", "device", "gid", "link", "seed"}},
-	{"Output", []string{"interval", "out", "out-dir", "baseline", "save-baseline", "capture", "capture-snaplen", "verbose", "quiet", "units", "color", "log-file", "log-format"}},
+	{
+		"Output",
+		[]string{
+			"interval", "out", "out-dir", "baseline", "save-baseline", "capture", "capture-snaplen", "verbose", "quiet",
+			"units", "color", "log-file", "log-format",
+		},
+	},
 	{"Limits", []string{"timeout"}},
 }
 
@@ -87,7 +99,10 @@ func newPerfCommand(a *app) *cobra.Command {
 	flags.shared.register(command, "p")
 	flags.shared.ofPerf = true
 	flags.registerLab(a, command)
-	command.Flags().BoolVar(&perf.server, "server", false, "serve a client on this or another host (--role server --meet :18516 --wait 10m)")
+	command.Flags().BoolVar(
+		&perf.server, "server", false,
+		"serve a client on this or another host (--role server --meet :18516 --wait 10m)",
+	)
 	groupFlags(command, append([]flagGroup{perf.register(command)}, perfGroups...))
 	return command
 }
@@ -105,9 +120,15 @@ func (f *perfFlags) splitHost(args []string) (tests []string, host string) {
 func (f *perfFlags) assign(command *cobra.Command, shared *partyFlags, host string) error {
 	switch {
 	case f.server && host != "":
-		return withHint(usageError("--server and the host %s: the server waits for the client, and needs no host", host), "leave one of them out")
+		return withHint(
+			usageError("--server and the host %s: the server waits for the client, and needs no host", host),
+			"leave one of them out",
+		)
 	case (f.server || host != "") && len(shared.roles) > 0:
-		return withHint(usageError("--role %s: --server and a host say which role this process plays", shared.roles[0]), "leave --role out")
+		return withHint(
+			usageError("--role %s: --server and a host say which role this process plays", shared.roles[0]),
+			"leave --role out",
+		)
 	case f.server:
 		shared.roles = []string{"server"}
 		if !strings.Contains(shared.meet, ":") {
@@ -152,8 +173,8 @@ func runPerf(command *cobra.Command, a *app, flags *runFlags, path, text string)
 	return runChecked(ctx, a, flags, config, checked)
 }
 
-// flagErrors says what is wrong with the values of flags, which the language has found in the scenario that is made of them:
-// each flag but some is an argument of measure, in a line of its own.
+// flagErrors says what is wrong with the values of flags, which the language has found in the scenario that is made of
+// them: each flag but some is an argument of measure, in a line of its own.
 func flagErrors(found *diag.List) error {
 	var all []error
 	for _, each := range found.Sorted() {

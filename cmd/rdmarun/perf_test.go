@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestPerftestFlags compares the page about perftest's flags with what perftest itself says, and with the flags of perf.
+// TestPerftestFlags compares the page about perftest's flags with what perftest itself says, and with the flags of
+// perf.
 func TestPerftestFlags(t *testing.T) {
 	known := make(map[string]bool)
 	letters := make(map[string]string) // ours, by perftest's letter
@@ -28,7 +29,9 @@ func TestPerftestFlags(t *testing.T) {
 		if len(help) == 0 {
 			t.Fatalf("%s: %v", program, err)
 		}
-		for _, found := range regexp.MustCompile(`(?m)^ +(?:-\w, )?(--[-\w]+)`).FindAllStringSubmatch(string(help), -1) {
+		for _, found := range regexp.MustCompile(
+			`(?m)^ +(?:-\w, )?(--[-\w]+)`,
+		).FindAllStringSubmatch(string(help), -1) {
 			if flag := found[1]; !known[flag] && !strings.Contains(flag, "aes") {
 				t.Errorf("%s has %s, which the page does not map", program, flag)
 			}
@@ -42,6 +45,8 @@ func TestPerftestFlags(t *testing.T) {
 		}
 	}
 	if len(letters) < 15 {
-		t.Errorf("of perftest's letters the page finds only %d in perf: %q", len(letters), slices.Sorted(maps.Keys(letters)))
+		t.Errorf(
+			"of perftest's letters the page finds only %d in perf: %q", len(letters), slices.Sorted(maps.Keys(letters)),
+		)
 	}
 }

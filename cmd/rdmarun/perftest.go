@@ -99,7 +99,8 @@ func (f *secondsFlag) Set(text string) error {
 	return nil
 }
 
-// perfFlag is a flag of perf: its name, the letter that it has in perftest, the tests that it is for, and how it is made.
+// perfFlag is a flag of perf: its name, the letter that it has in perftest, the tests that it is for, and how it is
+// made.
 type perfFlag struct {
 	name, letter string
 	fits         func(perfTest) bool
@@ -126,21 +127,36 @@ func (f *perfFlags) flags() []perfFlag {
 	messages, bandwidth, connections := perfTest.messages, perfTest.bandwidth, perfTest.connections
 	return []perfFlag{
 		{"sizes", "s", perfTest.payload, func(s set, name string) {
-			s.Var(&f.sizes, name, "bytes of a message, but of atomics: 64,4KiB or 64..1MiB in powers of two (default 64KiB for bandwidth, 2 for latency)")
+			s.Var(
+				&f.sizes, name,
+				"bytes of a message, but of atomics: 64,4KiB or 64..1MiB in powers of two (default 64KiB for "+
+					"bandwidth, 2 for latency)",
+			)
 		}},
-		{"all", "a", perfTest.payload, func(s set, name string) { s.BoolVar(&f.all, name, false, "the sizes 2..8MiB") }},
+		{
+			"all", "a", perfTest.payload,
+			func(s set, name string) { s.BoolVar(&f.all, name, false, "the sizes 2..8MiB") },
+		},
 		{"duration", "D", messages, func(s set, name string) {
 			s.Var(&f.duration, name, "how long each size is measured (in seconds without a unit)")
 		}},
 		{"iterations", "n", messages, func(s set, name string) {
-			s.Uint64Var(&f.iterations, name, 0, "round trips, or messages of each direction, of each size (instead of a duration)")
+			s.Uint64Var(
+				&f.iterations, name, 0,
+				"round trips, or messages of each direction, of each size (instead of a duration)",
+			)
 		}},
-		{"connections", "", connections, func(s set, name string) { s.Uint32Var(&f.connections, name, 1000, "connect: how many are made") }},
+		{
+			"connections", "", connections,
+			func(s set, name string) { s.Uint32Var(&f.connections, name, 1000, "connect: how many are made") },
+		},
 		{"warmup", "", messages, func(s set, name string) {
 			s.Var(&f.warmup, name, "unmeasured time at the start of each size")
 		}},
 		{"qps", "q", bandwidth, func(s set, name string) {
-			s.Uint8Var(&f.qps, name, 1, "bandwidth: queue pairs that transmit at once, each with a thread at either end")
+			s.Uint8Var(
+				&f.qps, name, 1, "bandwidth: queue pairs that transmit at once, each with a thread at either end",
+			)
 		}},
 		{"depth", "t", bandwidth, func(s set, name string) {
 			s.Uint16Var(&f.depth, name, 128, "bandwidth: requests in flight of each queue pair")
@@ -148,12 +164,20 @@ func (f *perfFlags) flags() []perfFlag {
 		{"receive-depth", "r", perfTest.receives, func(s set, name string) {
 			s.Uint16Var(&f.receiveDepth, name, 0, "SEND: receives posted by each queue pair (default 128, latency 16)")
 		}},
-		{"post-list", "l", bandwidth, func(s set, name string) { s.Uint16Var(&f.postList, name, 1, "bandwidth: requests a post") }},
+		{
+			"post-list", "l", bandwidth,
+			func(s set, name string) { s.Uint16Var(&f.postList, name, 1, "bandwidth: requests a post") },
+		},
 		{"signal-every", "Q", bandwidth, func(s set, name string) {
-			s.Uint16Var(&f.signalEvery, name, 64, "bandwidth: every how many requests ask for a completion (at most the depth)")
+			s.Uint16Var(
+				&f.signalEvery, name, 64, "bandwidth: every how many requests ask for a completion (at most the depth)",
+			)
 		}},
 		{"outstanding", "", perfTest.limited, func(s set, name string) {
-			s.Uint16Var(&f.outstanding, name, 0, "bandwidth of READ and FETCH AND ADD: requests in flight, if fewer than --depth")
+			s.Uint16Var(
+				&f.outstanding, name, 0,
+				"bandwidth of READ and FETCH AND ADD: requests in flight, if fewer than --depth",
+			)
 		}},
 		{"inline", "I", perfTest.inlined, func(s set, name string) {
 			s.Var(&f.inline, name, "SEND and WRITE: messages up to so many bytes go inline")
@@ -161,17 +185,32 @@ func (f *perfFlags) flags() []perfFlag {
 		{"in-flight", "", connections, func(s set, name string) {
 			s.Uint16Var(&f.inFlight, name, 1, "connect: connections under way at once")
 		}},
-		{"bidirectional", "b", bandwidth, func(s set, name string) { s.BoolVar(&f.bothWays, name, false, "bandwidth: both ends transmit") }},
+		{
+			"bidirectional", "b", bandwidth,
+			func(s set, name string) { s.BoolVar(&f.bothWays, name, false, "bandwidth: both ends transmit") },
+		},
 		{"events", "e", messages, func(s set, name string) {
 			s.BoolVar(&f.events, name, false, "sleep until a completion comes, instead of polling")
 		}},
-		{"verify", "", perfTest.payload, func(s set, name string) { s.BoolVar(&f.verify, name, false, "check what arrives (not of atomics)") }},
-		{"print", "", perfTest.any, func(s set, name string) { s.BoolVar(&f.print, name, false, "print the scenario, and run nothing") }},
-		{"rdma_cm", "R", perfTest.any, func(s set, name string) { s.Bool(name, true, "nothing: perf always connects by rdma_cm") }},
+		{
+			"verify", "", perfTest.payload,
+			func(s set, name string) { s.BoolVar(&f.verify, name, false, "check what arrives (not of atomics)") },
+		},
+		{
+			"print", "", perfTest.any,
+			func(s set, name string) { s.BoolVar(&f.print, name, false, "print the scenario, and run nothing") },
+		},
+		{
+			"rdma_cm", "R", perfTest.any,
+			func(s set, name string) { s.Bool(name, true, "nothing: perf always connects by rdma_cm") },
+		},
 		{"CPU-freq", "F", perfTest.any, func(s set, name string) {
 			s.Bool(name, true, "nothing: perf needs no warning about the processor's frequency")
 		}},
-		{"report_gbits", "", perfTest.any, func(s set, name string) { s.Bool(name, true, "nothing: perf reports bits a second") }},
+		{
+			"report_gbits", "", perfTest.any,
+			func(s set, name string) { s.Bool(name, true, "nothing: perf reports bits a second") },
+		},
 	}
 }
 
@@ -193,7 +232,9 @@ func (f *perfFlags) register(command *cobra.Command) flagGroup {
 // choose finds the tests of a command line, and refuses flags that mean nothing for any of them.
 func (f *perfFlags) choose(command *cobra.Command, args []string) ([]perfTest, error) {
 	if len(args) == 0 {
-		return nil, withHint(usageError("what is to be measured?"), "one or several of: "+strings.Join(command.ValidArgs, ", "))
+		return nil, withHint(
+			usageError("what is to be measured?"), "one or several of: "+strings.Join(command.ValidArgs, ", "),
+		)
 	}
 	var chosen []perfTest
 	for _, name := range args {
@@ -318,8 +359,8 @@ func (f *perfFlags) arguments(test perfTest) [][2]string {
 	return arguments
 }
 
-// settings are what both of two ends must have alike: the tests, and each flag as the user writes it with its values, of whichever
-// test they are.
+// settings are what both of two ends must have alike: the tests, and each flag as the user writes it with its values,
+// of whichever test they are.
 func (f *perfFlags) settings(tests []perfTest) []meeting.Setting {
 	var names []string
 	for _, test := range tests {
@@ -337,7 +378,8 @@ func (f *perfFlags) settings(tests []perfTest) []meeting.Setting {
 				name = "events"
 			}
 			name = strings.ReplaceAll(name, "_", "-")
-			if at := slices.IndexFunc(flags, func(flag perfFlag) bool { return flag.name == name }); at >= 0 && flags[at].letter != "" {
+			if at := slices.IndexFunc(flags, func(flag perfFlag) bool { return flag.name == name }); at >= 0 &&
+				flags[at].letter != "" {
 				name = "-" + flags[at].letter
 			} else {
 				name = "--" + name

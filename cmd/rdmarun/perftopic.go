@@ -14,7 +14,8 @@ type perftestFlag struct {
 	ours string // flags of perf, or what to do instead
 }
 
-// perftestFlags are all flags of perftest 24.01 and 26.01 that are not of raw Ethernet, GPUs or AES, in the order of its help.
+// perftestFlags are all flags of perftest 24.01 and 26.01 that are not of raw Ethernet, GPUs or AES, in the order of
+// its help.
 var perftestFlags = []perftestFlag{
 	{"-a, --all", "-a, --all"},
 	{"-A, --atomic_type", "FETCH_AND_ADD only; a measure step has ATOMIC_CMP_AND_SWP, too"},

@@ -62,7 +62,8 @@ func hostAddress(t *testing.T) string {
 	return ""
 }
 
-// TestPerftest runs the programs of Debian's perftest: addresses by TCP, and (-R) connections by the connection manager.
+// TestPerftest runs the programs of Debian's perftest: addresses by TCP, and (-R) connections by the connection
+// manager.
 func TestPerftest(t *testing.T) {
 	var fabrics fabrics
 	for _, line := range []string{
@@ -129,18 +130,22 @@ func TestLibfabric(t *testing.T) {
 	}
 }
 
-// rxmCrash is what libfabric's ofi_rxm may do when all is done: it closes an endpoint, and then handles what has come for it,
-// with that endpoint (rxm_close_conn, prov/rxm/src/rxm_conn.c of 1.17.0, lines 88 to 91; fixed by 697688386).  So does it when
-// the other end's last message and the end of the connection both come after one look at the completion queue and before the
-// look at events behind it (rxm_ep_do_progress), on any device.  The C library's frame of the signal may stand first.
-var rxmCrash = regexp.MustCompile(`(?s)fi_pingpong:\d+ terminated with signal 11 .*Backtrace:\n(?:\S*/libc\.so\S*\n)?\S*/libfabric\.so.*\n1m +5 +=5 `)
+// rxmCrash is what libfabric's ofi_rxm may do when all is done: it closes an endpoint, and then handles what has come
+// for it, with that endpoint (rxm_close_conn, prov/rxm/src/rxm_conn.c of 1.17.0, lines 88 to 91; fixed by 697688386).
+// So does it when the other end's last message and the end of the connection both come after one look at the completion
+// queue and before the look at events behind it (rxm_ep_do_progress), on any device.  The C library's frame of the
+// signal may stand first.
+var rxmCrash = regexp.MustCompile(
+	`(?s)fi_pingpong:\d+ terminated with signal 11 .*Backtrace:\n(?:\S*/libc\.so\S*\n)?\S*/libfabric\.so.*\n1m +5 +=5 `,
+)
 
 // succeedOverMessages is succeed, but for that crash behind the last figures.
 func (p *program) succeedOverMessages(t *testing.T) {
 	t.Helper()
 	if err := p.Wait(); err == nil {
 		return
-	} else if printed := p.output.String(); !strings.Contains(strings.Join(p.words, " "), "ofi_rxm") || !rxmCrash.MatchString(printed) {
+	} else if printed := p.output.String(); !strings.Contains(strings.Join(p.words, " "), "ofi_rxm") ||
+		!rxmCrash.MatchString(printed) {
 		t.Fatalf("%s: %v\n%s", strings.Join(p.words, " "), err, printed)
 	}
 	t.Logf("libfabric crashed in its own rxm_close_conn")

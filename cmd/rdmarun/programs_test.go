@@ -74,7 +74,9 @@ func startProgramWith(t *testing.T, by []string, fabric string, flags []string, 
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), programPatience)
 	t.Cleanup(cancel)
-	line := slices.Concat(by, []string{os.Args[0], "exec", "--library", library, "--fabric", fabric}, flags, []string{"--"}, words)
+	line := slices.Concat(
+		by, []string{os.Args[0], "exec", "--library", library, "--fabric", fabric}, flags, []string{"--"}, words,
+	)
 	p := &program{Cmd: exec.CommandContext(ctx, line[0], line[1:]...), words: words}
 	p.Env = append(os.Environ(), runAsRdmarun+"=1")
 	p.Stdout, p.Stderr = &p.output, &p.output
@@ -97,10 +99,10 @@ func (p *program) succeed(t *testing.T) {
 	}
 }
 
-// lostOwnRace tells whether it is an rping that was done, and then tripped over itself: its main thread destroys the event
-// channel and frees it while its other thread may be about to look for the next event there, and that thread ends the process
-// with what it gets (rping.c of rdma-core 44, cm_thread and the end of main).  It says nothing else then; that its pings came
-// through its server says, which is asked, too.
+// lostOwnRace tells whether it is an rping that was done, and then tripped over itself: its main thread destroys the
+// event channel and frees it while its other thread may be about to look for the next event there, and that thread ends
+// the process with what it gets (rping.c of rdma-core 44, cm_thread and the end of main).  It says nothing else then;
+// that its pings came through its server says, which is asked, too.
 func (p *program) lostOwnRace() bool {
 	said := strings.TrimSpace(p.output.String())
 	return p.words[0] == "rping" && strings.HasPrefix(said, "rdma_get_cm_event: ") && !strings.Contains(said, "\n")
@@ -146,8 +148,8 @@ func awaitListener(t *testing.T, fabric string) {
 	awaitLine(t, "/proc/net/unix", "@rdmarun/"+fabric+"/", " 00010000 ")
 }
 
-// TestProgramsInTwoProcesses runs the programs of Debian's rdmacm-utils as their manuals do: a server, and a client that
-// knows its address.  All of them look at the data that they get, or (-V) are asked to.
+// TestProgramsInTwoProcesses runs the programs of Debian's rdmacm-utils as their manuals do: a server, and a client
+// that knows its address.  All of them look at the data that they get, or (-V) are asked to.
 func TestProgramsInTwoProcesses(t *testing.T) {
 	var fabrics fabrics
 	for _, test := range []struct{ name, server, client string }{
@@ -179,7 +181,9 @@ func TestTenClients(t *testing.T) {
 	awaitListener(t, fabric)
 	var clients []*program
 	for range 10 {
-		clients = append(clients, startProgram(t, fabric, "ucmatose", "-s", "127.0.0.1", "-c", "1", "-C", "20", "-S", "4096"))
+		clients = append(
+			clients, startProgram(t, fabric, "ucmatose", "-s", "127.0.0.1", "-c", "1", "-C", "20", "-S", "4096"),
+		)
 	}
 	for _, client := range clients {
 		client.succeed(t)
@@ -189,9 +193,9 @@ func TestTenClients(t *testing.T) {
 
 // TestPersistentServer: rping's server serves ten clients at a time, loses them one by one, and the last never notices.
 //
-// They come one after another, since rping itself loses one of two requests that come close together: the handler of the
-// second overwrites the id of the first (rping.c of rdma-core 44, line 189) before the server's main thread has copied it
-// (lines 952 to 959).  rdma-core 58 has it wait (commit 6f8e0056e).
+// They come one after another, since rping itself loses one of two requests that come close together: the handler of
+// the second overwrites the id of the first (rping.c of rdma-core 44, line 189) before the server's main thread has
+// copied it (lines 952 to 959).  rdma-core 58 has it wait (commit 6f8e0056e).
 func TestPersistentServer(t *testing.T) {
 	const line = "ping data: rdma-ping-"
 	var fabrics fabrics
@@ -219,7 +223,8 @@ func TestPersistentServer(t *testing.T) {
 func TestPingPongs(t *testing.T) {
 	var fabrics fabrics
 	for _, line := range []string{
-		"ibv_rc_pingpong -c", "ibv_rc_pingpong -e", "ibv_rc_pingpong -N", "ibv_rc_pingpong -t", "ibv_rc_pingpong -o", "ibv_uc_pingpong -e",
+		"ibv_rc_pingpong -c", "ibv_rc_pingpong -e", "ibv_rc_pingpong -N", "ibv_rc_pingpong -t", "ibv_rc_pingpong -o",
+		"ibv_uc_pingpong -e",
 		"ibv_ud_pingpong -e", "ibv_srq_pingpong -e", "ibv_xsrq_pingpong",
 	} {
 		t.Run(line, func(t *testing.T) {
@@ -260,7 +265,10 @@ func TestRunOnAFabric(t *testing.T) {
 	fabric := fabrics.name()
 	server := startProgram(t, fabric, "rping", "-s", "-a", "127.0.0.1", "-C", "10", "-S", "100")
 	awaitListener(t, fabric)
-	run := exec.Command(os.Args[0], "run", "--link", "udp", "--fabric", fabric, "../../scenarios/interop/rping-client.yaml", "-p", "server=127.0.0.1")
+	run := exec.Command(
+		os.Args[0], "run", "--link", "udp", "--fabric", fabric, "../../scenarios/interop/rping-client.yaml", "-p",
+		"server=127.0.0.1",
+	)
 	run.Env = append(os.Environ(), runAsRdmarun+"=1")
 	if out, err := run.CombinedOutput(); err != nil || !strings.Contains(string(out), "1 passed") {
 		t.Errorf("%v\n%s", err, out)
@@ -313,13 +321,15 @@ func TestRsocketPrograms(t *testing.T) {
 	for _, name := range []string{"rstream", "riostream", "udpong"} {
 		p := startProgram(t, fabrics.name(), name, "-s", "127.0.0.1")
 		err := p.Wait()
-		if p.ProcessState.ExitCode() <= 0 || !strings.Contains(p.output.String(), "rsocket failed: Operation not supported") {
+		if p.ProcessState.ExitCode() <= 0 ||
+			!strings.Contains(p.output.String(), "rsocket failed: Operation not supported") {
 			t.Errorf("%s: %v\n%s", name, err, p.output.String())
 		}
 	}
 }
 
-// A program whose source was compiled to a guest and the distribution's own, under "rdmarun exec", are each other's peers.
+// A program whose source was compiled to a guest and the distribution's own, under "rdmarun exec", are each other's
+// peers.
 func TestGuestOfAProgramAndTheProgram(t *testing.T) {
 	var fabrics fabrics
 	for _, c := range []struct {
@@ -338,7 +348,8 @@ func TestGuestOfAProgramAndTheProgram(t *testing.T) {
 			// Who comes before it listens is refused, and comes again.
 			var said []byte
 			for end := time.Now().Add(programPatience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-				command := exec.Command(os.Args[0], "run", "--link", "udp", "--fabric", fabric, "../../guests/librdmacm/native.yaml",
+				command := exec.Command(os.Args[0], "run", "--link", "udp", "--fabric", fabric,
+					"../../guests/librdmacm/native.yaml",
 					"-p", "program="+c.guest)
 				command.Env = append(os.Environ(), runAsRdmarun+"=1")
 				var err error

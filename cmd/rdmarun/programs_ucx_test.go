@@ -19,7 +19,8 @@ func useUCX(t *testing.T, transports string) {
 func TestUCX(t *testing.T) {
 	var fabrics fabrics
 	for _, test := range []struct{ transports, what string }{
-		{"rc", "-t tag_lat"}, {"rc", "-t tag_bw -s 1000000"}, {"rc", "-t ucp_put_bw -s 65536"}, {"rc", "-t ucp_get -s 4096"},
+		{"rc", "-t tag_lat"}, {"rc", "-t tag_bw -s 1000000"}, {"rc", "-t ucp_put_bw -s 65536"},
+		{"rc", "-t ucp_get -s 4096"},
 		{"rc", "-t ucp_fadd"}, {"rc", "-t ucp_cswap"}, {"ud", "-t tag_lat"}, {"ud", "-t stream_bw -s 100000"},
 	} {
 		t.Run(test.transports+" "+test.what, func(t *testing.T) {
@@ -28,7 +29,9 @@ func TestUCX(t *testing.T) {
 			fabric := fabrics.name()
 			server := startProgram(t, fabric, "ucx_perftest", "-p", port)
 			awaitPort(t, port)
-			words := append([]string{"ucx_perftest", "127.0.0.1", "-p", port, "-n", "20", "-w", "2"}, strings.Fields(test.what)...)
+			words := append(
+				[]string{"ucx_perftest", "127.0.0.1", "-p", port, "-n", "20", "-w", "2"}, strings.Fields(test.what)...,
+			)
 			startProgram(t, fabric, words...).succeed(t)
 			server.succeed(t)
 		})
@@ -55,7 +58,9 @@ func TestOpenMPI(t *testing.T) {
 		t.Skipf("%v: it is in one of the packages of \"tools/setup.sh test\"", err)
 	}
 	program := filepath.Join(t.TempDir(), "mpi")
-	if output, err := exec.Command(compiler, "-Wall", "-Wextra", "-Werror", "-O1", "-o", program, "testdata/programs/mpi.c").CombinedOutput(); err != nil {
+	if output, err := exec.Command(
+		compiler, "-Wall", "-Wextra", "-Werror", "-O1", "-o", program, "testdata/programs/mpi.c",
+	).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
 	// Root is who CI is, and the launcher wants to be told that this is meant.
@@ -65,9 +70,14 @@ func TestOpenMPI(t *testing.T) {
 	for _, test := range []struct{ transports, ranks string }{{"rc,self", "2"}, {"ud,self", "2"}, {"rc,self", "3"}} {
 		t.Run(test.transports+" "+test.ranks, func(t *testing.T) {
 			useUCX(t, test.transports)
-			launcher := startProgram(t, fabrics.name(), "mpirun", "-np", test.ranks, "--oversubscribe", "--mca", "pml", "ucx", "--mca", "osc", "ucx", program)
+			launcher := startProgram(
+				t, fabrics.name(), "mpirun", "-np", test.ranks, "--oversubscribe", "--mca", "pml", "ucx", "--mca",
+				"osc", "ucx", program,
+			)
 			launcher.succeed(t)
-			if greeting := "hello from " + test.ranks + " ranks"; !strings.Contains(launcher.output.String(), greeting) {
+			if greeting := "hello from " + test.ranks + " ranks"; !strings.Contains(
+				launcher.output.String(), greeting,
+			) {
 				t.Errorf("it did not say %q:\n%s", greeting, launcher.output.String())
 			}
 		})

@@ -28,14 +28,21 @@ const (
 // registerProvider registers --provider; more are words beside the names of providers.
 func registerProvider(command *cobra.Command, value *string, otherwise, usage string, more ...string) {
 	command.Flags().StringVarP(value, "provider", "P", otherwise, usage)
-	completeFlag(command, "provider", cobra.FixedCompletions(append(rdmacore.Providers(), more...), cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(
+		command, "provider",
+		cobra.FixedCompletions(append(rdmacore.Providers(), more...), cobra.ShellCompDirectiveNoFileComp),
+	)
 }
 
 // registerLink registers --link, which is otherwise the link of that name.
 func registerLink(command *cobra.Command, otherwise string) *formatFlag {
 	link := newFormatFlag(rdmacore.Links()...)
 	link.value = otherwise
-	command.Flags().Var(link, "link", "how soft carries messages: whole (local), in packets of the path MTU (packets), or in packets through UDP sockets (udp)")
+	command.Flags().Var(
+		link, "link",
+		"how soft carries messages: whole (local), in packets of the path MTU (packets), or in packets through UDP "+
+			"sockets (udp)",
+	)
 	completeFlag(command, "link", cobra.FixedCompletions(link.choices, cobra.ShellCompDirectiveNoFileComp))
 	return link
 }

@@ -42,7 +42,12 @@ func newManCommand(a *app) *cobra.Command {
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
 				folder := filepath.Dir(args[0])
-				return withHint(withExit(exitEnvironment, fmt.Errorf("write the pages to %s: there is no folder %s", args[0], folder)), "mkdir -p "+exec.ShellWord(folder))
+				return withHint(
+					withExit(
+						exitEnvironment, fmt.Errorf("write the pages to %s: there is no folder %s", args[0], folder),
+					),
+					"mkdir -p "+exec.ShellWord(folder),
+				)
 			case err != nil && !errors.Is(err, fs.ErrExist):
 				return withExit(exitEnvironment, fmt.Errorf("write the pages: %w", err))
 			}
@@ -61,7 +66,9 @@ func newManCommand(a *app) *cobra.Command {
 
 func writeManPages(root *cobra.Command, folder string) error {
 	root.DisableAutoGenTag = true // or no two builds would write the same
-	header := &doc.GenManHeader{Title: "RDMARUN", Section: "1", Source: "rdmarun " + buildVersion().Version, Manual: "rdmarun"}
+	header := &doc.GenManHeader{
+		Title: "RDMARUN", Section: "1", Source: "rdmarun " + buildVersion().Version, Manual: "rdmarun",
+	}
 	if err := doc.GenManTree(root, header, folder); err != nil {
 		return fmt.Errorf("man pages: %w", err)
 	}
@@ -113,7 +120,8 @@ func cell(text string) string {
 func cliReference(root *cobra.Command) []byte {
 	out := page("The command line", "Every command with its flags. `rdmarun help COMMAND` shows the same.")
 	for _, command := range allCommands(root) {
-		if command.Hidden || command.Name() == "help" || command.Name() == "completion" && command.HasParent() && command.Parent() != root {
+		if command.Hidden || command.Name() == "help" ||
+			command.Name() == "completion" && command.HasParent() && command.Parent() != root {
 			continue
 		}
 		fmt.Fprintf(out, "\n## %s\n\n", command.CommandPath())
@@ -147,7 +155,10 @@ func flagReference(out *bytes.Buffer, flags *pflag.FlagSet) {
 		if flag.Shorthand != "" {
 			name = "`-" + flag.Shorthand + "`, " + name
 		}
-		fmt.Fprintf(out, "| %s | `%s` | %s | %s |\n", name, environmentName(flag.Name), cell(orDash(flag.DefValue)), cell(flag.Usage))
+		fmt.Fprintf(
+			out, "| %s | `%s` | %s | %s |\n", name, environmentName(flag.Name), cell(orDash(flag.DefValue)),
+			cell(flag.Usage),
+		)
 	})
 }
 
@@ -189,7 +200,10 @@ func codeReference() []byte {
 	}
 	for _, code := range example.Codes() {
 		wrong, right := example.OfCode(code)
-		fmt.Fprintf(out, "\n## %s: %s\n\nWrong:\n\n```yaml\n%s```\n\nRight:\n\n```yaml\n%s```\n", code, diag.Titles()[code], filesShown(wrong), filesShown(right))
+		fmt.Fprintf(
+			out, "\n## %s: %s\n\nWrong:\n\n```yaml\n%s```\n\nRight:\n\n```yaml\n%s```\n", code, diag.Titles()[code],
+			filesShown(wrong), filesShown(right),
+		)
 	}
 	fmt.Fprint(out, "\n## Exit codes\n\n| code | |\n| --- | --- |\n")
 	for _, row := range exitCodes {
@@ -199,11 +213,20 @@ func codeReference() []byte {
 }
 
 func statusReference() []byte {
-	out := page("Statuses, events, reasons and errno", "What the numbers of a report mean; `rdmarun explain NAME` says the same.")
+	out := page(
+		"Statuses, events, reasons and errno",
+		"What the numbers of a report mean; `rdmarun explain NAME` says the same.",
+	)
 	for _, topic := range explain.Topics() {
-		fmt.Fprintf(out, "\n## %s: %s\n\n| name | number | meaning | causes seen |\n| --- | --- | --- | --- |\n", topic.Name, topic.Title)
+		fmt.Fprintf(
+			out, "\n## %s: %s\n\n| name | number | meaning | causes seen |\n| --- | --- | --- | --- |\n", topic.Name,
+			topic.Title,
+		)
 		for _, entry := range topic.Entries {
-			fmt.Fprintf(out, "| %s | %s | %s | %s |\n", entry.Name, topic.Number(entry), cell(entry.Meaning), cell(strings.Join(entry.Causes, "; ")))
+			fmt.Fprintf(
+				out, "| %s | %s | %s | %s |\n", entry.Name, topic.Number(entry), cell(entry.Meaning),
+				cell(strings.Join(entry.Causes, "; ")),
+			)
 		}
 	}
 	return out.Bytes()
@@ -238,7 +261,10 @@ func languageReference() []byte {
 func writeExample(out *bytes.Buffer, found *example.Example) {
 	fmt.Fprintf(out, "\n```yaml\n%s```\n", found.Text)
 	for _, name := range shownFiles(found.Beside) {
-		fmt.Fprintf(out, "\nBeside it `%s`:\n\n```%s\n%s```\n", besideName(name), strings.TrimPrefix(path.Ext(name), "."), found.Beside[name])
+		fmt.Fprintf(
+			out, "\nBeside it `%s`:\n\n```%s\n%s```\n", besideName(name), strings.TrimPrefix(path.Ext(name), "."),
+			found.Beside[name],
+		)
 	}
 }
 
@@ -248,7 +274,8 @@ type languagePart struct {
 	tables, examples []string
 }
 
-const languageIntroduction = `A scenario is a YAML file that says what several roles do, one step after another.  ` + "`rdmarun explain WORD`" + `
+const languageIntroduction = `A scenario is a YAML file that says what several roles do, one step after another.  ` +
+	"`rdmarun explain WORD`" + `
 explains each word of this page and each verb ([verbs.md](verbs.md)) and shows a scenario with it;
 ` + "`rdmarun explain --example WORD`" + ` prints that scenario alone.  Every example here runs as it stands.
 
@@ -265,56 +292,104 @@ func timeTable() string {
 
 func languageParts() []languagePart {
 	return []languagePart{
-		{"A file", "A file begins with `rdmarun: " + ast.Version + "`.  It has `steps`, which are one case, or `cases`; for each case the steps of " +
-			"`setup` run before it and those of `finally` after it, also after a failure.  A file that has only `fragments` and `fixtures` is a library, for `imports`.",
+		{"A file", "A file begins with `rdmarun: " + ast.Version +
+			"`.  It has `steps`, which are one case, or `cases`; for each case the steps of " +
+			"`setup` run before it and those of `finally` after it, also after a failure.  A file that has only " +
+			"`fragments` and `fixtures` is a library, for `imports`.",
 			[]string{"file", "provider", "soft", "defaults", "fragments"}, []string{"file", "imports"}},
-		{"Fixtures", "A fixture is what cases need: `needs: [NAME]` of a case, or of the file for all its cases.  Its steps of `setup` run before `setup` of the file, " +
-			"behind those of the fixtures that it needs itself, and see what these have made; its steps of `teardown` run after `finally`, those of the last fixture first, also where its setup has failed in the middle. " +
-			"A case whose fixture fails is an error (exit code 4), and no xfail excuses it; the metric `duration` leaves fixtures out.  " +
-			"With `scope: file` cases of the file share what the fixture has made, one after another: the buffers of roles hold in each what they held when it was set up, and what a case " +
-			"makes itself ends with it.  The last case tears it down, and so does one that fails, or that leaves it other than it was: an endpoint of it is gone or in another state, a buffer is registered anew, a receive that it posted still waits, a guest has ended. " +
-			"The next case sets it up anew; if it cannot be set up, that is tried once, and each case that needs it says why.  A case alone, of several processes (--role, --lab) or with a capture has its own.",
+		{"Fixtures", "A fixture is what cases need: `needs: [NAME]` of a case, or of the file for all its cases.  " +
+			"Its steps of `setup` run before `setup` of the file, " +
+			"behind those of the fixtures that it needs itself, and see what these have made; its steps of " +
+			"`teardown` run after `finally`, those of the last fixture first, also where its setup has failed in " +
+			"the middle. " +
+			"A case whose fixture fails is an error (exit code 4), and no xfail excuses it; the metric `duration` " +
+			"leaves fixtures out.  " +
+			"With `scope: file` cases of the file share what the fixture has made, one after another: the buffers " +
+			"of roles hold in each what they held when it was set up, and what a case " +
+			"makes itself ends with it.  The last case tears it down, and so does one that fails, or that leaves it " +
+			"other than it was: an endpoint of it is gone or in another state, a buffer is registered anew, a " +
+			"receive that it posted still waits, a guest has ended. " +
+			"The next case sets it up anew; if it cannot be set up, that is tried once, and each case that needs it " +
+			"says why.  A case alone, of several processes (--role, --lab) or with a capture has its own.",
 			[]string{"fixtures"}, []string{"fixtures"}},
-		{"Standard fragments", "What most scenarios begin and end with needs no file: `imports: {cm: std/cm}`.  Roles are called server and client, endpoints ep and listener, " +
+		{"Standard fragments", "What most scenarios begin and end with needs no file: `imports: {cm: std/cm}`.  " +
+			"Roles are called server and client, endpoints ep and listener, " +
 			"unless `with` says otherwise.  `rdmarun explain std/cm` shows the steps.",
 			[]string{"std"}, []string{"std/cm", "cm.listen", "cm.request"}},
-		{"Parameters", "A parameter is set by `-p NAME=VALUE`, by `--params FILE` or by the variable `RDMARUN_PARAM_NAME`; without a default it must be.",
+		{"Parameters", "A parameter is set by `-p NAME=VALUE`, by `--params FILE` or by the variable " +
+			"`RDMARUN_PARAM_NAME`; without a default it must be.",
 			[]string{"params", "type"}, []string{"sizes"}},
-		{"Roles", "The parties.  A role has registered memory, and endpoints that its steps make; or a WebAssembly program plays it, which has memory of its own; " +
-			"or a script in JavaScript, which calls what guests call: [guests/README.md](../../guests/README.md) says how.",
-			[]string{"roles", "buffers", "path", "place", "guest", "allow", "input", "limits"}, []string{"buffers", "guest", "function", "script"}},
-		{"Cases", "Each combination of a matrix is a case of its own; the values stand in its id, `faults.yaml::remote key violation[bad=past_end]`.  A case ends " +
-			"as passed, failed, skipped (its requirements do not hold), or xfailed (failed as its xfail says); one that has an xfail and passes has failed, and so has one that fails otherwise than `raises` of its xfail says.",
+		{"Roles", "The parties.  A role has registered memory, and endpoints that its steps make; or a WebAssembly " +
+			"program plays it, which has memory of its own; " +
+			"or a script in JavaScript, which calls what guests call: [guests/README.md](../../guests/README.md) " +
+			"says how.",
+			[]string{"roles", "buffers", "path", "place", "guest", "allow", "input", "limits"},
+			[]string{"buffers", "guest", "function", "script"}},
+		{"Cases", "Each combination of a matrix is a case of its own; the values stand in its id, " +
+			"`faults.yaml::remote key violation[bad=past_end]`.  A case ends " +
+			"as passed, failed, skipped (its requirements do not hold), or xfailed (failed as its xfail says); one " +
+			"that has an xfail and passes has failed, and so has one that fails otherwise than `raises` of its " +
+			"xfail says.",
 			[]string{"cases", "matrix", "xfail", "raises", "requirement"}, []string{"matrix", "requires", "xfail"}},
-		{"Steps", "A step does one thing: a verb ([verbs.md](verbs.md)), or one of the actions below; its other keys say more about it.  Steps run one after another over " +
-			"all roles: a step begins when the one before has ended.  Connections are asynchronous, as they are to programs: what becomes of a call is told by an event, for " +
-			"which wait_event waits.  In a loop `as: \"eps[$(i)]\"` gives one of several a name: other steps say `ep: \"eps[2]\"`, or with an expression between the " +
+		{"Steps", "A step does one thing: a verb ([verbs.md](verbs.md)), or one of the actions below; its other " +
+			"keys say more about it.  Steps run one after another over " +
+			"all roles: a step begins when the one before has ended.  Connections are asynchronous, as they are to " +
+			"programs: what becomes of a call is told by an event, for " +
+			"which wait_event waits.  In a loop `as: \"eps[$(i)]\"` gives one of several a name: other steps say " +
+			"`ep: \"eps[2]\"`, or with an expression between the " +
 			"brackets, and expressions `client.eps[2].port`.",
-			[]string{"action", "step", "repeat", "took"}, []string{"expect", "took", "leftovers", "do", "repeat", "as-several", "for_each", "parallel", "barrier", "tags"}},
-		{"Expectations", "A call must succeed and a completion have status SUCCESS, unless `expect` says otherwise; it replaces only the fields that it names.  Fields are " +
-			"the results of the verb, with a value or a matcher; several matchers of a field must all hold.  Of a call that must fail `expect: {errno: EINVAL}` is the " +
-			"whole expectation; of a wait that must end without anything, `expect: {none: true}`.  `expect: any` takes " +
-			"whatever comes - any status, any errno - but something must; without `expect` it would have to be a success.",
+			[]string{"action", "step", "repeat", "took"},
+			[]string{
+				"expect", "took", "leftovers", "do", "repeat", "as-several", "for_each", "parallel", "barrier", "tags",
+			}},
+		{"Expectations", "A call must succeed and a completion have status SUCCESS, unless `expect` says otherwise; " +
+			"it replaces only the fields that it names.  Fields are " +
+			"the results of the verb, with a value or a matcher; several matchers of a field must all hold.  Of a " +
+			"call that must fail `expect: {errno: EINVAL}` is the " +
+			"whole expectation; of a wait that must end without anything, `expect: {none: true}`.  `expect: any` " +
+			"takes " +
+			"whatever comes - any status, any errno - but something must; without `expect` it would have to be a " +
+			"success.",
 			[]string{"matcher"}, []string{"approx", "padded", "errno", "anything may come"}},
-		{"Bytes", "Private data, and what fill and check write and compare, have one of these forms; `fill` and `check: {equals: ..}` have them as keys.  " +
-			"fill repeats text, hex and byte to the end of a buffer's range; repeat and fields stand once.  check compares byte with every byte of the range, and other data with as many bytes as it has; with a length, it repeats data as fill does.  `decode` reads integers of the same names.  Private data arrives padded with zeros, as long as its message has room (56 bytes of a request, 196 of an acceptance, 148 of a refusal; iWARP pads nothing): compare it by `padded`, its beginning by `prefix`.",
+		{"Bytes", "Private data, and what fill and check write and compare, have one of these forms; `fill` and " +
+			"`check: {equals: ..}` have them as keys.  " +
+			"fill repeats text, hex and byte to the end of a buffer's range; repeat and fields stand once.  check " +
+			"compares byte with every byte of the range, and other data with as many bytes as it has; with a " +
+			"length, it repeats data as fill does.  `decode` reads integers of the same names.  Private data " +
+			"arrives padded with zeros, as long as its message has room (56 bytes of a request, 196 of an " +
+			"acceptance, 148 of a refusal; iWARP pads nothing): compare it by `padded`, its beginning by `prefix`.",
 			[]string{"data", "integer"}, []string{"fields", "host64"}},
-		{"Expressions", "`$(..)` is an expression, anywhere in a value; assert, if, when and requires are expressions without it.  In flow style an expression with a comma, a bracket or a " +
-			"quote needs quotes around the value.  Numbers, texts ('..' or \"..\"), true, false, nil, lists [1, 2], mappings {'a': 1}, sizes (4KiB) and " +
-			"durations (655.36ms) are values.  A size is a number; durations add up and compare with durations, and a number times a duration is one.",
-			[]string{"name", "operator", "function", "unit"}, []string{"ROLE.BUFFER.addr", "+", "KiB", "abs", "split", "filter", "date"}},
-		{"Faults", "`fault` breaks the way between two roles, or their device, until heal or the end of the case; only soft can.  drop says what is concerned: " +
-			"all; data, the packets of queue pairs; cm, all messages of the connection manager; or one kind of them by its name, which `rdmarun explain message` lists.  action says what happens to it.",
+		{"Expressions", "`$(..)` is an expression, anywhere in a value; assert, if, when and requires are " +
+			"expressions without it.  In flow style an expression with a comma, a bracket or a " +
+			"quote needs quotes around the value.  Numbers, texts ('..' or \"..\"), true, false, nil, lists [1, 2], " +
+			"mappings {'a': 1}, sizes (4KiB) and " +
+			"durations (655.36ms) are values.  A size is a number; durations add up and compare with durations, and " +
+			"a number times a duration is one.",
+			[]string{"name", "operator", "function", "unit"},
+			[]string{"ROLE.BUFFER.addr", "+", "KiB", "abs", "split", "filter", "date"}},
+		{"Faults", "`fault` breaks the way between two roles, or their device, until heal or the end of the case; " +
+			"only soft can.  drop says what is concerned: " +
+			"all; data, the packets of queue pairs; cm, all messages of the connection manager; or one kind of them " +
+			"by its name, which `rdmarun explain message` lists.  action says what happens to it.",
 			nil, []string{"fault", "REQ", "directed", "duplicate", "kill", "removal", "RNR_RETRY_EXC_ERR"}},
-		{"Times", "How long until somebody gives up, or tries again: `within` must be longer, and `took` can ask for just that.  They are soft's to the microsecond, and " +
-			"Linux's on RoCE; the manager of an InfiniBand subnet and later kernels may give packets another lifetime.\n\n" + timeTable(),
+		{"Times", "How long until somebody gives up, or tries again: `within` must be longer, and `took` can ask " +
+			"for just that.  They are soft's to the microsecond, and " +
+			"Linux's on RoCE; the manager of an InfiniBand subnet and later kernels may give packets another " +
+			"lifetime.\n\n" + timeTable(),
 			nil, []string{"times", "REP", "RTU", "DREQ"}},
-		{"Measurements and thresholds", "A threshold compares fields of a metric with constants, which have units, or expressions.  " +
-			"Between braces stands what chooses among several: tags of the step, its name, the size.  A threshold of the file concerns each case that has a step measured so - a metric with these " +
-			"tags, of whatever size, also in a fragment - and no other; one of a case, that case.  Both may name values of the case's matrix.  Where such a step stands and there is no sample, " +
-			"the threshold fails; that no case at all has such a step is an error of the file.  `loop` and `duration` are on the provider's clock, " +
-			"latency, bandwidth and connections are measured in real time.  `fairness` and `spread` compare all that the threshold chooses, of each size and stage: their `avg`, " +
-			"and of loops their `count`.  Fairness is Jain's index, 1 where all have the same and 1/n where one of n has everything; spread is the greatest divided by the least: `spread <= 1.1` where all are within 10 % of each other.",
+		{"Measurements and thresholds", "A threshold compares fields of a metric with constants, which have units, " +
+			"or expressions.  " +
+			"Between braces stands what chooses among several: tags of the step, its name, the size.  A threshold " +
+			"of the file concerns each case that has a step measured so - a metric with these " +
+			"tags, of whatever size, also in a fragment - and no other; one of a case, that case.  Both may name " +
+			"values of the case's matrix.  Where such a step stands and there is no sample, " +
+			"the threshold fails; that no case at all has such a step is an error of the file.  `loop` and " +
+			"`duration` are on the provider's clock, " +
+			"latency, bandwidth and connections are measured in real time.  `fairness` and `spread` compare all " +
+			"that the threshold chooses, of each size and stage: their `avg`, " +
+			"and of loops their `count`.  Fairness is Jain's index, 1 where all have the same and 1/n where one of " +
+			"n has everything; spread is the greatest divided by the least: `spread <= 1.1` where all are within 10 " +
+			"% of each other.",
 			[]string{"thresholds", "abort_on_fail", "metric"}, []string{"measure", "thresholds", "loop"}},
 	}
 }

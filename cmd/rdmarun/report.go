@@ -29,11 +29,12 @@ killed will do: cases that never ended are errors in the reports.`
 func newReportCommand(a *app) *cobra.Command {
 	var targets []string
 	command := &cobra.Command{
-		Use:     "report FILE --to FORMAT=FILE,...",
-		Short:   "Make reports of the records of a run",
-		Long:    reportLong,
-		Example: "  rdmarun report run.jsonl --to html=report.html,junit=junit.xml\n  rdmarun report run.jsonl --to tap=-",
-		Args:    cobra.ExactArgs(1),
+		Use:   "report FILE --to FORMAT=FILE,...",
+		Short: "Make reports of the records of a run",
+		Long:  reportLong,
+		Example: "  rdmarun report run.jsonl --to html=report.html,junit=junit.xml\n" +
+			"  rdmarun report run.jsonl --to tap=-",
+		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.report(args[0], targets)
 		},
@@ -41,7 +42,9 @@ func newReportCommand(a *app) *cobra.Command {
 			return []string{"jsonl"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 	}
-	command.Flags().StringSliceVar(&targets, "to", nil, "what to make: FORMAT=FILE,... (formats: "+strings.Join(formatNames(), ", ")+")")
+	command.Flags().StringSliceVar(
+		&targets, "to", nil, "what to make: FORMAT=FILE,... (formats: "+strings.Join(formatNames(), ", ")+")",
+	)
 	completeFlag(command, "to", completeFormats)
 	return command
 }
@@ -190,7 +193,10 @@ func (f *outFlags) open(a *app) (*runOutputs, error) {
 		if err != nil {
 			return nil, withExit(exitEnvironment, fmt.Errorf("--out-dir: %w", err))
 		}
-		for _, each := range []output.Target{{Format: "jsonl", Path: "records.jsonl"}, {Format: "junit", Path: "junit.xml"}, {Format: "html", Path: "report.html"}} {
+		for _, each := range []output.Target{
+			{Format: "jsonl", Path: "records.jsonl"}, {Format: "junit", Path: "junit.xml"},
+			{Format: "html", Path: "report.html"},
+		} {
 			targets = append(targets, output.Target{Format: each.Format, Path: filepath.Join(folder, each.Path)})
 		}
 		opened.link = func() error { return linkLatest(folder) }
@@ -220,7 +226,9 @@ func openReports(targets []output.Target, stdout io.Writer) (*output.Outputs, er
 		case err != nil:
 			return nil, withExit(exitEnvironment, fmt.Errorf("write the report %s: %w", target.Path, err))
 		case !info.IsDir():
-			return nil, withExit(exitEnvironment, fmt.Errorf("write the report %s: %s is no folder", target.Path, folder))
+			return nil, withExit(
+				exitEnvironment, fmt.Errorf("write the report %s: %s is no folder", target.Path, folder),
+			)
 		}
 	}
 	outputs, err := output.OpenAll(targets, stdout)
@@ -240,8 +248,8 @@ func (o *runOutputs) madeAnew() []record.Consumer {
 	return list
 }
 
-// finish completes the reports.  A report that could not be written is a failure of the environment, and fails a run even
-// if all of its cases passed.
+// finish completes the reports.  A report that could not be written is a failure of the environment, and fails a run
+// even if all of its cases passed.
 func (o *runOutputs) finish(totals record.Totals, failure error) error {
 	err := errors.Join(failure, o.Close(), o.link())
 	switch {
@@ -253,8 +261,8 @@ func (o *runOutputs) finish(totals record.Totals, failure error) error {
 	return withHint(withExit(exitEnvironment, err), "the reports are not complete")
 }
 
-// makeRunFolder makes the folder of one run, which was not there before: neither another run's, nor one that another user
-// has put there.
+// makeRunFolder makes the folder of one run, which was not there before: neither another run's, nor one that another
+// user has put there.
 func makeRunFolder(directory string) (folder string, err error) {
 	if err := os.MkdirAll(directory, 0o777); err != nil {
 		return "", err

@@ -14,29 +14,43 @@ import (
 
 // rerunFiles are scenarios of which each fails in its own way, or by what the command line says.
 var rerunFiles = map[string]string{
-	"assert.yaml":    "params: {n: {type: int, default: 1}}\nroles: {a: {}}\nsteps: [{assert: n < 2}]",
-	"other.yaml":     "params: {unknown_elsewhere: {type: string, default: x}}\nroles: {a: {}}\nsteps: [{assert: unknown_elsewhere == \"x\"}]",
-	"cases.yaml":     "roles: {a: {}}\ncases:\n  - {name: it's fine, steps: [{role: a, log: x}]}\n  - {name: it's \"not\" $HOME, steps: [{assert: 1 == 2}]}",
-	"matrix.yaml":    "roles: {a: {}}\ncases: [{name: 'n $(n)', matrix: {n: [1, 2, 3]}, steps: [{assert: n != 2}]}]",
-	"leftover.yaml":  "roles: {server: {}, client: {}}\nimports: {cm: std/cm}\nsteps:\n  - {use: cm.pair}\n  - {role: client, disconnect: {ep: ep}}",
-	"xpass.yaml":     "roles: {a: {}}\ncases: [{name: x, xfail: {reason: known}, steps: [{role: a, log: x}]}]",
-	"step.yaml":      "roles: {a: {}}\nsteps: [{role: a, query_device: {}, expect: {max_qp: 1}}]",
-	"errno.yaml":     "roles: {a: {}}\nsteps: [{role: a, create_id: {}, as: id}, {role: a, bind_addr: {ep: id, address: 203.0.113.9, port: 1}}]",
-	"event.yaml":     "provider: {soft: {clock: virtual}}\nroles: {a: {}}\nsteps: [{role: a, create_id: {}, as: id}, {role: a, wait_event: {ep: id, type: ESTABLISHED, within: 1s}}]",
-	"late.yaml":      "provider: {soft: {clock: wall}}\nroles: {a: {}}\ntimeout: 300ms\nsteps: [{sleep: 10m}]",
-	"stall.yaml":     "provider: {soft: {clock: wall}}\nroles: {a: {}}\nsteps: [{role: a, create_id: {}, as: id}, {role: a, wait_event: {ep: id, type: ESTABLISHED, within: 1m}}]",
-	"endless.yaml":   "provider: {soft: {clock: wall}}\nroles: {a: {}}\ntimeout: 1h\nstall_timeout: 1h\nsteps: [{sleep: 30m}]",
-	"threshold.yaml": "roles: {server: {}, client: {}}\nsteps: [{measure: {kind: latency, op: SEND, from: client, to: server, sizes: [8], iterations: 9}}]\nthresholds: [{metric: latency, pass: [count > 100]}]",
-	"baseline.yaml":  "roles: {server: {}, client: {}}\nsteps: [{measure: {kind: latency, op: SEND, from: client, to: server, sizes: [8], iterations: 9}}]\nthresholds: [{metric: latency, if: baseline != nil, pass: [count > baseline.count]}]",
-	"scant.yaml":     "roles: {server: {}, client: {}}\nsteps: [{measure: {kind: bandwidth, op: SEND, from: client, to: server, sizes: [8], iterations: 9, min_messages: 10}}]",
-	"link.yaml":      "roles: {server: {}, client: {buffers: {tx: {size: 64}}}}\nimports: {cm: std/cm}\nsteps:\n  - {use: cm.pair}\n  - {role: client, post_send: {ep: ep, buffer: tx, signaled: true}}\n  - {role: client, poll: {cq: send}}",
-	"drawn.yaml":     "roles: {server: {}, client: {}}\nimports: {cm: std/cm}\nsteps:\n  - {use: cm.pair}\n  - {role: client, query_qp: {ep: ep}, expect: {dest_qp_num: 0}}",
-	"finally.yaml":   "roles: {a: {}}\nsteps: [{role: a, log: x}]\nfinally: [{assert: 1 == 2}]",
-	"loop.yaml":      "roles: {a: {}}\nsteps: [{repeat: 5, as: i, name: round, do: [{assert: i < 3}]}]",
-	"both.yaml":      "roles: {a: {}, b: {}}\nsteps: [{parallel: [{role: a, log: x}, {assert: 1 == 2}]}]",
-	"skipped.yaml":   "roles: {a: {}}\nrequires: [transport.iwarp]\nsteps: [{role: a, log: x}]",
-	"shared.yaml":    sharedCases,
-	"device.yaml":    "roles: {a: {}}\nsteps: [{role: a, log: x}]",
+	"assert.yaml": "params: {n: {type: int, default: 1}}\nroles: {a: {}}\nsteps: [{assert: n < 2}]",
+	"other.yaml": "params: {unknown_elsewhere: {type: string, default: x}}\nroles: {a: {}}\n" +
+		"steps: [{assert: unknown_elsewhere == \"x\"}]",
+	"cases.yaml": "roles: {a: {}}\ncases:\n  - {name: it's fine, steps: [{role: a, log: x}]}\n" +
+		"  - {name: it's \"not\" $HOME, steps: [{assert: 1 == 2}]}",
+	"matrix.yaml": "roles: {a: {}}\ncases: [{name: 'n $(n)', matrix: {n: [1, 2, 3]}, steps: [{assert: n != 2}]}]",
+	"leftover.yaml": "roles: {server: {}, client: {}}\nimports: {cm: std/cm}\nsteps:\n  - {use: cm.pair}\n" +
+		"  - {role: client, disconnect: {ep: ep}}",
+	"xpass.yaml": "roles: {a: {}}\ncases: [{name: x, xfail: {reason: known}, steps: [{role: a, log: x}]}]",
+	"step.yaml":  "roles: {a: {}}\nsteps: [{role: a, query_device: {}, expect: {max_qp: 1}}]",
+	"errno.yaml": "roles: {a: {}}\nsteps: [{role: a, create_id: {}, as: id}, {role: a, bind_addr: {ep: id, " +
+		"address: 203.0.113.9, port: 1}}]",
+	"event.yaml": "provider: {soft: {clock: virtual}}\nroles: {a: {}}\n" +
+		"steps: [{role: a, create_id: {}, as: id}, {role: a, wait_event: {ep: id, type: ESTABLISHED, within: 1s}}]",
+	"late.yaml": "provider: {soft: {clock: wall}}\nroles: {a: {}}\ntimeout: 300ms\nsteps: [{sleep: 10m}]",
+	"stall.yaml": "provider: {soft: {clock: wall}}\nroles: {a: {}}\n" +
+		"steps: [{role: a, create_id: {}, as: id}, {role: a, wait_event: {ep: id, type: ESTABLISHED, within: 1m}}]",
+	"endless.yaml": "provider: {soft: {clock: wall}}\nroles: {a: {}}\ntimeout: 1h\nstall_timeout: 1h\n" +
+		"steps: [{sleep: 30m}]",
+	"threshold.yaml": "roles: {server: {}, client: {}}\nsteps: [{measure: {kind: latency, op: SEND, from: client, " +
+		"to: server, sizes: [8], iterations: 9}}]\nthresholds: [{metric: latency, pass: [count > 100]}]",
+	"baseline.yaml": "roles: {server: {}, client: {}}\nsteps: [{measure: {kind: latency, op: SEND, from: client, " +
+		"to: server, sizes: [8], iterations: 9}}]\n" +
+		"thresholds: [{metric: latency, if: baseline != nil, pass: [count > baseline.count]}]",
+	"scant.yaml": "roles: {server: {}, client: {}}\nsteps: [{measure: {kind: bandwidth, op: SEND, from: client, " +
+		"to: server, sizes: [8], iterations: 9, min_messages: 10}}]",
+	"link.yaml": "roles: {server: {}, client: {buffers: {tx: {size: 64}}}}\nimports: {cm: std/cm}\nsteps:\n" +
+		"  - {use: cm.pair}\n  - {role: client, post_send: {ep: ep, buffer: tx, signaled: true}}\n" +
+		"  - {role: client, poll: {cq: send}}",
+	"drawn.yaml": "roles: {server: {}, client: {}}\nimports: {cm: std/cm}\nsteps:\n  - {use: cm.pair}\n" +
+		"  - {role: client, query_qp: {ep: ep}, expect: {dest_qp_num: 0}}",
+	"finally.yaml": "roles: {a: {}}\nsteps: [{role: a, log: x}]\nfinally: [{assert: 1 == 2}]",
+	"loop.yaml":    "roles: {a: {}}\nsteps: [{repeat: 5, as: i, name: round, do: [{assert: i < 3}]}]",
+	"both.yaml":    "roles: {a: {}, b: {}}\nsteps: [{parallel: [{role: a, log: x}, {assert: 1 == 2}]}]",
+	"skipped.yaml": "roles: {a: {}}\nrequires: [transport.iwarp]\nsteps: [{role: a, log: x}]",
+	"shared.yaml":  sharedCases,
+	"device.yaml":  "roles: {a: {}}\nsteps: [{role: a, log: x}]",
 }
 
 // sharedCases are cases that share a fixture, of which the last fails.
@@ -106,7 +120,8 @@ func TestRerun(t *testing.T) {
 				t.Fatalf("exit code %d, %+v", code, first)
 			}
 			again, codeAgain := runForFailure(t, nil, first.Rerun)
-			if codeAgain != code || again.What != first.What || again.Line != first.Line || again.File != first.File || again.Got != first.Got {
+			if codeAgain != code || again.What != first.What || again.Line != first.Line || again.File != first.File ||
+				again.Got != first.Got {
 				t.Errorf("%s\nexit code %d, then %d;\n%+v\n%+v", first.Rerun, code, codeAgain, first, again)
 			}
 			if again.Rerun != first.Rerun {
@@ -125,7 +140,9 @@ func runForFailure(t *testing.T, env []string, command string) (failure record.F
 	}
 	records := filepath.Join(folder, "run.jsonl")
 	run := exec.Command("sh", "-c", command+" -q -o jsonl="+records)
-	run.Env = append(append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"), "HOME="+folder, "XDG_STATE_HOME="+folder), env...)
+	run.Env = append(
+		append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"), "HOME="+folder, "XDG_STATE_HOME="+folder), env...,
+	)
 	var out bytes.Buffer
 	run.Stdout, run.Stderr = &out, &out
 	err := run.Run()

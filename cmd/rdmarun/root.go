@@ -102,7 +102,9 @@ func (a *app) interruptible() (ctx context.Context, stop func()) {
 func (a *app) temporaryFolder(what string) (string, error) {
 	folder, err := os.MkdirTemp("", "rdmarun-")
 	if err != nil {
-		return "", withHint(withExit(exitEnvironment, fmt.Errorf("a folder for %s: %w", what, err)), "TMPDIR can name another place")
+		return "", withHint(
+			withExit(exitEnvironment, fmt.Errorf("a folder for %s: %w", what, err)), "TMPDIR can name another place",
+		)
 	}
 	a.folders = append(a.folders, folder)
 	return folder, nil

@@ -85,7 +85,9 @@ func runScenarios(command *cobra.Command, a *app, flags *runFlags, args []string
 }
 
 // runChecked runs scenarios in which nothing is wrong.
-func runChecked(ctx context.Context, a *app, flags *runFlags, config scenario.RunConfig, checked *scenario.Checked) (err error) {
+func runChecked(
+	ctx context.Context, a *app, flags *runFlags, config scenario.RunConfig, checked *scenario.Checked,
+) (err error) {
 	cases, err := a.selectCases(checked, &config.Selection, flags.allowEmpty)
 	if err != nil || len(cases) == 0 {
 		return err
@@ -93,12 +95,16 @@ func runChecked(ctx context.Context, a *app, flags *runFlags, config scenario.Ru
 	if flags.dryRun {
 		return a.printSelected(cases, checked.Files)
 	}
-	if err := errors.Join(missingParams(checked.Scenarios, cases), flags.places.check(cases), flags.checkSoft(&config, cases)); err != nil {
+	if err := errors.Join(
+		missingParams(checked.Scenarios, cases), flags.places.check(cases), flags.checkSoft(&config, cases),
+	); err != nil {
 		return err
 	}
 	if flags.timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, flags.timeout, fmt.Errorf("the run took longer than --timeout %s", quantity.Time(flags.timeout)))
+		ctx, cancel = context.WithTimeoutCause(
+			ctx, flags.timeout, fmt.Errorf("the run took longer than --timeout %s", quantity.Time(flags.timeout)),
+		)
 		defer cancel()
 	}
 	units, err := flags.reportUnits()
@@ -192,7 +198,10 @@ func (a *app) printSelected(cases []scenario.Selected, files int) error {
 	for _, each := range cases {
 		limit += each.Case.Timeout
 	}
-	_, err := fmt.Fprintf(a.stdout, "%s, %s: nothing was run; at most %s of time limits\n", count(files, "file"), count(len(cases), "case"), limit)
+	_, err := fmt.Fprintf(
+		a.stdout, "%s, %s: nothing was run; at most %s of time limits\n", count(files, "file"),
+		count(len(cases), "case"), limit,
+	)
 	return err
 }
 
@@ -256,7 +265,10 @@ type runFlags struct {
 
 // newRunFlags has the defaults of flags that a command may not have.
 func newRunFlags() runFlags {
-	return runFlags{color: newColorFlag(), sandbox: newSandboxFlag(sandbox.Default, sandbox.Strict, sandbox.Off), jobs: 1, repeat: "1", timeScale: 1}
+	return runFlags{
+		color: newColorFlag(), sandbox: newSandboxFlag(sandbox.Default, sandbox.Strict, sandbox.Off), jobs: 1,
+		repeat: "1", timeScale: 1,
+	}
 }
 
 // runGroups are the parts of the list of flags, each with its flags in the order in which they help.
@@ -265,8 +277,20 @@ var runGroups = []flagGroup{
 	{"Target", []string{"param", "params", "provider", "device", "gid", "seed", "link"}},
 	{"Several processes", []string{"role", "peer", "meet", "wait", "fabric", "shared"}},
 	{"Several hosts", []string{"lab", "place", "nats", "nats-user", "creds", "nkey", "tlsca", "tlscert", "tlskey"}},
-	{"Output", []string{"out", "out-dir", "capture", "capture-on-failure", "capture-snaplen", "trace", "trace-file", "interval", "baseline", "save-baseline", "verbose", "quiet", "units", "color", "log-file", "log-format"}},
-	{"Limits", []string{"timeout", "stall-timeout", "time-scale", "jobs", "repeat", "retries", "fail-fast", "strict", "no-thresholds", "sandbox"}},
+	{
+		"Output",
+		[]string{
+			"out", "out-dir", "capture", "capture-on-failure", "capture-snaplen", "trace", "trace-file", "interval",
+			"baseline", "save-baseline", "verbose", "quiet", "units", "color", "log-file", "log-format",
+		},
+	},
+	{
+		"Limits",
+		[]string{
+			"timeout", "stall-timeout", "time-scale", "jobs", "repeat", "retries", "fail-fast", "strict",
+			"no-thresholds", "sandbox",
+		},
+	},
 }
 
 func (f *runFlags) register(a *app, command *cobra.Command) {
@@ -280,8 +304,14 @@ func (f *runFlags) register(a *app, command *cobra.Command) {
 	f.shared.register(command, "")
 	f.sandbox.register(command)
 	f.registerLab(a, command)
-	set.StringVar(&f.fabric, "fabric", "", "on the link udp, connect to programs of this fabric too (rdmarun exec uses \"default\")")
-	set.BoolVar(&f.sharedFabric, "shared", false, "share --fabric with every user of this host (default: with this user and root)")
+	set.StringVar(
+		&f.fabric, "fabric", "",
+		"on the link udp, connect to programs of this fabric too (rdmarun exec uses \"default\")",
+	)
+	set.BoolVar(
+		&f.sharedFabric, "shared", false,
+		"share --fabric with every user of this host (default: with this user and root)",
+	)
 	set.BoolVar(&f.allowEmpty, "allow-empty", false, "an empty selection is no failure (otherwise exit code 5)")
 	set.BoolVarP(&f.dryRun, "dry-run", "n", false, "show what would run, and run nothing")
 	set.IntVarP(&f.jobs, "jobs", "j", f.jobs, "cases at once, each on a provider of its own (soft only)")
@@ -290,8 +320,13 @@ func (f *runFlags) register(a *app, command *cobra.Command) {
 	set.BoolVarP(&f.failFast, "fail-fast", "x", false, "start nothing more after a failure")
 	set.BoolVar(&f.strict, "strict", false, "a skipped case is a failure")
 	set.BoolVar(&f.noThresholds, "no-thresholds", false, "check no thresholds, on a machine too slow for them")
-	set.DurationVar(&f.stall, "stall-timeout", 0, "fail a case when no step ends for this time (0: as the scenario says)")
-	set.Float64Var(&f.timeScale, "time-scale", f.timeScale, "multiply took.max, within and timeouts on a slow machine (a virtual clock stays exact)")
+	set.DurationVar(
+		&f.stall, "stall-timeout", 0, "fail a case when no step ends for this time (0: as the scenario says)",
+	)
+	set.Float64Var(
+		&f.timeScale, "time-scale", f.timeScale,
+		"multiply took.max, within and timeouts on a slow machine (a virtual clock stays exact)",
+	)
 }
 
 // registerTarget registers what a run is on.  gid is the letter of --gid, "" for none.
@@ -311,13 +346,18 @@ func (f *runFlags) registerLab(a *app, command *cobra.Command) {
 // registerOutput registers what a run shows and writes.  quiet is the letter of --quiet, "" for none.
 func (f *runFlags) registerOutput(command *cobra.Command, quiet string) {
 	set := command.Flags()
-	set.VarP(&f.verbose, "verbose", "v", "show each step as it ends (-vv: also where roles run, and the lines of steps)")
+	set.VarP(
+		&f.verbose, "verbose", "v", "show each step as it ends (-vv: also where roles run, and the lines of steps)",
+	)
 	set.Lookup("verbose").NoOptDefVal = "+1"
 	set.BoolVarP(&f.quiet, "quiet", quiet, false, "show failures and counts only")
 	f.units = newFormatFlag("iec", "si", "cycles")
 	set.Var(f.units, "units", "show sizes in KiB (iec) or kB (si), or measured times in cycles of the processor")
 	completeFlag(command, "units", cobra.FixedCompletions(f.units.choices, cobra.ShellCompDirectiveNoFileComp))
-	set.VarP(&f.interval, "interval", "i", "show a running measurement in intervals of this length (in seconds without a unit, 0: results only)")
+	set.VarP(
+		&f.interval, "interval", "i",
+		"show a running measurement in intervals of this length (in seconds without a unit, 0: results only)",
+	)
 	completeFlag(command, "interval", cobra.NoFileCompletions)
 	f.log.register(command)
 	f.out.register(command)
@@ -331,7 +371,8 @@ func (f *runFlags) registerTimeout(command *cobra.Command) {
 	command.Flags().DurationVar(&f.timeout, "timeout", 0, "limit of the time for everything (0: none, exit code 124)")
 }
 
-// begin checks the flags, makes of them what the runner wants, and asks the lab for its hosts.  The caller ends the lab.
+// begin checks the flags, makes of them what the runner wants, and asks the lab for its hosts.  The caller ends the
+// lab.
 func (f *runFlags) begin(command *cobra.Command, a *app) (scenario.RunConfig, error) {
 	f.chosen = command.Flags().Changed("provider")
 	f.lab.wait = func() time.Duration { return f.shared.wait }
@@ -364,8 +405,10 @@ func (f *runFlags) config(a *app) (scenario.RunConfig, error) {
 		return scenario.RunConfig{}, err
 	}
 	config := scenario.RunConfig{
-		ProviderName: f.provider, FilesChoose: !f.chosen, Link: f.link.value, Fabric: f.fabric, SharedFabric: f.sharedFabric, Jobs: f.jobs, Retries: f.retries, FailFast: f.failFast, Strict: f.strict,
-		Seed: f.seed.value, Rerun: f.rerun(), GuestCache: f.sandbox.cache(a), GuestCompiler: guest.OwnCompiler(), Warn: a.warn,
+		ProviderName: f.provider, FilesChoose: !f.chosen, Link: f.link.value, Fabric: f.fabric,
+		SharedFabric: f.sharedFabric, Jobs: f.jobs, Retries: f.retries, FailFast: f.failFast, Strict: f.strict,
+		Seed: f.seed.value, Rerun: f.rerun(), GuestCache: f.sandbox.cache(a), GuestCompiler: guest.OwnCompiler(),
+		Warn:      a.warn,
 		TimeScale: f.timeScale, Stall: f.stall, Interval: time.Duration(f.interval), NoThresholds: f.noThresholds,
 	}
 	if f.seed.value == nil {
@@ -404,13 +447,19 @@ func (f *runFlags) check() error {
 	case f.retries < 0 || f.retries > maxRuns:
 		return usageError("--retries %d: from 0 to %d", f.retries, maxRuns)
 	case repeat > maxRuns:
-		return withHint(usageError("--repeat %d: at most %d", repeat, maxRuns), "--repeat until-fail has no end of its own")
+		return withHint(
+			usageError("--repeat %d: at most %d", repeat, maxRuns), "--repeat until-fail has no end of its own",
+		)
 	case f.timeout < 0:
 		return usageError("--timeout %s: a limit of time is not negative; 0 is none", f.timeout)
 	case f.stall < 0:
-		return usageError("--stall-timeout %s: a limit of time is not negative; 0 leaves what the scenario says", f.stall)
+		return usageError(
+			"--stall-timeout %s: a limit of time is not negative; 0 leaves what the scenario says", f.stall,
+		)
 	case !(f.timeScale > 0) || math.IsInf(f.timeScale, 0):
-		return withHint(usageError("--time-scale %g: a number above 0", f.timeScale), "4 lets everything take four times as long")
+		return withHint(
+			usageError("--time-scale %g: a number above 0", f.timeScale), "4 lets everything take four times as long",
+		)
 	case f.jobs > 1 && f.provider != softProvider:
 		return withHint(usageError("--jobs %d: only provider soft runs several cases at once", f.jobs),
 			"cases on a device would disturb each other; leave --jobs out")
@@ -419,7 +468,10 @@ func (f *runFlags) check() error {
 	case f.fabric != "" && rdmacore.CheckFabric(f.fabric) != nil:
 		return usageError("--fabric: %w", rdmacore.CheckFabric(f.fabric))
 	case f.fabric != "" && f.jobs > 1:
-		return withHint(usageError("--fabric %s: cases of one fabric run one at a time, since ports are the fabric's", f.fabric), "leave --jobs out")
+		return withHint(
+			usageError("--fabric %s: cases of one fabric run one at a time, since ports are the fabric's", f.fabric),
+			"leave --jobs out",
+		)
 	case f.fabric != "" && f.provider != softProvider:
 		return usageError("--fabric %s: only programs on soft have fabrics", f.fabric)
 	case f.sharedFabric && f.fabric == "":
@@ -471,12 +523,14 @@ func cyclesPerNanosecond(cpuinfo string) (float64, error) {
 			return mhz / 1000, nil
 		}
 	}
-	return 0, withHint(withExit(exitEnvironment, errors.New("--units cycles: the kernel does not tell the processor's frequency")),
+	return 0, withHint(withExit(
+		exitEnvironment, errors.New("--units cycles: the kernel does not tell the processor's frequency"),
+	),
 		"/proc/cpuinfo has no \"cpu MHz\" here; leave --units out")
 }
 
-// rerun is the command line without parameters and files, for the last line of a failure: with all flags that decide how a case
-// ends.  It is empty where there are no files.
+// rerun is the command line without parameters and files, for the last line of a failure: with all flags that decide
+// how a case ends.  It is empty where there are no files.
 func (f *runFlags) rerun() string {
 	if f.unlisted {
 		return ""

@@ -25,7 +25,9 @@ type logFlags struct {
 
 func (f *logFlags) register(command *cobra.Command) {
 	f.format, f.command = newFormatFlag("text", "json"), command
-	command.Flags().StringVar(&f.file, "log-file", "", "append a log of the run to a file (-: stderr), with -v also of each step")
+	command.Flags().StringVar(
+		&f.file, "log-file", "", "append a log of the run to a file (-: stderr), with -v also of each step",
+	)
 	command.Flags().Var(f.format, "log-format", "form of the log (on stderr without --log-file)")
 	completeFlag(command, "log-format", cobra.FixedCompletions(f.format.choices, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -120,12 +122,21 @@ func (l *runLog) Record(r *record.Record) error {
 	case record.Output:
 		log.Info("output", "role", r.Line.Role, "text", r.Line.Text)
 	case record.Measured:
-		log.Info("measured", "name", r.Measure.Name, "role", r.Measure.Role, "messages", r.Measure.Messages, "took", r.Measure.Took)
+		log.Info(
+			"measured", "name", r.Measure.Name, "role", r.Measure.Role, "messages", r.Measure.Messages, "took",
+			r.Measure.Took,
+		)
 	case record.Meshed:
-		log.Info("mesh measured", "name", r.Mesh.Name, "pairs", len(r.Mesh.Pairs), "outliers", r.Mesh.Outliers, "lost", r.Mesh.Lost)
+		log.Info(
+			"mesh measured", "name", r.Mesh.Name, "pairs", len(r.Mesh.Pairs), "outliers", r.Mesh.Outliers, "lost",
+			r.Mesh.Lost,
+		)
 	case record.Checked:
 		if !r.Threshold.OK {
-			log.Error("threshold failed", "threshold", r.Threshold.Text, "value", r.Threshold.Value, "reason", r.Threshold.Reason)
+			log.Error(
+				"threshold failed", "threshold", r.Threshold.Text, "value", r.Threshold.Value, "reason",
+				r.Threshold.Reason,
+			)
 		}
 	case record.CaseRetry, record.CaseEnd:
 		l.end(log, r)
@@ -154,7 +165,9 @@ func (l *runLog) end(log *slog.Logger, r *record.Record) {
 		log.Error("case ends", attributes...)
 	}
 	for _, f := range r.Result.Failures {
-		log.Error("failure", "kind", f.Kind, "at", strings.TrimSuffix(fmt.Sprintf("%s:%d:%d", f.File, f.Line, f.Column), ":0:0"),
+		log.Error("failure", "kind", f.Kind, "at", strings.TrimSuffix(
+			fmt.Sprintf("%s:%d:%d", f.File, f.Line, f.Column), ":0:0",
+		),
 			"role", f.Role, "action", f.Action, "what", f.What, "expected", f.Expected, "got", f.Got, "rerun", f.Rerun)
 	}
 }

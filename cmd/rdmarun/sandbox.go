@@ -39,8 +39,8 @@ func (f *sandboxFlag) register(command *cobra.Command) {
 
 func (f *sandboxFlag) mode() sandbox.Mode { return sandbox.Mode(f.value) }
 
-// enter restricts the process to files, and drops the environment but for what this command reads, where the mode is strict.
-// The process begins anew in it, so nothing is open yet.
+// enter restricts the process to files, and drops the environment but for what this command reads, where the mode is
+// strict. The process begins anew in it, so nothing is open yet.
 func (f *sandboxFlag) enter(a *app, command *cobra.Command, files sandbox.Files) error {
 	if !a.confines || f.mode() != sandbox.Strict {
 		return nil
@@ -72,8 +72,8 @@ func (f *sandboxFlag) confine(a *app) func() error {
 	return func() error { return f.filter(a, true) }
 }
 
-// filter drops system calls, once nothing but guests is to run.  starts: the process starts itself, to compile a guest or to
-// write the reports after a crash.
+// filter drops system calls, once nothing but guests is to run.  starts: the process starts itself, to compile a guest
+// or to write the reports after a crash.
 func (f *sandboxFlag) filter(a *app, starts bool) error {
 	if !a.confines {
 		return nil
@@ -84,12 +84,14 @@ func (f *sandboxFlag) filter(a *app, starts bool) error {
 	return nil
 }
 
-// The variables that a command keeps in the mode strict besides those of its flags: where files are, what a terminal shows, and
-// what Go's runtime, sanitizers and the libraries of --provider verbs read.
+// The variables that a command keeps in the mode strict besides those of its flags: where files are, what a terminal
+// shows, and what Go's runtime, sanitizers and the libraries of --provider verbs read.
 var (
 	keptNames = []string{
-		"HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "TMPDIR", "TERM", "COLUMNS", "NO_COLOR", "CLICOLOR_FORCE", "LANG", "TZ", "LD_LIBRARY_PATH",
-		"CI", "GITHUB_ACTIONS", "GODEBUG", "GOGC", "GOMEMLIMIT", "GOMAXPROCS", "GORACE", "GOTRACEBACK", guest.CacheVariable, guest.EngineVariable,
+		"HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "TMPDIR", "TERM", "COLUMNS", "NO_COLOR",
+		"CLICOLOR_FORCE", "LANG", "TZ", "LD_LIBRARY_PATH",
+		"CI", "GITHUB_ACTIONS", "GODEBUG", "GOGC", "GOMEMLIMIT", "GOMAXPROCS", "GORACE", "GOTRACEBACK",
+		guest.CacheVariable, guest.EngineVariable,
 	}
 	keptPrefixes = []string{parameterPrefix, "LC_", "IBV_", "RDMAV_", "MLX4_", "MLX5_"}
 )
@@ -106,8 +108,8 @@ func keptVariables(command *cobra.Command) func(string) bool {
 
 // cache is the folder of the cache of compiled guests; "" is the user's own.
 //
-// A guest that escapes can read the cache's key and write to the cache, and what is there is run.  So strict has a cache of its own:
-// what such a guest leaves there is run under strict only.
+// A guest that escapes can read the cache's key and write to the cache, and what is there is run.  So strict has a
+// cache of its own: what such a guest leaves there is run under strict only.
 func (f *sandboxFlag) cache(a *app) string {
 	folder := a.env[guest.CacheVariable]
 	if f.mode() != sandbox.Strict {
@@ -122,8 +124,8 @@ func (f *sandboxFlag) cache(a *app) string {
 	return filepath.Join(folder, string(sandbox.Strict))
 }
 
-// guestFiles are what a run of these guests may use.  It makes what a rule must name, because landlock knows no names of files
-// that do not exist: the cache, and the file of the trace.
+// guestFiles are what a run of these guests may use.  It makes what a rule must name, because landlock knows no names
+// of files that do not exist: the cache, and the file of the trace.
 func (f *sandboxFlag) guestFiles(a *app, paths []string, trace *traceFlags) (sandbox.Files, error) {
 	files := sandbox.Files{Read: paths}
 	if slices.ContainsFunc(paths, guest.IsScript) {
@@ -158,7 +160,9 @@ func madeFolder(path string) []string {
 // checkSandbox refuses a mode that the run cannot have.
 func (f *runFlags) checkSandbox() error {
 	if f.sandbox.mode() == sandbox.Strict && f.lab.active() {
-		return withHint(usageError("--sandbox strict: guests run on the hosts of the lab, and this process starts programs to reach them"),
+		return withHint(usageError(
+			"--sandbox strict: guests run on the hosts of the lab, and this process starts programs to reach them",
+		),
 			"leave --sandbox out here: RDMARUN_SANDBOX=strict in the environment of an agent restricts that")
 	}
 	return nil
@@ -176,7 +180,10 @@ func (f *runFlags) enter(a *app, command *cobra.Command, paths []string, checked
 	needed := slices.Clone(paths)
 	for _, each := range checked.Scenarios {
 		if each.Located() != each.Path {
-			return withHint(usageError("--sandbox strict: %s is in a pack, which is unpacked for the run", each.Path), "run the files that it was made of")
+			return withHint(
+				usageError("--sandbox strict: %s is in a pack, which is unpacked for the run", each.Path),
+				"run the files that it was made of",
+			)
 		}
 		needed = append(append(needed, each.Path), each.Needs()...)
 	}
@@ -199,8 +206,8 @@ func (f *runFlags) enter(a *app, command *cobra.Command, paths []string, checked
 	return f.sandbox.enter(a, command, files)
 }
 
-// written are the folders in which a run writes but that of --out-dir, and what is not a file there.  A report gets its name when
-// it is whole, so its folder is written to.
+// written are the folders in which a run writes but that of --out-dir, and what is not a file there.  A report gets its
+// name when it is whole, so its folder is written to.
 func (f *runFlags) written(a *app) ([]string, error) {
 	targets, err := parseTargets("--out", f.out.targets)
 	if err != nil {

@@ -26,12 +26,13 @@ import (
 // holeCommand is the name by which the test binary is rdmarun with a hole in its engine.
 const holeCommand = "rdmarun-hole"
 
-// holeMain is rdmarun, but what a guest writes to its standard output runs the payload of an escape, in the process of the
-// guest and after the guest's first instructions.
+// holeMain is rdmarun, but what a guest writes to its standard output runs the payload of an escape, in the process of
+// the guest and after the guest's first instructions.
 func holeMain() {
 	a := processApp()
 	a.stdout = &hole{report: os.Stderr}
-	if slices.Contains(os.Args, "--stdio") { // an agent, whose standard output is its controller's: the last time is after its guest
+	// an agent, whose standard output is its controller's: the last time is after its guest
+	if slices.Contains(os.Args, "--stdio") {
 		a.stdout = &hole{report: os.Stderr, passes: os.Stdout}
 	}
 	os.Exit(int(a.run()))
@@ -103,12 +104,17 @@ func payload() []struct {
 			return filtered(err)
 		}},
 		{"mode", func() error { return filtered(unix.Chmod(os.Getenv("TMPDIR")+"/secret", 0o700)) }},
-		{"owner", func() error { return filtered(unix.Chown(os.Getenv("TMPDIR")+"/secret", os.Getuid(), os.Getgid())) }},
+		{
+			"owner",
+			func() error { return filtered(unix.Chown(os.Getenv("TMPDIR")+"/secret", os.Getuid(), os.Getgid())) },
+		},
 		{"attribute", func() error {
 			return filtered(unix.Setxattr(os.Getenv("TMPDIR")+"/secret", "user.made", []byte("1"), 0))
 		}},
 		{"times", func() error {
-			return filtered(unix.UtimesNanoAt(unix.AT_FDCWD, os.Getenv("TMPDIR")+"/secret", make([]unix.Timespec, 2), 0))
+			return filtered(unix.UtimesNanoAt(
+				unix.AT_FDCWD, os.Getenv("TMPDIR")+"/secret", make([]unix.Timespec, 2), 0,
+			))
 		}},
 		{"file without access", func() error {
 			// Neither to read nor to write: for ioctl, and for futimens.
@@ -120,7 +126,9 @@ func payload() []struct {
 		}},
 		{"open file", func() error {
 			var known, found unix.Stat_t
-			if err := errors.Join(unix.Stat(os.Getenv("TMPDIR")+"/secret", &known), unix.Fstat(leftOpen, &found)); err != nil {
+			if err := errors.Join(
+				unix.Stat(os.Getenv("TMPDIR")+"/secret", &known), unix.Fstat(leftOpen, &found),
+			); err != nil {
 				return err
 			}
 			if known.Ino != found.Ino {
@@ -233,7 +241,9 @@ func payload() []struct {
 			return nil // the kernel refuses the request as such: EIO or ESRCH
 		}},
 		{"memory", func() error {
-			memory, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+			memory, err := unix.Mmap(
+				-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS,
+			)
 			if err == nil {
 				err = unix.Munmap(memory)
 			}
@@ -265,7 +275,8 @@ func payload() []struct {
 	}
 }
 
-// filtered is nil unless a filter of system calls has refused one: landlock says EACCES, and cannot refuse truncation before Linux 6.2.
+// filtered is nil unless a filter of system calls has refused one: landlock says EACCES, and cannot refuse truncation
+// before Linux 6.2.
 func filtered(err error) error {
 	if errors.Is(err, syscall.EPERM) {
 		return err
@@ -299,7 +310,8 @@ func openOtherSocket() (err error) {
 // openRawSocket opens a socket of all packets of a protocol, or of an interface.
 func openRawSocket() (err error) {
 	for _, each := range []struct{ family, kind, protocol int }{
-		{unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_UDP}, {unix.AF_INET6, unix.SOCK_RAW, unix.IPPROTO_UDP}, {unix.AF_INET, unix.SOCK_PACKET, unix.ETH_P_ALL},
+		{unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_UDP}, {unix.AF_INET6, unix.SOCK_RAW, unix.IPPROTO_UDP},
+		{unix.AF_INET, unix.SOCK_PACKET, unix.ETH_P_ALL},
 	} {
 		var socket int
 		if socket, err = unix.Socket(each.family, each.kind|unix.SOCK_CLOEXEC, each.protocol); err == nil {
@@ -314,9 +326,12 @@ var heldBack = map[sandbox.Mode][]string{
 	sandbox.Off:     nil,
 	sandbox.Default: {"terminal", "raw socket", "socket", "ptrace", "memory", "segment", "personality", "threads"},
 	sandbox.Strict: {
-		"folder", "environment", "file", "cache of other modes", "symbolic link", "truncate", "truncate by open", "mode", "owner", "attribute", "times",
-		"file without access", "open file", "attribute of a file", "use of a file", "system call of a later kernel", "environment of the parent",
-		"signal", "limits", "terminal", "service", "service by a pair", "program", "other program", "program in memory", "process", "namespace", "namespace by clone3",
+		"folder", "environment", "file", "cache of other modes", "symbolic link", "truncate", "truncate by open",
+		"mode", "owner", "attribute", "times",
+		"file without access", "open file", "attribute of a file", "use of a file", "system call of a later kernel",
+		"environment of the parent",
+		"signal", "limits", "terminal", "service", "service by a pair", "program", "other program", "program in memory",
+		"process", "namespace", "namespace by clone3",
 		"priority", "raw socket", "socket", "ptrace", "memory", "segment", "personality", "threads",
 	},
 }
@@ -348,7 +363,10 @@ func runHole(t *testing.T, folder string, environment []string, arguments ...str
 	}
 	command := exec.Command("/proc/self/exe", arguments...)
 	command.Args[0] = holeCommand
-	command.Env = append(append(os.Environ(), "SECRET=1", "TMPDIR="+folder, guest.CacheVariable+"="+filepath.Join(folder, "cache")), environment...)
+	command.Env = append(
+		append(os.Environ(), "SECRET=1", "TMPDIR="+folder, guest.CacheVariable+"="+filepath.Join(folder, "cache")),
+		environment...,
+	)
 	secret, err := os.Open(filepath.Join(folder, "secret"))
 	if err != nil {
 		t.Fatal(err)
@@ -402,7 +420,10 @@ func TestEscapeIsContained(t *testing.T) {
 		t.Run(string(mode), func(t *testing.T) {
 			folder := t.TempDir()
 			trace := filepath.Join(folder, "trace")
-			said, err := runHole(t, folder, nil, "guest", "run", "--sandbox", string(mode), "--trace", "--trace-file", trace, "../../guests/hello/hello.wasm")
+			said, err := runHole(
+				t, folder, nil, "guest", "run", "--sandbox", string(mode), "--trace", "--trace-file", trace,
+				"../../guests/hello/hello.wasm",
+			)
 			if problem := support.Strict(); mode == sandbox.Strict && problem != nil {
 				if err == nil || !strings.Contains(said, problem.Error()) {
 					t.Errorf("%v on a kernel without a sandbox: %s", err, said)
@@ -424,8 +445,8 @@ func TestEscapeIsContained(t *testing.T) {
 	}
 }
 
-// TestDoctorSaysWhatIsActive compares what doctor says of each mode with the parts of the payload that fail in it, which
-// the other tests try.
+// TestDoctorSaysWhatIsActive compares what doctor says of each mode with the parts of the payload that fail in it,
+// which the other tests try.
 func TestDoctorSaysWhatIsActive(t *testing.T) {
 	said := startRdmarun(t, "doctor", "--format", "json")
 	_ = said.Wait() // other checks may fail here
@@ -437,9 +458,13 @@ func TestDoctorSaysWhatIsActive(t *testing.T) {
 	if at < 0 {
 		t.Fatal("no such check")
 	}
-	held := map[string]string{"socket": "system calls", "file": "files", "environment": "environment", "other program": "programs"}
+	held := map[string]string{
+		"socket": "system calls", "file": "files", "environment": "environment", "other program": "programs",
+	}
 	support := sandbox.Probe()
-	for mode, able := range map[sandbox.Mode]bool{sandbox.Default: support.Seccomp, sandbox.Strict: support.Strict() == nil} {
+	for mode, able := range map[sandbox.Mode]bool{
+		sandbox.Default: support.Seccomp, sandbox.Strict: support.Strict() == nil,
+	} {
 		_, rest, said := strings.Cut(found.Checks[at].Detail, "--sandbox "+string(mode)+" ")
 		active, _, _ := strings.Cut(rest, ";")
 		for part, word := range held {
@@ -460,7 +485,8 @@ func TestRunIsConfined(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scenario := "rdmarun: v1\nparams: {said: {type: string}}\nroles:\n  one: {guest: {module: " + module + ", args: [\"${said}\"]}}\nsteps:\n  - {role: one, guest: run}\n"
+	scenario := "rdmarun: v1\nparams: {said: {type: string}}\nroles:\n  one: {guest: {module: " + module +
+		", args: [\"${said}\"]}}\nsteps:\n  - {role: one, guest: run}\n"
 	for mode := range heldBack {
 		t.Run(string(mode), func(t *testing.T) {
 			folder := t.TempDir()
@@ -472,15 +498,20 @@ func TestRunIsConfined(t *testing.T) {
 			if err := os.Mkdir(records, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			said, err := runHole(t, folder, []string{"RDMARUN_PARAM_said=hello", "XDG_STATE_HOME=" + filepath.Join(folder, "state")},
-				"run", "--sandbox", string(mode), "-o", "jsonl="+filepath.Join(records, "records.jsonl"), "--out-dir", reports, file)
+			said, err := runHole(t, folder, []string{
+				"RDMARUN_PARAM_said=hello", "XDG_STATE_HOME=" + filepath.Join(folder, "state"),
+			},
+				"run", "--sandbox", string(mode), "-o", "jsonl="+filepath.Join(records, "records.jsonl"), "--out-dir",
+				reports, file)
 			if problem := support.Strict(); mode == sandbox.Strict && problem != nil {
 				t.Skip("this kernel has no sandbox: ", problem)
 			}
 			if err != nil {
 				t.Fatalf("%v\n%s", err, said)
 			}
-			for _, pattern := range []string{"records/records.jsonl", "reports/latest/report.html", "state/rdmarun/last-run/*.json"} {
+			for _, pattern := range []string{
+				"records/records.jsonl", "reports/latest/report.html", "state/rdmarun/last-run/*.json",
+			} {
 				if found, err := filepath.Glob(filepath.Join(folder, pattern)); len(found) != 1 {
 					t.Errorf("%s: %q, %v", pattern, found, err)
 				}
@@ -500,7 +531,8 @@ func holeFolder(t *testing.T) (folder, scenario string) {
 	folder = t.TempDir()
 	scenario = filepath.Join(folder, "hole.yaml")
 	for path, text := range map[string]string{
-		scenario:                        "rdmarun: v1\nroles:\n  one: {guest: {module: " + module + "}}\nsteps:\n  - {role: one, guest: run}\n",
+		scenario: "rdmarun: v1\nroles:\n  one: {guest: {module: " + module +
+			"}}\nsteps:\n  - {role: one, guest: run}\n",
 		filepath.Join(folder, "secret"): "secret",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -521,8 +553,10 @@ func TestAgentIsConfined(t *testing.T) {
 			folder, file := holeFolder(t)
 			said := filepath.Join(folder, "said")
 			// What the agent says goes to a file that is open before.
-			lab := writeLab(t, fmt.Sprintf("hosts:\n  here: {command: [env, -u, %s, SECRET=1, TMPDIR=%s, RDMARUN_CACHE=%s, RDMARUN_SANDBOX=%s, bash, -c, %q, agent]}\nplace: {one: here}\n",
-				runAsRdmarun, folder, filepath.Join(folder, "cache"), mode, "exec -a "+holeCommand+" \"$@\" 3<"+filepath.Join(folder, "secret")+" 2>"+said))
+			lab := writeLab(t, fmt.Sprintf("hosts:\n  here: {command: [env, -u, %s, SECRET=1, TMPDIR=%s, "+
+				"RDMARUN_CACHE=%s, RDMARUN_SANDBOX=%s, bash, -c, %q, agent]}\nplace: {one: here}\n",
+				runAsRdmarun, folder, filepath.Join(folder, "cache"), mode,
+				"exec -a "+holeCommand+" \"$@\" 3<"+filepath.Join(folder, "secret")+" 2>"+said))
 			run := startOverLab(t, "--lab", lab, file)
 			if problem := support.Strict(); mode == sandbox.Strict && problem != nil {
 				if text := run.ends(t, exitEnvironment); !strings.Contains(text, problem.Error()) {
@@ -541,8 +575,8 @@ func TestAgentIsConfined(t *testing.T) {
 	}
 }
 
-// TestJoinedAgentIsConfined looks at the process that an agent which waits on a NATS server starts for a run, when a guest of the
-// run has run.  What it says of its payload its controller prints.
+// TestJoinedAgentIsConfined looks at the process that an agent which waits on a NATS server starts for a run, when a
+// guest of the run has run.  What it says of its payload its controller prints.
 func TestJoinedAgentIsConfined(t *testing.T) {
 	support := sandbox.Probe()
 	if !support.Seccomp {
@@ -552,8 +586,11 @@ func TestJoinedAgentIsConfined(t *testing.T) {
 		t.Run(string(mode), func(t *testing.T) {
 			folder, file := holeFolder(t)
 			server := bustest.Start(t, bustest.Config{User: "lab", Password: "geheim"})
-			agent := startRdmarunBy(t, []string{"env", "-u", runAsRdmarun, "SECRET=1", "TMPDIR=" + folder, "RDMARUN_CACHE=" + filepath.Join(folder, "cache"),
-				"bash", "-c", "exec -a " + holeCommand + ` "$@" 3<` + filepath.Join(folder, "secret"), "agent"}, "agent", "--join", server.URL("lab:geheim"), "--name", "a", "--sandbox", string(mode))
+			agent := startRdmarunBy(t,
+				[]string{"env", "-u", runAsRdmarun, "SECRET=1", "TMPDIR=" + folder, "RDMARUN_CACHE=" +
+					filepath.Join(folder, "cache"),
+					"bash", "-c", "exec -a " + holeCommand + ` "$@" 3<` + filepath.Join(folder, "secret"),
+					"agent"}, "agent", "--join", server.URL("lab:geheim"), "--name", "a", "--sandbox", string(mode))
 			agent.await(t, "waits on")
 			run := startOverLab(t, "--nats", server.URL("lab:geheim"), "--place", "one=a", file)
 			if problem := support.Strict(); mode == sandbox.Strict && problem != nil {
@@ -574,7 +611,10 @@ func TestNoFalseSandbox(t *testing.T) {
 	if problem := sandbox.Probe().Strict(); problem != nil {
 		t.Skip("this kernel has no sandbox: ", problem)
 	}
-	said, err := runHole(t, t.TempDir(), []string{"RDMARUN_SANDBOXED=1"}, "guest", "run", "--sandbox", "strict", "../../guests/hello/hello.wasm")
+	said, err := runHole(
+		t, t.TempDir(), []string{"RDMARUN_SANDBOXED=1"}, "guest", "run", "--sandbox", "strict",
+		"../../guests/hello/hello.wasm",
+	)
 	if err == nil || !strings.Contains(said, "unset RDMARUN_SANDBOXED") || strings.Contains(said, "hole ") {
 		t.Errorf("%v: %s", err, said)
 	}

@@ -59,9 +59,10 @@ func configSchema(root *cobra.Command) ([]byte, error) {
 	}
 	var text bytes.Buffer
 	err := printJSON(&text, map[string]any{
-		"$schema":              "https://json-schema.org/draft/2020-12/schema",
-		"title":                "rdmarun configuration 1",
-		"description":          "Flags by their names, for all commands that have them: ./rdmarun.yaml and $XDG_CONFIG_HOME/rdmarun/config.yaml.",
+		"$schema": "https://json-schema.org/draft/2020-12/schema",
+		"title":   "rdmarun configuration 1",
+		"description": "Flags by their names, for all commands that have them: ./rdmarun.yaml and " +
+			"$XDG_CONFIG_HOME/rdmarun/config.yaml.",
 		"type":                 "object",
 		"properties":           properties,
 		"additionalProperties": false,
@@ -69,7 +70,8 @@ func configSchema(root *cobra.Command) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// flagSchema is what a flag takes; a flag of several commands may have other words in each, so words are left to the flag.
+// flagSchema is what a flag takes; a flag of several commands may have other words in each, so words are left to the
+// flag.
 func flagSchema(flag *pflag.Flag) map[string]any {
 	one := map[string]any{"type": []string{"string", "number", "boolean"}}
 	switch flag.Value.Type() {

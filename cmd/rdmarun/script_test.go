@@ -53,7 +53,8 @@ func TestScripts(t *testing.T) {
 	}
 	// One cache for all scripts, or each would compile the guests anew; make test has one for all packages.
 	cache := cmp.Or(os.Getenv(guest.CacheVariable), t.TempDir())
-	// What scripts compile is in the cache of whoever runs the tests, or each run would compile Go's library for WebAssembly.
+	// What scripts compile is in the cache of whoever runs the tests, or each run would compile Go's library for
+	// WebAssembly.
 	goCache, err := exec.Command("go", "env", "GOCACHE").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +80,9 @@ func TestScripts(t *testing.T) {
 			env.Setenv(guest.EngineVariable, filepath.Join(project, "bin", "javascript.wasm"))
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": scriptExits, "until": scriptUntil, "listens": scriptListens},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": scriptExits, "until": scriptUntil, "listens": scriptListens,
+		},
 		Condition: func(condition string) (bool, error) {
 			return scriptCondition(project, condition)
 		},

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// interleavedScenario has two guests that always wait for what comes at the same times, and still run when a step fails.
+// interleavedScenario has two guests that always wait for what comes at the same times, and still run when a step
+// fails.
 const interleavedScenario = `rdmarun: v1
 provider: {soft: {clock: virtual}}
 roles:
@@ -26,7 +27,8 @@ steps:
   - {role: one, guest: wait, within: 1s}
 `
 
-// TestSeedsDrawInterleavings: what guests do that wait alike repeats with a seed, also behind a failure, and not with every other.
+// TestSeedsDrawInterleavings: what guests do that wait alike repeats with a seed, also behind a failure, and not with
+// every other.
 func TestSeedsDrawInterleavings(t *testing.T) {
 	engine, err := filepath.Abs("../../bin/javascript.wasm")
 	if err != nil {

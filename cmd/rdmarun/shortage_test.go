@@ -62,11 +62,13 @@ func TestLimitsTooLowForARun(t *testing.T) {
 		first, want string
 		uid         uint32
 	}{
-		"address space":           {"ulimit -v 1048576;", "too little address space: ", 0},
-		"none to speak of":        {"ulimit -v 400000;", "too little address space: ", 0},
-		"descriptors":             {"ulimit -n 16;", "too few file descriptors: ", 0},
-		"hardly any descriptors":  {"ulimit -n 5;", "too few file descriptors: ", 0},
-		"descriptors, taken":      {"ulimit -n 40; for i in {3..29}; do eval \"exec $i</dev/null\"; done;", "too few file descriptors: ", 0},
+		"address space":          {"ulimit -v 1048576;", "too little address space: ", 0},
+		"none to speak of":       {"ulimit -v 400000;", "too little address space: ", 0},
+		"descriptors":            {"ulimit -n 16;", "too few file descriptors: ", 0},
+		"hardly any descriptors": {"ulimit -n 5;", "too few file descriptors: ", 0},
+		"descriptors, taken": {
+			"ulimit -n 40; for i in {3..29}; do eval \"exec $i</dev/null\"; done;", "too few file descriptors: ", 0,
+		},
 		"processes":               {"ulimit -u 3;", "no more threads can be made: ", nobody},
 		"descriptors, and no one": {"ulimit -n 16; exec 2>&-;", "", 0},
 	} {
@@ -78,7 +80,8 @@ func TestLimitsTooLowForARun(t *testing.T) {
 			if limit.want == "" && output == "" {
 				return
 			}
-			if !strings.HasPrefix(output, "rdmarun: "+limit.want) || !strings.Contains(output, "\n  hint: raise it: ulimit -") || strings.Count(output, "\n") != 2 {
+			if !strings.HasPrefix(output, "rdmarun: "+limit.want) ||
+				!strings.Contains(output, "\n  hint: raise it: ulimit -") || strings.Count(output, "\n") != 2 {
 				t.Errorf("output: %s", output)
 			}
 		})
@@ -95,7 +98,10 @@ func TestSoftLimitOfDescriptorsIsRaised(t *testing.T) {
 // What is opened without stdin, stdout and stderr is not taken for one of them.
 func TestClosedStandardDescriptors(t *testing.T) {
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "lab.yaml"), []byte("rdmarun: v1\nroles: {server: {}}\nsteps:\n  - {log: one line}\n"), 0o600); err != nil {
+	if err := os.WriteFile(
+		filepath.Join(folder, "lab.yaml"), []byte("rdmarun: v1\nroles: {server: {}}\nsteps:\n  - {log: one line}\n"),
+		0o600,
+	); err != nil {
 		t.Fatal(err)
 	}
 	_, code := limited(t, folder, "exec <&- >&- 2>&-;", 0, "run", "lab.yaml", "-o", "jsonl=run.jsonl")
@@ -119,20 +125,26 @@ func TestClosedStandardDescriptors(t *testing.T) {
 
 // What a step could not be asked for says nothing of what it was to find out: it has not failed, expectedly or not.
 func TestOutOfDescriptorsInAStep(t *testing.T) {
-	for name, xfail := range map[string]string{"it should pass": "", "it is known to fail": "    xfail: {reason: known}\n"} {
+	for name, xfail := range map[string]string{
+		"it should pass": "", "it is known to fail": "    xfail: {reason: known}\n",
+	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
-			scenario := "rdmarun: v1\nroles: {server: {}, client: {}}\ncases:\n  - name: many\n" + xfail + "    steps:\n" +
+			scenario := "rdmarun: v1\nroles: {server: {}, client: {}}\ncases:\n  - name: many\n" + xfail +
+				"    steps:\n" +
 				"      - {role: server, create_ep: {passive: true, port: 7471}, as: listener}\n"
 			for number := range 30 {
-				scenario += fmt.Sprintf("      - {role: client, create_ep: {to: server, port: 7471}, as: ep%d}\n", number)
+				scenario += fmt.Sprintf(
+					"      - {role: client, create_ep: {to: server, port: 7471}, as: ep%d}\n", number,
+				)
 			}
 			if err := os.WriteFile(filepath.Join(folder, "lab.yaml"), []byte(scenario), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			output, code := limited(t, folder, "ulimit -n 28;", 0, "run", "lab.yaml", "-o", "junit=run.xml")
 			if code != int(exitEnvironment) || !strings.Contains(output, "too many open files") ||
-				!strings.Contains(output, "= hint      raise the limit") || !strings.Contains(output, "\n1 could not run") {
+				!strings.Contains(output, "= hint      raise the limit") ||
+				!strings.Contains(output, "\n1 could not run") {
 				t.Errorf("exit code %d: %s", code, output)
 			}
 		})

@@ -11,8 +11,8 @@ import (
 // mostAtStart is what the variables of one of our packages may allocate when rdmarun starts, in bytes.
 const mostAtStart = 512 << 10
 
-// TestStartsAreLight has each package of this project prepare little before main: every command pays for it, also one that
-// runs a guest of a millisecond.  A regular expression of Unicode's letters took 13 ms and 10 MB.
+// TestStartsAreLight has each package of this project prepare little before main: every command pays for it, also one
+// that runs a guest of a millisecond.  A regular expression of Unicode's letters took 13 ms and 10 MB.
 func TestStartsAreLight(t *testing.T) {
 	command := exec.Command(os.Args[0], "version")
 	command.Env = append(os.Environ(), runAsRdmarun+"=1", "GODEBUG=inittrace=1")

@@ -31,8 +31,8 @@ func (f *choiceFlag) register(command *cobra.Command) {
 	}
 }
 
-// style tells how wide w is, and decides about colours on it: the flag first, then NO_COLOR (no-color.org), CLICOLOR_FORCE and a
-// terminal that can.
+// style tells how wide w is, and decides about colours on it: the flag first, then NO_COLOR (no-color.org),
+// CLICOLOR_FORCE and a terminal that can.
 func (f *choiceFlag) style(a *app, w io.Writer) terminal.Style {
 	style := terminal.Style{Width: terminalWidth(w)}
 	file, ok := w.(*os.File)
@@ -88,7 +88,8 @@ func (a *app) aside() io.Writer {
 // in the log of a CI system, some of which pretend to be a terminal.
 func (a *app) canRedraw(w io.Writer) bool {
 	file, ok := w.(*os.File)
-	return ok && a.env["TERM"] != "dumb" && (a.env["CI"] == "" || a.env["CI"] == "false") && term.IsTerminal(int(file.Fd()))
+	return ok && a.env["TERM"] != "dumb" && (a.env["CI"] == "" || a.env["CI"] == "false") &&
+		term.IsTerminal(int(file.Fd()))
 }
 
 func (p progress) consumer() record.Consumer {

@@ -32,7 +32,9 @@ func pseudoTerminal(t *testing.T, columns uint16) (controller, terminal *os.File
 	if err != nil {
 		t.Skipf("there is no pseudo-terminal: %v", err)
 	}
-	if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}); err != nil {
+	if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{
+		Row: 24, Col: columns,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return controller, terminal
@@ -42,7 +44,8 @@ func pseudoTerminal(t *testing.T, columns uint16) (controller, terminal *os.File
 func onTerminal(t *testing.T, columns uint16, env ...string) string {
 	t.Helper()
 	folder := t.TempDir()
-	const lab = "rdmarun: v1\nroles: {a: {}}\nprovider: {soft: {clock: wall}}\nsteps:\n  - {sleep: 1200ms}\n  - {role: a, log: after}\n"
+	const lab = "rdmarun: v1\nroles: {a: {}}\nprovider: {soft: {clock: wall}}\nsteps:\n  - {sleep: 1200ms}\n" +
+		"  - {role: a, log: after}\n"
 	if err := os.WriteFile(folder+"/a-lab-with-a-rather-long-name.yaml", []byte(lab), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -114,15 +117,17 @@ func TestLinesKeepToTheTerminal(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"run":      {[]string{"run", "wide.yaml"}, []string{"FAIL  refused", "^~~~~~", "= hint ", "threshold failed"}},
-		"steps":    {[]string{"run", "-vv", "wide.yaml"}, []string{"create_ep server"}},
-		"validate": {[]string{"validate", "wrong.yaml"}, []string{"error[E0101]", "^~~~~~", "= hint: did you mean \"took\"?"}},
-		"verb":     {[]string{"explain", "measure"}, []string{"iterations", "sample_every"}},
-		"topic":    {[]string{"explain", "verb"}, []string{"post_send"}},
-		"list":     {[]string{"list", "wide.yaml"}, []string{"measured"}},
-		"devices":  {[]string{"devices", "-P", "soft"}, []string{"soft0"}},
-		"doctor":   {[]string{"doctor"}, []string{"ok "}},
-		"config":   {[]string{"config", "run"}, []string{"provider"}},
+		"run":   {[]string{"run", "wide.yaml"}, []string{"FAIL  refused", "^~~~~~", "= hint ", "threshold failed"}},
+		"steps": {[]string{"run", "-vv", "wide.yaml"}, []string{"create_ep server"}},
+		"validate": {
+			[]string{"validate", "wrong.yaml"}, []string{"error[E0101]", "^~~~~~", "= hint: did you mean \"took\"?"},
+		},
+		"verb":    {[]string{"explain", "measure"}, []string{"iterations", "sample_every"}},
+		"topic":   {[]string{"explain", "verb"}, []string{"post_send"}},
+		"list":    {[]string{"list", "wide.yaml"}, []string{"measured"}},
+		"devices": {[]string{"devices", "-P", "soft"}, []string{"soft0"}},
+		"doctor":  {[]string{"doctor"}, []string{"ok "}},
+		"config":  {[]string{"config", "run"}, []string{"provider"}},
 	} {
 		for _, columns := range []uint16{80, 100} {
 			t.Run(fmt.Sprint(name, columns), func(t *testing.T) {
@@ -131,7 +136,8 @@ func TestLinesKeepToTheTerminal(t *testing.T) {
 				// The text of an example is a file's: it can be copied as it stands.
 				told, _, _ := strings.Cut(plain, "\r\nexample, a whole file (")
 				for _, line := range strings.Split(told, "\r\n") {
-					if n := utf8.RuneCountInString(line); n > int(columns) && !strings.Contains(line, "rerun: ") && strings.Contains(strings.TrimSpace(line), " ") {
+					if n := utf8.RuneCountInString(line); n > int(columns) && !strings.Contains(line, "rerun: ") &&
+						strings.Contains(strings.TrimSpace(line), " ") {
 						t.Errorf("%d columns: %q", n, line)
 					}
 				}
@@ -170,7 +176,8 @@ func TestTerminal(t *testing.T) {
 			if strings.Contains(sent, green) != test.paint {
 				t.Errorf("there are colours: want %v in %q", test.paint, sent)
 			}
-			if end := sent[strings.LastIndex(sent, "passed"):]; strings.Contains(end, "[0/1]") || !strings.HasSuffix(end, "\n") {
+			if end := sent[strings.LastIndex(sent, "passed"):]; strings.Contains(end, "[0/1]") ||
+				!strings.HasSuffix(end, "\n") {
 				t.Errorf("it ends with %q", end)
 			}
 		})

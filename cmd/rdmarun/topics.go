@@ -58,7 +58,10 @@ func languageTopic() string {
 	for _, part := range []struct {
 		title string
 		words []ast.Key
-	}{{"Keys of a file", ast.Keys("file")}, {"Actions beside the verbs", ast.Keys("action")}, {"Modifiers of a step", ast.Keys("step")}} {
+	}{
+		{"Keys of a file", ast.Keys("file")}, {"Actions beside the verbs", ast.Keys("action")},
+		{"Modifiers of a step", ast.Keys("step")},
+	} {
 		text += "\n" + part.title + ":\n"
 		for _, word := range part.words {
 			text += style.Fold(fmt.Sprintf("  %-14s%s", word.Name, word.Doc), 16) + "\n"
@@ -93,7 +96,10 @@ func exitCodesTopic() string {
 	for _, row := range exitCodes {
 		fmt.Fprintf(&long, "\n  %3d  %s", row.code, row.meaning)
 	}
-	long.WriteString("\n\nWhen several apply, the exit code is the first of 70, 130, 143, 124, 4, 1, 6, 5, 0.\n\nguest run and exec otherwise exit with the code of the guest or the program.")
+	long.WriteString(
+		"\n\nWhen several apply, the exit code is the first of 70, 130, 143, 124, 4, 1, 6, 5, 0.\n\n" +
+			"guest run and exec otherwise exit with the code of the guest or the program.",
+	)
 	return long.String()
 }
 

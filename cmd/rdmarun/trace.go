@@ -28,7 +28,10 @@ const traceAll = "all"
 
 func (f *traceFlags) register(command *cobra.Command) {
 	set := command.Flags()
-	set.StringVar(&f.names, "trace", "", "show the calls of guests with arguments and results (optionally of these functions: post_send,poll_cq)")
+	set.StringVar(
+		&f.names, "trace", "",
+		"show the calls of guests with arguments and results (optionally of these functions: post_send,poll_cq)",
+	)
 	set.Lookup("trace").NoOptDefVal = traceAll
 	set.StringVar(&f.path, "trace-file", "", "write them to this file, not to standard error")
 	completeFlag(command, "trace", func(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -86,7 +89,8 @@ func traceGuests(out io.Writer, functions []string, config *scenario.RunConfig) 
 	return config.GuestTrace.Close, nil
 }
 
-// collect has the agents of a lab show what their guests call; closing waits for the last of it, and says what is missing.
+// collect has the agents of a lab show what their guests call; closing waits for the last of it, and says what is
+// missing.
 func (f *traceFlags) collect(ctx context.Context, a *app, h *hosted, tracer *trace.Tracer) (closing func(), err error) {
 	if tracer == nil {
 		return func() {}, nil

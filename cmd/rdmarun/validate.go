@@ -48,8 +48,12 @@ func newValidateCommand(a *app) *cobra.Command {
 	return command
 }
 
-func (a *app) validate(ctx context.Context, args []string, params *paramFlags, color *choiceFlag, format string, withPlan bool) (err error) {
-	parser := guest.NewScriptParser(guest.RuntimeConfig{CacheDir: a.env[guest.CacheVariable], Compiler: guest.OwnCompiler(), Warn: a.warn})
+func (a *app) validate(
+	ctx context.Context, args []string, params *paramFlags, color *choiceFlag, format string, withPlan bool,
+) (err error) {
+	parser := guest.NewScriptParser(guest.RuntimeConfig{
+		CacheDir: a.env[guest.CacheVariable], Compiler: guest.OwnCompiler(), Warn: a.warn,
+	})
 	defer func() { err = errors.Join(err, parser.Close()) }()
 	params.parse = func(script *guest.Script) error { return parser.Parse(ctx, script) }
 	if format != "text" {
@@ -73,7 +77,9 @@ func (a *app) validate(ctx context.Context, args []string, params *paramFlags, c
 }
 
 // validateForMachines prints everything, errors included, on standard output.
-func (a *app) validateForMachines(ctx context.Context, args []string, flags *paramFlags, format string, withPlan bool) error {
+func (a *app) validateForMachines(
+	ctx context.Context, args []string, flags *paramFlags, format string, withPlan bool,
+) error {
 	params, err := flags.read(a)
 	if err != nil {
 		return err
@@ -166,13 +172,17 @@ func (v validation) printAnnotations(w io.Writer) error {
 			message += "\nhint: " + p.Hint
 		}
 		_, err := fmt.Fprintf(w, "::%s file=%s,line=%d,col=%d,title=%s::%s\n",
-			p.Level, property.Replace(printable.Line(p.File)), p.Line, p.Column, p.Code, data.Replace(printable.Text(message)))
+			p.Level, property.Replace(printable.Line(p.File)), p.Line, p.Column, p.Code,
+			data.Replace(printable.Text(message)))
 		if err != nil {
 			return err
 		}
 	}
 	for _, c := range v.Cases {
-		if _, err := fmt.Fprintf(w, "::notice title=%s::%s\n", property.Replace(printable.Line(c.ID)), data.Replace(printable.Text(c.line()))); err != nil {
+		if _, err := fmt.Fprintf(
+			w, "::notice title=%s::%s\n", property.Replace(printable.Line(c.ID)),
+			data.Replace(printable.Text(c.line())),
+		); err != nil {
 			return err
 		}
 	}

@@ -49,7 +49,9 @@ func (s *server) client(ep *rdma.EP) error {
 }
 
 func (s *server) receive(ep *rdma.EP, places *rdma.Region, place int) error {
-	_, err := ep.QP.PostRecv([]rdma.RecvWR{{WRID: uint64(place), NumSGE: 1}}, []rdma.SGE{places.SGE(place*s.size, s.size)})
+	_, err := ep.QP.PostRecv([]rdma.RecvWR{{WRID: uint64(place), NumSGE: 1}}, []rdma.SGE{
+		places.SGE(place*s.size, s.size),
+	})
 	return err
 }
 
@@ -105,7 +107,9 @@ func (s *server) answer(ep *rdma.EP, places *rdma.Region, wc *rdma.WC) error {
 		trap()
 	}
 	place := int(wc.WRID)
-	_, err := ep.QP.PostSend([]rdma.SendWR{{Opcode: rdma.OpSend, NumSGE: 1}}, []rdma.SGE{places.SGE(place*s.size, int(wc.ByteLen))})
+	_, err := ep.QP.PostSend([]rdma.SendWR{{Opcode: rdma.OpSend, NumSGE: 1}}, []rdma.SGE{
+		places.SGE(place*s.size, int(wc.ByteLen)),
+	})
 	if err != nil {
 		return err
 	}

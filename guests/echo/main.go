@@ -33,7 +33,9 @@ func parseOptions(args []string) (options, error) {
 	flags.UintVar(&port, "port", 7471, "port to listen on")
 	flags.IntVar(&o.clients, "clients", 1, "clients to serve, one after another")
 	flags.IntVar(&o.size, "size", 4096, "bytes of the longest message")
-	flags.IntVar(&o.trapAfter, "trap-after", 0, "trap once so many messages have come, before the last is answered; 0: never")
+	flags.IntVar(
+		&o.trapAfter, "trap-after", 0, "trap once so many messages have come, before the last is answered; 0: never",
+	)
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long to wait for a client's next move")
 	if err := flags.Parse(args); err != nil {
 		return o, err

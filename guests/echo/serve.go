@@ -19,7 +19,9 @@ func serve(o options) error {
 	if err != nil {
 		return err
 	}
-	attr := &rdma.QPInitAttr{Type: rdma.QPTypeRC, MaxSendWR: slots, MaxRecvWR: slots, MaxSendSGE: 1, MaxRecvSGE: 1, SQSigAll: 1}
+	attr := &rdma.QPInitAttr{
+		Type: rdma.QPTypeRC, MaxSendWR: slots, MaxRecvWR: slots, MaxSendSGE: 1, MaxRecvSGE: 1, SQSigAll: 1,
+	}
 	listener, err := channel.Bind(netip.AddrPortFrom(netip.IPv4Unspecified(), o.port), pd, attr)
 	if err != nil {
 		return err

@@ -41,7 +41,9 @@ func parseOptions(args []string) (options, error) {
 	var port uint
 	flags := flag.NewFlagSet("pingpong", flag.ContinueOnError)
 	flags.BoolVar(&o.server, "server", false, "wait for a client and answer it")
-	flags.StringVar(&client, "client", "", "connect to the server at this IP `address`; \"self\" for this host's own device")
+	flags.StringVar(
+		&client, "client", "", "connect to the server at this IP `address`; \"self\" for this host's own device",
+	)
 	flags.UintVar(&port, "port", defaultPort, "port to listen on or connect to")
 	flags.IntVar(&o.work.count, "count", 1000, "SENDs each way")
 	flags.IntVar(&o.work.writes, "writes", 1000, "RDMA WRITEs each way")

@@ -14,8 +14,10 @@ import (
 
 func TestRead(t *testing.T) {
 	folder := t.TempDir()
-	plain, pipe, socket := filepath.Join(folder, "plain"), filepath.Join(folder, "pipe"), filepath.Join(folder, "socket")
-	loop, dangling, device := filepath.Join(folder, "loop"), filepath.Join(folder, "dangling"), filepath.Join(folder, "device")
+	plain, pipe, socket := filepath.Join(folder, "plain"), filepath.Join(folder, "pipe"),
+		filepath.Join(folder, "socket")
+	loop, dangling, device := filepath.Join(folder, "loop"), filepath.Join(folder, "dangling"),
+		filepath.Join(folder, "device")
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)

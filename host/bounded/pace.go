@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Pace bounds how fast something is taken of somebody who may never end: a number of bytes at once, and so many a second after
-// that.  Whoever says more waits, with his pipe.
+// Pace bounds how fast something is taken of somebody who may never end: a number of bytes at once, and so many a
+// second after that.  Whoever says more waits, with his pipe.
 type Pace struct {
 	// Burst are the bytes at once, PerSecond those after that.
 	Burst, PerSecond int

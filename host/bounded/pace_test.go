@@ -14,7 +14,8 @@ func TestPace(t *testing.T) {
 		after time.Duration
 		want  time.Duration
 	}{
-		{600, 0, 0}, {400, 0, 0}, {50, 0, 500 * time.Millisecond}, {0, 500 * time.Millisecond, 0}, {100, 0, time.Second},
+		{600, 0, 0}, {400, 0, 0}, {50, 0, 500 * time.Millisecond}, {0, 500 * time.Millisecond, 0},
+		{100, 0, time.Second},
 		{1000, time.Minute, 0}, {1, 0, 10 * time.Millisecond}, {5000, time.Hour, 40 * time.Second},
 	} {
 		now = now.Add(step.after)

@@ -1,8 +1,8 @@
-// Package bus carries what the processes of a run tell each other, by NATS: its server is in the process that the others come
-// to, over any stream of bytes.
+// Package bus carries what the processes of a run tell each other, by NATS: its server is in the process that the
+// others come to, over any stream of bytes.
 //
-// A member of the bus has a name.  What it says is under From(its name), so that nobody can speak for another, and it hears
-// what is under To(its name) and To(Everybody).  The process with the server passes on from the one to the other.
+// A member of the bus has a name.  What it says is under From(its name), so that nobody can speak for another, and it
+// hears what is under To(its name) and To(Everybody).  The process with the server passes on from the one to the other.
 package bus
 
 import (
@@ -52,8 +52,8 @@ type Conn struct {
 	why    atomic.Pointer[error] // this process has ended it
 }
 
-// ErrBehind tells that the connection has ended because this process did not take what came: a message that is lost would be waited for
-// without an end.
+// ErrBehind tells that the connection has ended because this process did not take what came: a message that is lost
+// would be waited for without an end.
 var ErrBehind = fmt.Errorf("more than %d messages wait for this process", waiting)
 
 // connectTime bounds each attempt to connect, on a machine that has much else to do.
@@ -61,7 +61,9 @@ const connectTime = 30 * time.Second
 
 func connect(who Credentials, options ...nats.Option) (*Conn, error) {
 	c := &Conn{name: who.Name, closed: make(chan struct{})}
-	options = append(options, nats.Name(who.Name), nats.UserInfo(who.Name, who.Secret), nats.CustomInboxPrefix(inbox(who.Name)),
+	options = append(options, nats.Name(who.Name), nats.UserInfo(who.Name, who.Secret), nats.CustomInboxPrefix(
+		inbox(who.Name),
+	),
 		nats.NoReconnect(), nats.Timeout(connectTime), nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			if errors.Is(err, nats.ErrSlowConsumer) {
@@ -176,8 +178,8 @@ func (m *Message) Respond(data []byte) error {
 	return m.respond(data)
 }
 
-// message is what NATS has brought.  Where its answer goes, who asks says: a member is answered where it alone hears, and not
-// wherever it likes, which the server would let this process say in the name of others.
+// message is what NATS has brought.  Where its answer goes, who asks says: a member is answered where it alone hears,
+// and not wherever it likes, which the server would let this process say in the name of others.
 func message(came *nats.Msg) *Message {
 	respond := came.Respond
 	if strings.HasPrefix(came.Subject, from) && !strings.HasPrefix(came.Reply, inbox(Speaker(came.Subject))+".") {
@@ -192,9 +194,9 @@ var ErrNoQuestion = errors.New("it is no question")
 // waiting is how many messages wait for who listens.
 const waiting = 1 << 16
 
-// Listen calls take for each message under any of several subjects, of each who speaks in the order in which he has said
-// it, until the connection or the listening ends.  A member listens once to what may be a question: NATS' server does not
-// let it answer what it has heard twice.
+// Listen calls take for each message under any of several subjects, of each who speaks in the order in which he has
+// said it, until the connection or the listening ends.  A member listens once to what may be a question: NATS' server
+// does not let it answer what it has heard twice.
 func (c *Conn) Listen(take func(*Message), subjects ...string) (stop func(), err error) {
 	came := make(chan *nats.Msg, waiting)
 	var all []*nats.Subscription

@@ -118,7 +118,9 @@ func TestMembers(t *testing.T) {
 	for _, to := range []string{"b", Everybody} {
 		say(t, owner, To(to, "z"), []byte(to))
 	}
-	if got := []string{next(t, toB), next(t, toB), next(t, toA)}; strings.Join(got, "|") != "rdmarun.to.b.z b|rdmarun.to.all.z all|rdmarun.to.all.z all" {
+	if got := []string{
+		next(t, toB), next(t, toB), next(t, toA),
+	}; strings.Join(got, "|") != "rdmarun.to.b.z b|rdmarun.to.all.z all|rdmarun.to.all.z all" {
 		t.Errorf("%q", got)
 	}
 	if len(spied) > 0 {
@@ -139,7 +141,8 @@ func TestRequest(t *testing.T) {
 		}
 	}, From("*", "ask"))
 	a, _ := join(t, server, Credentials{"a", ""})
-	if answer, err := a.Request(t.Context(), From("a", "ask"), []byte("hello")); err != nil || string(answer) != "you say hello" {
+	if answer, err := a.Request(t.Context(), From("a", "ask"), []byte("hello")); err != nil ||
+		string(answer) != "you say hello" {
 		t.Errorf("%q %v", answer, err)
 	}
 	stop()
@@ -157,7 +160,8 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// TestAnswers: a member says where an answer goes, and cannot have this process say it in the name of others, or to others.
+// TestAnswers: a member says where an answer goes, and cannot have this process say it in the name of others, or to
+// others.
 func TestAnswers(t *testing.T) {
 	server, owner := served(t)
 	all := heard(t, owner, From("b", ">"))
@@ -166,7 +170,9 @@ func TestAnswers(t *testing.T) {
 	a, _ := join(t, server, Credentials{"a", ""})
 	b, _ := join(t, server, Credentials{"b", ""})
 	spied := heard(t, b, To("b", ">"), To(Everybody, ">"))
-	for _, reply := range []string{From("b", "bye"), To("b", "order"), To(Everybody, "gone"), inbox("b") + ".x", inbox("a"), "x"} {
+	for _, reply := range []string{
+		From("b", "bye"), To("b", "order"), To(Everybody, "gone"), inbox("b") + ".x", inbox("a"), "x",
+	} {
 		if err := a.nats.PublishRequest(From("a", "ask"), reply, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +192,9 @@ func TestTooLong(t *testing.T) {
 	long := make([]byte, Largest+1)
 	asked := &Message{respond: func([]byte) error { return nil }}
 	_, question := owner.Request(t.Context(), From("a", "ask"), long)
-	for what, err := range map[string]error{"message": owner.Publish(From("a", "x"), long), "question": question, "answer": asked.Respond(long)} {
+	for what, err := range map[string]error{
+		"message": owner.Publish(From("a", "x"), long), "question": question, "answer": asked.Respond(long),
+	} {
 		if !errors.Is(err, ErrTooLong) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -208,7 +216,8 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestFlood: of a member that says more than this process takes no more is read than there is room for, and nothing is lost.
+// TestFlood: of a member that says more than this process takes no more is read than there is room for, and nothing is
+// lost.
 func TestFlood(t *testing.T) {
 	const size, count = 256 << 10, 800
 	server, owner := served(t)
@@ -221,7 +230,9 @@ func TestFlood(t *testing.T) {
 	}
 	taken, most, all := int64(0), int64(0), make(chan struct{})
 	listen(t, owner, func(m *Message) {
-		for end := time.Now().Add(time.Minute); taken == 0 && !server.Crowded() && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(time.Minute); taken == 0 && !server.Crowded() && time.Now().Before(end); time.Sleep(
+			time.Millisecond,
+		) {
 			_ = end // the queue fills
 		}
 		most = max(most, from.read.Load()-taken*size)
@@ -246,8 +257,9 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestMostListening: a member listens to some subjects, and not to as many as it likes, each of which costs the server memory.
-// TestBehind: a member that does not take what it hears loses no message without a word: its connection ends, with the reason.
+// TestMostListening: a member listens to some subjects, and not to as many as it likes, each of which costs the server
+// memory. TestBehind: a member that does not take what it hears loses no message without a word: its connection ends,
+// with the reason.
 func TestBehind(t *testing.T) {
 	server, owner := served(t)
 	who := NewCredentials()
@@ -316,9 +328,12 @@ func TestStrangers(t *testing.T) {
 	}
 	<-ended
 	join(t, server, Credentials{"a", "secret"})
-	for name, want := range map[string]string{"a": `a member "a" already`, "b.c": `"b.c"`, "": `""`, ">": `">"`, strings.Repeat("x", 41): "xxx"} {
+	for name, want := range map[string]string{
+		"a": `a member "a" already`, "b.c": `"b.c"`, "": `""`, ">": `">"`, strings.Repeat("x", 41): "xxx",
+	} {
 		_, there := net.Pipe()
-		if err := server.Serve(t.Context(), Credentials{Name: name}, there); err == nil || !strings.Contains(err.Error(), want) {
+		if err := server.Serve(t.Context(), Credentials{Name: name}, there); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
@@ -395,7 +410,8 @@ func TestQuestions(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	for i := range 20 {
-		if answer, err := owner.Request(ctx, To("a", "ask"), fmt.Append(nil, i)); err != nil || string(answer) != fmt.Sprint(i) {
+		if answer, err := owner.Request(ctx, To("a", "ask"), fmt.Append(nil, i)); err != nil ||
+			string(answer) != fmt.Sprint(i) {
 			t.Fatalf("%d: %q %v", i, answer, err)
 		}
 	}

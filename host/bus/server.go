@@ -17,8 +17,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Server is a NATS server in this process.  It listens nowhere: it serves the connections that it is given, each for one
-// member of the bus.
+// Server is a NATS server in this process.  It listens nowhere: it serves the connections that it is given, each for
+// one member of the bus.
 type Server struct {
 	nats *server.Server
 
@@ -56,8 +56,8 @@ const (
 	largest = 1 << 20
 	// mostPending bounds what waits for a member that does not read, mostListening to how many subjects one listens.
 	mostPending, mostListening = 64 << 20, 256
-	// mostWaiting is how many messages may wait for this process before no more is read of members, and crowdedTime how often
-	// it looks then.
+	// mostWaiting is how many messages may wait for this process before no more is read of members, and crowdedTime how
+	// often it looks then.
 	mostWaiting, crowdedTime = 64, time.Millisecond
 	// lastTime bounds how long the server takes for the last that a member has said.
 	lastTime = time.Second
@@ -70,7 +70,8 @@ func NewServer() (*Server, error) {
 	s := &Server{members: make(map[string]*member)}
 	var err error
 	s.nats, err = server.NewServer(&server.Options{
-		ServerName: "rdmarun", DontListen: true, NoSigs: true, NoLog: true, MaxPayload: largest, MaxPending: mostPending,
+		ServerName: "rdmarun", DontListen: true, NoSigs: true, NoLog: true, MaxPayload: largest,
+		MaxPending:                 mostPending,
 		MaxSubs:                    mostListening, // of a connection
 		CustomClientAuthentication: s,
 	})
@@ -169,15 +170,16 @@ func (s *Server) listens(queue chan *nats.Msg) (stop func()) {
 	}
 }
 
-// Crowded tells whether this process has to take what waits for it first: then members are not read, and cannot be heard.
+// Crowded tells whether this process has to take what waits for it first: then members are not read, and cannot be
+// heard.
 func (s *Server) Crowded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.queues, func(queue chan *nats.Msg) bool { return len(queue) > mostWaiting })
 }
 
-// paced is what comes of a member, read no faster than this process takes it: else one that says much, and waits for nothing,
-// fills the memory.
+// paced is what comes of a member, read no faster than this process takes it: else one that says much, and waits for
+// nothing, fills the memory.
 type paced struct {
 	io.Reader
 	server *Server

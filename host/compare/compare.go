@@ -41,7 +41,8 @@ type PairChange struct {
 	After  string `json:"after"`
 	// Worse tells that it is bad and was not.
 	Worse bool `json:"worse"`
-	// Figures are the pair's own, then and now, with their unit, also of an incast, where its target is judged; of a lost one 0.
+	// Figures are the pair's own, then and now, with their unit, also of an incast, where its target is judged; of a
+	// lost one 0.
 	Figures [2]float64 `json:"figures"`
 	Unit    string     `json:"unit"`
 }
@@ -140,7 +141,9 @@ func pairs(id string, before, after *samples) []PairChange {
 		now, has := after.pairs[name]
 		then := before.pairs[name]
 		if was, is := state(then.status), state(now.status); has && was != is {
-			list = append(list, PairChange{id, name, was, is, was == "good" || is == "lost", [2]float64{then.figure, now.figure}, then.unit})
+			list = append(list, PairChange{
+				id, name, was, is, was == "good" || is == "lost", [2]float64{then.figure, now.figure}, then.unit,
+			})
 		}
 	}
 	return list

@@ -79,7 +79,8 @@ func TestCompare(t *testing.T) {
 	after := runOf(t, "verbs", each{"breaks", record.Failed, few}, each{"slower", record.Passed, long},
 		each{"faster", record.Passed, short}, each{"same", record.Passed, short}, each{"new", record.Passed, few})
 	result := Compare(before, after)
-	if len(result.Vanished) != 1 || result.Vanished[0] != "gone" || len(result.Appeared) != 1 || result.Appeared[0] != "new" {
+	if len(result.Vanished) != 1 || result.Vanished[0] != "gone" || len(result.Appeared) != 1 ||
+		result.Appeared[0] != "new" {
 		t.Errorf("vanished %v, appeared %v", result.Vanished, result.Appeared)
 	}
 	if len(result.Changed) != 1 || result.Changed[0] != (Change{"breaks", "passed", "failed", true}) {
@@ -113,7 +114,8 @@ func TestUnlikeRuns(t *testing.T) {
 		put(record.Record{Kind: record.CaseStart, Start: &record.Start{Params: map[string]string{"depth": depth}}})
 		for _, size := range sizes {
 			put(record.Record{Kind: record.Measured, Measure: &record.Measure{
-				What: record.What{Name: "bw", Type: "bandwidth"}, Role: "client", How: record.How{Size: size}, Took: 1, BitsPerSecond: 5,
+				What: record.What{Name: "bw", Type: "bandwidth"}, Role: "client", How: record.How{Size: size}, Took: 1,
+				BitsPerSecond: 5,
 			}})
 		}
 		put(record.Record{Kind: record.CaseEnd, Result: &record.Result{Status: record.Passed}})
@@ -125,7 +127,8 @@ func TestUnlikeRuns(t *testing.T) {
 		verdicts[row.Metric] = row.Verdict
 	}
 	want := map[string]string{
-		"duration": "unknown", "bw client 64 B bandwidth": "unknown", "bw client 128 B bandwidth": "vanished", "bw client 256 B bandwidth": "new",
+		"duration": "unknown", "bw client 64 B bandwidth": "unknown", "bw client 128 B bandwidth": "vanished",
+		"bw client 256 B bandwidth": "new",
 	}
 	if !maps.Equal(verdicts, want) || result.Worse() || result.Comparable() {
 		t.Errorf("%v, worse %v, comparable %v", verdicts, result.Worse(), result.Comparable())
@@ -191,39 +194,52 @@ func TestMeasurementsOfARun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put(record.Record{Kind: record.RunStart, Run: &record.Run{Provider: "verbs", Environment: map[string]string{"host": "a"}}})
+	put(record.Record{
+		Kind: record.RunStart, Run: &record.Run{Provider: "verbs", Environment: map[string]string{"host": "a"}},
+	})
 	put(record.Record{Kind: record.DeviceUsed, Device: &record.Device{Name: "mlx5_0", Driver: "mlx5", MTU: 4096}})
 	for host, firmware := range map[string]string{"n1": "28.1", "n2": "28.2"} {
-		put(record.Record{Kind: record.DeviceUsed, Host: host, Device: &record.Device{Name: "mlx5_0", Host: host, Firmware: firmware}})
+		put(record.Record{
+			Kind: record.DeviceUsed, Host: host, Device: &record.Device{Name: "mlx5_0", Host: host, Firmware: firmware},
+		})
 	}
 	for attempt := range 2 {
 		for _, size := range []int64{64, 4096} {
 			put(record.Record{Kind: record.Measured, Case: "c", Attempt: attempt, Measure: &record.Measure{
-				What: record.What{Name: "bw", Type: "bandwidth"}, Role: "client", How: record.How{Size: size}, Took: 1, BitsPerSecond: float64(size * int64(attempt+1)),
+				What: record.What{Name: "bw", Type: "bandwidth"}, Role: "client", How: record.How{Size: size}, Took: 1,
+				BitsPerSecond: float64(size * int64(attempt+1)),
 			}})
 		}
-		put(record.Record{Kind: record.CaseEnd, Case: "c", Attempt: attempt, Result: &record.Result{Status: record.Passed}})
+		put(record.Record{
+			Kind: record.CaseEnd, Case: "c", Attempt: attempt, Result: &record.Result{Status: record.Passed},
+		})
 	}
 	put(record.Record{Kind: record.CaseStart, Case: "killed", Start: &record.Start{Name: "killed"}})
 	run.Finish()
-	if run.Environment["mlx5_0 MTU"] != "4096" || run.Environment["mlx5_0 driver"] != "mlx5" || run.Environment["host"] != "a" {
+	if run.Environment["mlx5_0 MTU"] != "4096" || run.Environment["mlx5_0 driver"] != "mlx5" ||
+		run.Environment["host"] != "a" {
 		t.Errorf("environment %v", run.Environment)
 	}
-	if e := run.Environment; e["n1 mlx5_0 firmware"] != "28.1" || e["n2 mlx5_0 firmware"] != "28.2" || e["mlx5_0 host"]+e["n1 mlx5_0 host"] != "" {
+	if e := run.Environment; e["n1 mlx5_0 firmware"] != "28.1" || e["n2 mlx5_0 firmware"] != "28.2" ||
+		e["mlx5_0 host"]+e["n1 mlx5_0 host"] != "" {
 		t.Errorf("devices of two hosts: %v", e)
 	}
 	earlier := run.Baseline()["c"]
-	if earlier == nil || len(earlier.Results) != 2 || len(earlier.Measures) != 2 || earlier.Measures[1].BitsPerSecond != 8192 {
+	if earlier == nil || len(earlier.Results) != 2 || len(earlier.Measures) != 2 ||
+		earlier.Measures[1].BitsPerSecond != 8192 {
 		t.Errorf("%+v", earlier)
 	}
 	if n := run.Failed(); n != 1 || run.Baseline()["killed"] != nil {
 		t.Errorf("%d failed, and of a killed case there is %v", n, run.Baseline()["killed"])
 	}
 	rows := Compare(run, run).Rows
-	if len(rows) != 3 || rows[0].Metric != "bw client 64 B bandwidth" || rows[1].Metric != "bw client 4 KiB bandwidth" || rows[0].Samples != [2]int{2, 2} {
+	if len(rows) != 3 || rows[0].Metric != "bw client 64 B bandwidth" ||
+		rows[1].Metric != "bw client 4 KiB bandwidth" || rows[0].Samples != [2]int{2, 2} {
 		t.Errorf("%+v", rows)
 	}
-	for name, want := range map[string]bool{"kernel": true, "mlx5_0 firmware": true, "mlx5_0 node GUID": false, "version": false, "governor": true} {
+	for name, want := range map[string]bool{
+		"kernel": true, "mlx5_0 firmware": true, "mlx5_0 node GUID": false, "version": false, "governor": true,
+	} {
 		if matters(name) != want {
 			t.Errorf("%s: %v", name, !want)
 		}

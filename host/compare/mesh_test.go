@@ -15,7 +15,9 @@ func meshOf(t *testing.T, rates map[string]float64, outliers ...string) *Run {
 	var file bytes.Buffer
 	stream := record.NewStream(jsonl.To(&file, "test"))
 	stream.Write(&record.Record{Kind: record.RunStart, Run: &record.Run{Provider: "verbs"}})
-	found := &record.Mesh{What: record.What{Name: "fabric", Type: "bandwidth"}, How: record.How{Size: 4096}, Pattern: "all", Rounds: 3}
+	found := &record.Mesh{
+		What: record.What{Name: "fabric", Type: "bandwidth"}, How: record.How{Size: 4096}, Pattern: "all", Rounds: 3,
+	}
 	for _, to := range []string{"a", "b", "c"} {
 		pair := record.MeshPair{From: "node", To: to, Outlier: slices.Contains(outliers, to)}
 		if rate := rates[to]; rate > 0 {
@@ -26,7 +28,9 @@ func meshOf(t *testing.T, rates map[string]float64, outliers ...string) *Run {
 		found.Pairs = append(found.Pairs, pair)
 	}
 	stream.Write(&record.Record{Kind: record.Meshed, File: "a.yaml", Case: "a.yaml", Mesh: found})
-	stream.Write(&record.Record{Kind: record.CaseEnd, File: "a.yaml", Case: "a.yaml", Result: &record.Result{Name: "a", Status: record.Passed}})
+	stream.Write(&record.Record{
+		Kind: record.CaseEnd, File: "a.yaml", Case: "a.yaml", Result: &record.Result{Name: "a", Status: record.Passed},
+	})
 	run, err := Read(&file, "run")
 	if err != nil || stream.Err() != nil {
 		t.Fatal(err, stream.Err())
@@ -60,7 +64,9 @@ func TestPairs(t *testing.T) {
 		t.Errorf("a run and itself: %+v", same.Pairs)
 	}
 	pairs := before.Baseline()["a.yaml"].Pairs
-	m := record.Measure{What: record.What{Name: "fabric", Type: "bandwidth"}, Role: "node", Peer: "b", How: record.How{Size: 4096}}
+	m := record.Measure{
+		What: record.What{Name: "fabric", Type: "bandwidth"}, Role: "node", Peer: "b", How: record.How{Size: 4096},
+	}
 	if len(pairs) != 3 || pairs[m.Key()].BitsPerSecond != 40 {
 		t.Errorf("%+v", pairs)
 	}
@@ -71,20 +77,26 @@ func TestPairsOfHosts(t *testing.T) {
 	run := func(pattern string, hosts ...string) *samples {
 		found := &record.Mesh{What: record.What{Name: "fabric", Type: "bandwidth"}, Pattern: pattern}
 		for i, host := range hosts {
-			found.Nodes = append(found.Nodes, record.MeshNode{Role: string(rune('x' + i)), Host: host, Device: "mlx5_0"})
+			found.Nodes = append(found.Nodes, record.MeshNode{
+				Role: string(rune('x' + i)), Host: host, Device: "mlx5_0",
+			})
 		}
 		found.Pairs = []record.MeshPair{{From: "x", To: "y", First: &record.MeshFigures{Took: 1, BitsPerSecond: 1}}}
 		s := newSamples()
 		s.mesh(found)
 		return s
 	}
-	for want, hosts := range map[string][]string{"fabric a - b": {"a", "b", "c"}, "fabric x - y": {"a", "a", "a"}, "fabric b - a": {"b", "a"}} {
+	for want, hosts := range map[string][]string{
+		"fabric a - b": {"a", "b", "c"}, "fabric x - y": {"a", "a", "a"}, "fabric b - a": {"b", "a"},
+	} {
 		if got := run("list", hosts...).pairs; len(got) != 1 || got[want] != (pairState{"good", 1, "bit/s"}) {
 			t.Errorf("%v: %v", hosts, got)
 		}
 	}
 	// Which end is first the pattern alone has chosen.
-	for want, hosts := range map[string][]string{"fabric a - b": {"b", "a", "c"}, "fabric a - y": {"a", "", "c"}, "fabric x - y": {"b", "b", "b"}} {
+	for want, hosts := range map[string][]string{
+		"fabric a - b": {"b", "a", "c"}, "fabric a - y": {"a", "", "c"}, "fabric x - y": {"b", "b", "b"},
+	} {
 		if got := run("all", hosts...).pairs; len(got) != 1 || got[want] != (pairState{"good", 1, "bit/s"}) {
 			t.Errorf("%v: %v", hosts, got)
 		}

@@ -28,7 +28,8 @@ type Run struct {
 func NewRun(name string) *Run {
 	return &Run{
 		Name: name, Environment: make(map[string]string), cases: make(map[string]*samples),
-		baseline: make(record.Baseline), tracker: cases.NewTracker(cases.Limits{Measures: true, Histograms: cases.MostHistograms}),
+		baseline: make(record.Baseline),
+		tracker:  cases.NewTracker(cases.Limits{Measures: true, Histograms: cases.MostHistograms}),
 	}
 }
 
@@ -42,7 +43,9 @@ type samples struct {
 }
 
 func newSamples() *samples {
-	return &samples{values: make(map[metric][]float64), parameters: make(map[string]string), pairs: make(map[string]pairState)}
+	return &samples{
+		values: make(map[metric][]float64), parameters: make(map[string]string), pairs: make(map[string]pairState),
+	}
 }
 
 // pairState is what became of a pair, and its figure.
@@ -91,7 +94,8 @@ func (r *Run) Record(each *record.Record) error {
 		maps.Copy(r.Environment, each.Run.Environment)
 		r.Environment["provider"] = each.Run.Provider
 	case record.DeviceUsed:
-		device := strings.TrimSpace(each.Device.Host + " " + each.Device.Name) // hosts of a lab have devices of one name
+		// hosts of a lab have devices of one name
+		device := strings.TrimSpace(each.Device.Host + " " + each.Device.Name)
 		for _, fact := range each.Device.Facts() {
 			if fact.Name == "host" || fact.Name == "node GUID" && each.Device.Provider == "soft" {
 				continue // it is named already; drawn anew for each process
@@ -170,7 +174,10 @@ func (r *Run) add(c *cases.Case) {
 func (s *samples) mesh(found *record.Mesh) {
 	for pair, m := range found.Measures() {
 		m.Role = m.Ends[0] + " - " + m.Ends[1]
-		is := pairState{status: pair.Status(), unit: map[string]string{"bandwidth": "bit/s", "latency": "s", "connect": "/s"}[found.Type]}
+		is := pairState{
+			status: pair.Status(),
+			unit:   map[string]string{"bandwidth": "bit/s", "latency": "s", "connect": "/s"}[found.Type],
+		}
 		if last := pair.Last(); last != nil && pair.Lost == "" {
 			if is.figure = last.Figure(found.Type); found.Type == "latency" {
 				is.figure /= 1e9

@@ -70,13 +70,17 @@ func Compare(base, device *Run, known []Known) *Result {
 		}
 		comparison := compareCase(trace, device.Trace(trace.ID), names, expected)
 		if expected != nil && comparison.Verdict == Equal {
-			result.Stale = append(result.Stale, expected.Position()+": "+trace.ID+" does not differ any more: remove the entry")
+			result.Stale = append(
+				result.Stale, expected.Position()+": "+trace.ID+" does not differ any more: remove the entry",
+			)
 		}
 		result.Cases = append(result.Cases, comparison)
 	}
 	for _, trace := range device.Traces {
 		if base.Trace(trace.ID) == nil {
-			result.Cases = append(result.Cases, Comparison{Case: trace.ID, Verdict: OneSided, Reason: "not a case of " + names[0]})
+			result.Cases = append(result.Cases, Comparison{
+				Case: trace.ID, Verdict: OneSided, Reason: "not a case of " + names[0],
+			})
 		}
 	}
 	for i := range known {

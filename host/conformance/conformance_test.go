@@ -17,7 +17,9 @@ const records = `{"v":1,"kind":"run_start","run":{"provider":"%PROVIDER%","cases
 
 func run(t *testing.T, provider, status, number, end string) *Run {
 	t.Helper()
-	text := strings.NewReplacer("%PROVIDER%", provider, "%STATUS%", status, "%NUMBER%", number, "%END%", end).Replace(records)
+	text := strings.NewReplacer("%PROVIDER%", provider, "%STATUS%", status, "%NUMBER%", number, "%END%", end).Replace(
+		records,
+	)
 	run, err := Read(strings.NewReader(text), provider)
 	if err != nil {
 		t.Fatal(err)
@@ -53,15 +55,42 @@ func TestCompare(t *testing.T) {
 		stale        string
 		ok           bool
 	}{
-		{"what varies is no difference", run(t, "soft", "SUCCESS", "1", "passed"), run(t, "verbs", "SUCCESS", "2", "passed"), "[]", Equal, "", "", true},
-		{"a status", run(t, "soft", "SUCCESS", "1", "passed"), run(t, "verbs", "REM_OP_ERR", "1", "passed"), "[]", Different, "client poll 1, status: soft SUCCESS, verbs REM_OP_ERR", "", false},
-		{"the end", run(t, "soft", "SUCCESS", "1", "passed"), run(t, "verbs", "SUCCESS", "1", "failed"), "[]", Different, "the case: soft passed, verbs failed", "", false},
-		{"known", run(t, "soft", "SUCCESS", "1", "passed"), run(t, "verbs", "REM_OP_ERR", "1", "passed"), entry, Expected, "client poll 1, status: soft SUCCESS, verbs REM_OP_ERR", "", false},
-		{"known otherwise", run(t, "soft", "SUCCESS", "1", "passed"), run(t, "verbs", "WR_FLUSH_ERR", "1", "passed"), entry, Different, "client poll 1, status: soft SUCCESS, verbs WR_FLUSH_ERR", "", false},
-		{"stale", run(t, "soft", "SUCCESS", "1", "passed"), run(t, "verbs", "SUCCESS", "1", "passed"), entry, Equal, "", "known.yaml:2:3: a.yaml::x does not differ any more: remove the entry", false},
-		{"of another kernel", run(t, "soft", "SUCCESS", "1", "passed"), run(t, "verbs", "SUCCESS", "1", "passed"), strings.ReplaceAll(entry, "6.1", "6.12"), Equal, "", "", true},
-		{"of no case", run(t, "soft", "SUCCESS", "1", "passed"), run(t, "verbs", "SUCCESS", "1", "passed"), strings.ReplaceAll(entry, "::x", "::y"), Equal, "", "known.yaml:2:3: no case a.yaml::y was run", false},
-		{"skipped by one", run(t, "soft", "SUCCESS", "1", "passed"), run(t, "verbs", "SUCCESS", "1", "skipped"), "[]", OneSided, "", "", false},
+		{
+			"what varies is no difference", run(t, "soft", "SUCCESS", "1", "passed"),
+			run(t, "verbs", "SUCCESS", "2", "passed"), "[]", Equal, "", "", true,
+		},
+		{
+			"a status", run(t, "soft", "SUCCESS", "1", "passed"), run(t, "verbs", "REM_OP_ERR", "1", "passed"), "[]",
+			Different, "client poll 1, status: soft SUCCESS, verbs REM_OP_ERR", "", false,
+		},
+		{
+			"the end", run(t, "soft", "SUCCESS", "1", "passed"), run(t, "verbs", "SUCCESS", "1", "failed"), "[]",
+			Different, "the case: soft passed, verbs failed", "", false,
+		},
+		{
+			"known", run(t, "soft", "SUCCESS", "1", "passed"), run(t, "verbs", "REM_OP_ERR", "1", "passed"), entry,
+			Expected, "client poll 1, status: soft SUCCESS, verbs REM_OP_ERR", "", false,
+		},
+		{
+			"known otherwise", run(t, "soft", "SUCCESS", "1", "passed"), run(t, "verbs", "WR_FLUSH_ERR", "1", "passed"),
+			entry, Different, "client poll 1, status: soft SUCCESS, verbs WR_FLUSH_ERR", "", false,
+		},
+		{
+			"stale", run(t, "soft", "SUCCESS", "1", "passed"), run(t, "verbs", "SUCCESS", "1", "passed"), entry, Equal,
+			"", "known.yaml:2:3: a.yaml::x does not differ any more: remove the entry", false,
+		},
+		{
+			"of another kernel", run(t, "soft", "SUCCESS", "1", "passed"), run(t, "verbs", "SUCCESS", "1", "passed"),
+			strings.ReplaceAll(entry, "6.1", "6.12"), Equal, "", "", true,
+		},
+		{
+			"of no case", run(t, "soft", "SUCCESS", "1", "passed"), run(t, "verbs", "SUCCESS", "1", "passed"),
+			strings.ReplaceAll(entry, "::x", "::y"), Equal, "", "known.yaml:2:3: no case a.yaml::y was run", false,
+		},
+		{
+			"skipped by one", run(t, "soft", "SUCCESS", "1", "passed"), run(t, "verbs", "SUCCESS", "1", "skipped"),
+			"[]", OneSided, "", "", false,
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -104,13 +133,15 @@ func TestKnownErrors(t *testing.T) {
 	}
 }
 
-// TestJoin joins the parts of a run: a case that ran counts before one that was skipped, and all parts are of one machine.
+// TestJoin joins the parts of a run: a case that ran counts before one that was skipped, and all parts are of one
+// machine.
 func TestJoin(t *testing.T) {
 	whole, part := run(t, "verbs", "SUCCESS", "1", "skipped"), run(t, "verbs", "SUCCESS", "1", "failed")
 	if err := whole.Join(part); err != nil || len(whole.Traces) != 1 || whole.Trace("a.yaml::x").Status != "failed" {
 		t.Errorf("%v, %d traces, the case %v", err, len(whole.Traces), whole.Trace("a.yaml::x").Status)
 	}
-	if err := whole.Join(run(t, "verbs", "SUCCESS", "1", "skipped")); err != nil || whole.Trace("a.yaml::x").Status != "failed" {
+	if err := whole.Join(run(t, "verbs", "SUCCESS", "1", "skipped")); err != nil ||
+		whole.Trace("a.yaml::x").Status != "failed" {
 		t.Errorf("%v, a skipped case took the place of one that ran: %v", err, whole.Trace("a.yaml::x").Status)
 	}
 	other := run(t, "verbs", "SUCCESS", "1", "passed")

@@ -121,7 +121,9 @@ func TestCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := regexp.MustCompile(`(?s)runs (\d+) cases .*? (\d+) are equal; (\d+) differ.*? (\d+) are of one side.*? (\d+) are for iWARP`).FindSubmatch(readme)
+	said := regexp.MustCompile(
+		`(?s)runs (\d+) cases .*? (\d+) are equal; (\d+) differ.*? (\d+) are of one side.*? (\d+) are for iWARP`,
+	).FindSubmatch(readme)
 	if said == nil {
 		t.Fatal("README does not say how many cases are equal, differ, and are of one side")
 	}
@@ -140,6 +142,9 @@ func TestCounts(t *testing.T) {
 	}
 	differences := len(ReadKnown("known.yaml", readFile(t, "known.yaml"), &diag.List{}))
 	if total != cases || known != differences || iwarp != iwarpCases(t) || equal+known+oneSided+iwarp != total {
-		t.Errorf("README says %d cases, %d known and %d for iWARP; there are %d, %d and %d (make conformance)", total, known, iwarp, cases, differences, iwarpCases(t))
+		t.Errorf(
+			"README says %d cases, %d known and %d for iWARP; there are %d, %d and %d (make conformance)", total, known,
+			iwarp, cases, differences, iwarpCases(t),
+		)
 	}
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // askers are the tests of the core that run on soft and on a kernel, and how each asks which it is: by the name of an
-// exception.  home are the files that look at the provider's name, and settings are what no other file may read or compare.
+// exception.  home are the files that look at the provider's name, and settings are what no other file may read or
+// compare.
 var askers = []struct {
 	pattern         string
 	home            []string
@@ -72,7 +73,9 @@ func exceptions(t *testing.T) map[string]bool {
 		}
 		names[name] = true
 		if (text(entry, "kernel") == "") != (text(entry, "open") != "") {
-			t.Errorf("exceptions.yaml:%d: either kernel says what it does, or open why it is not asked", entry.Span().Line)
+			t.Errorf(
+				"exceptions.yaml:%d: either kernel says what it does, or open why it is not asked", entry.Span().Line,
+			)
 		}
 	}
 	return names

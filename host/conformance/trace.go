@@ -61,7 +61,8 @@ func Read(in io.Reader, name string) (*Run, error) {
 // long.
 func (r *Run) Join(other *Run) error {
 	if r.Name != other.Name || r.Kernel != other.Kernel {
-		return fmt.Errorf("one run is of %s on kernel %q, another of %s on kernel %q: the parts of a run are of one machine",
+		return fmt.Errorf("one run is of %s on kernel %q, another of %s on kernel %q: the parts of a run are of one "+
+			"machine",
 			r.Name, r.Kernel, other.Name, other.Kernel)
 	}
 	for _, trace := range other.Traces {
@@ -95,7 +96,10 @@ func newTrace(c *cases.Case) *Trace {
 			trace.roles = append(trace.roles, step.Role)
 		}
 		numbers[[2]string{step.Role, step.Action}]++
-		one := call{action: step.Action, text: step.Text, number: numbers[[2]string{step.Role, step.Action}], ok: step.OK, errno: step.Errno}
+		one := call{
+			action: step.Action, text: step.Text, number: numbers[[2]string{step.Role, step.Action}], ok: step.OK,
+			errno: step.Errno,
+		}
 		for _, field := range step.Fields {
 			if !field.Varies {
 				one.fields = append(one.fields, field)

@@ -43,9 +43,11 @@ type Machine struct {
 	// Peer is another host, by name or address; "" for none.  Resolve finds the way to it.
 	Peer    string
 	Resolve func(ctx context.Context, host string) (Route, error)
-	// Sandbox says what the kernel has to restrict processes that run guests; the error says what --sandbox strict lacks.
+	// Sandbox says what the kernel has to restrict processes that run guests; the error says what --sandbox strict
+	// lacks.
 	Sandbox func() (string, error)
-	// Choose has the kernel choose by a program which of the sockets of one UDP port gets a packet; the error says why it cannot.
+	// Choose has the kernel choose by a program which of the sockets of one UDP port gets a packet; the error says why
+	// it cannot.
 	Choose func() error
 	// SelfTest runs traffic on the embedded provider and says in a few words what it did.
 	SelfTest func(ctx context.Context) (string, error)

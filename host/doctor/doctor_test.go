@@ -49,10 +49,12 @@ func machine(change map[string]string) Machine {
 }
 
 // A table of UDP sockets as the kernel shows it, and a line of it for a local address and port in hexadecimal.
-const udpTable = "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops\n"
+const udpTable = "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode " +
+	"ref pointer drops\n"
 
 func udpLine(local string) string {
-	return " 2109: " + local + " 00000000:0000 07 00000000:00000000 00:00000000 00000000  1000        0 13617143 2 000000007dc052d4 0\n"
+	return " 2109: " + local + " 00000000:0000 07 00000000:00000000 00:00000000 00000000  1000        0 13617143 2 " +
+		"000000007dc052d4 0\n"
 }
 
 func TestExamine(t *testing.T) {
@@ -63,15 +65,25 @@ func TestExamine(t *testing.T) {
 		status  Status
 		words   string // in detail or fix
 	}{
-		"modules":            {machine(nil), "modules", OK, "ib_uverbs rdma_ucm"},
-		"module missing":     {machine(map[string]string{"sys/module/rdma_ucm/refcnt": ""}), "modules", Warn, "modprobe -a rdma_ucm"},
-		"device":             {machine(nil), "devices", OK, "mlx5_0"},
-		"device files":       {machine(nil), "device-files", OK, "/dev/infiniband/rdma_cm /dev/infiniband/uverbs0"},
-		"port":               {machine(nil), "ports", OK, "mlx5_0/1"},
-		"port down":          {machine(map[string]string{port + "state": "1: DOWN"}), "ports", Fail, "ip link set ens1f0 up"},
-		"gids":               {machine(nil), "gids", Warn, "mlx5_0/1 has RoCE v2 at index 3, and IB/RoCE v1 at index 0"},
-		"gids in order":      {machine(map[string]string{port + "gid_attrs/types/0": "RoCE v2"}), "gids", OK, "RoCE v2 at index 0 3"},
-		"no RoCE v2":         {machine(map[string]string{port + "gid_attrs/types/3": ""}), "gids", Fail, "ip address add"},
+		"modules": {machine(nil), "modules", OK, "ib_uverbs rdma_ucm"},
+		"module missing": {
+			machine(map[string]string{"sys/module/rdma_ucm/refcnt": ""}), "modules", Warn, "modprobe -a rdma_ucm",
+		},
+		"device":       {machine(nil), "devices", OK, "mlx5_0"},
+		"device files": {machine(nil), "device-files", OK, "/dev/infiniband/rdma_cm /dev/infiniband/uverbs0"},
+		"port":         {machine(nil), "ports", OK, "mlx5_0/1"},
+		"port down": {
+			machine(map[string]string{port + "state": "1: DOWN"}), "ports", Fail, "ip link set ens1f0 up",
+		},
+		"gids": {
+			machine(nil), "gids", Warn, "mlx5_0/1 has RoCE v2 at index 3, and IB/RoCE v1 at index 0",
+		},
+		"gids in order": {
+			machine(map[string]string{port + "gid_attrs/types/0": "RoCE v2"}), "gids", OK, "RoCE v2 at index 0 3",
+		},
+		"no RoCE v2": {
+			machine(map[string]string{port + "gid_attrs/types/3": ""}), "gids", Fail, "ip address add",
+		},
 		"gids of InfiniBand": {machine(map[string]string{port + "link_layer": "InfiniBand"}), "gids", Skip, "Ethernet"},
 		"iWARP has no GIDs": {machine(map[string]string{
 			"sys/class/infiniband/mlx5_0/node_type": "4: RNIC", port + "gid_attrs/types/3": "",
@@ -79,16 +91,22 @@ func TestExamine(t *testing.T) {
 		"iWARP needs no MTU": {machine(map[string]string{
 			"sys/class/infiniband/mlx5_0/node_type": "4: RNIC", "sys/class/net/ens1f0/mtu": "1500",
 		}), "mtu", Skip, "no active port"},
-		"mtu":               {machine(nil), "mtu", OK, "ens1f0 9000"},
-		"small mtu":         {machine(map[string]string{"sys/class/net/ens1f0/mtu": "1500"}), "mtu", Warn, "1024 bytes"},
-		"locked memory":     {machine(nil), "locked-memory", OK, "unlimited"},
-		"soft":              {machine(nil), "soft", OK, "self-test fine"},
-		"RoCE port is free": {machine(map[string]string{"proc/net/udp": udpTable + udpLine("0100007F:FBE9")}), "roce-port", OK, "reaches RoCE v2 hosts"},
+		"mtu": {machine(nil), "mtu", OK, "ens1f0 9000"},
+		"small mtu": {
+			machine(map[string]string{"sys/class/net/ens1f0/mtu": "1500"}), "mtu", Warn, "1024 bytes",
+		},
+		"locked memory": {machine(nil), "locked-memory", OK, "unlimited"},
+		"soft":          {machine(nil), "soft", OK, "self-test fine"},
+		"RoCE port is free": {
+			machine(map[string]string{"proc/net/udp": udpTable + udpLine("0100007F:FBE9")}), "roce-port", OK,
+			"reaches RoCE v2 hosts",
+		},
 		"RoCE port of rdma_rxe": {machine(map[string]string{
 			"proc/net/udp": udpTable + udpLine("00000000:12B7"), "sys/module/rdma_rxe/refcnt": "1",
 		}), "roce-port", Warn, "unshare -n"},
 		"RoCE port of a program": {machine(map[string]string{
-			"proc/net/udp": udpTable + udpLine("0200000A:12B7"), "proc/net/udp6": udpTable + udpLine("00000000000000000000000001000000:12B7"),
+			"proc/net/udp":  udpTable + udpLine("0200000A:12B7"),
+			"proc/net/udp6": udpTable + udpLine("00000000000000000000000001000000:12B7"),
 		}), "roce-port", Warn, "taken on 10.0.0.2 of user 1000, ::1 of user 1000"},
 		"no table of sockets": {machine(nil), "roce-port", Skip, "/proc/net/udp"},
 	}
@@ -126,7 +144,10 @@ func TestWithoutDevices(t *testing.T) {
 	expect(t, m, "sandbox", Warn, "no landlock; --sandbox strict fails: an old kernel")
 	expect(t, m, "sandbox", Warn, "boot a new one")
 	expect(t, machine(nil), "sandbox", OK, "landlock")
-	expect(t, m, "port-sharing", Warn, "(protocol not available): on soft's link udp, a process that is stopped keeps its part")
+	expect(
+		t, m, "port-sharing", Warn,
+		"(protocol not available): on soft's link udp, a process that is stopped keeps its part",
+	)
 	expect(t, m, "port-sharing", Warn, "kill -CONT PID")
 	expect(t, machine(nil), "port-sharing", OK, "none to one that is stopped")
 }
@@ -149,12 +170,25 @@ func TestContainers(t *testing.T) {
 		status Status
 		words  string
 	}{
-		"docker with all":     {map[string]string{".dockerenv": "#"}, math.MaxUint64, nil, OK, "(docker), with devices"},
-		"docker with nothing": {map[string]string{".dockerenv": "#", "sys/class/net/ens1f0/mtu": ""}, 64 << 10, fs.ErrNotExist, Warn, "--network host --device /dev/infiniband --ulimit memlock=-1"},
-		"podman":              {map[string]string{"run/.containerenv": "#"}, 64 << 10, nil, Warn, "(podman) without locked memory"},
-		"pod":                 {map[string]string{"proc/1/cgroup": "0::/kubepods.slice/x"}, 64 << 10, fs.ErrPermission, Warn, "IPC_LOCK"},
-		"by the environment":  {map[string]string{"proc/1/environ": "PATH=/bin\x00container=lxc\x00"}, math.MaxUint64, nil, OK, "(lxc)"},
-		"by systemd":          {map[string]string{"run/systemd/container": "systemd-nspawn"}, math.MaxUint64, nil, OK, "(systemd-nspawn)"},
+		"docker with all": {
+			map[string]string{".dockerenv": "#"}, math.MaxUint64, nil, OK, "(docker), with devices",
+		},
+		"docker with nothing": {
+			map[string]string{".dockerenv": "#", "sys/class/net/ens1f0/mtu": ""}, 64 << 10, fs.ErrNotExist, Warn,
+			"--network host --device /dev/infiniband --ulimit memlock=-1",
+		},
+		"podman": {
+			map[string]string{"run/.containerenv": "#"}, 64 << 10, nil, Warn, "(podman) without locked memory",
+		},
+		"pod": {
+			map[string]string{"proc/1/cgroup": "0::/kubepods.slice/x"}, 64 << 10, fs.ErrPermission, Warn, "IPC_LOCK",
+		},
+		"by the environment": {
+			map[string]string{"proc/1/environ": "PATH=/bin\x00container=lxc\x00"}, math.MaxUint64, nil, OK, "(lxc)",
+		},
+		"by systemd": {
+			map[string]string{"run/systemd/container": "systemd-nspawn"}, math.MaxUint64, nil, OK, "(systemd-nspawn)",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := machine(test.change)
@@ -172,10 +206,16 @@ func TestConnections(t *testing.T) {
 	expect(t, m, "loopback", Fail, "UNREACHABLE")
 
 	m.Peer = "there"
-	route := Route{Peer: netip.MustParseAddr("192.0.2.2"), Source: netip.MustParseAddr("192.0.2.1"), Device: "mlx5_0", Port: 1, GID: 3, Type: "RoCE v2", MTU: 1024}
+	route := Route{
+		Peer: netip.MustParseAddr("192.0.2.2"), Source: netip.MustParseAddr("192.0.2.1"), Device: "mlx5_0", Port: 1,
+		GID: 3, Type: "RoCE v2", MTU: 1024,
+	}
 	var failure error
 	m.Resolve = func(context.Context, string) (Route, error) { return route, failure }
-	expect(t, m, "peer", OK, "there (192.0.2.2) from 192.0.2.1, mlx5_0 port 1, GID index 3 RoCE v2, packets of up to 1024 bytes")
+	expect(
+		t, m, "peer", OK,
+		"there (192.0.2.2) from 192.0.2.1, mlx5_0 port 1, GID index 3 RoCE v2, packets of up to 1024 bytes",
+	)
 	route.GID = -1
 	expect(t, m, "peer", Warn, "lacks that address")
 	failure = errors.New("no route")

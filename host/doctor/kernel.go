@@ -35,7 +35,8 @@ func devices(_ context.Context, m Machine) (Status, string, string) {
 	if len(names) > 0 {
 		return OK, strings.Join(names, " "), ""
 	}
-	return Skip, "none; provider soft needs none", "without hardware, a software device: rdma link add rxe0 type rxe netdev eth0"
+	return Skip, "none; provider soft needs none", "without hardware, a software device: rdma link add rxe0 type " +
+		"rxe netdev eth0"
 }
 
 // deviceFiles looks at the files that libibverbs and librdmacm open.
@@ -48,7 +49,8 @@ func deviceFiles(_ context.Context, m Machine) (Status, string, string) {
 		err := m.Open(file)
 		switch {
 		case errors.Is(err, fs.ErrPermission):
-			return Fail, file + " may not be opened by this user", "a udev rule or a group for " + file + "; in a container: --device " + file
+			return Fail, file + " may not be opened by this user",
+				"a udev rule or a group for " + file + "; in a container: --device " + file
 		case errors.Is(err, fs.ErrNotExist):
 			return Fail, file + " is missing", "modprobe rdma_ucm ib_uverbs; in a container: --device /dev/infiniband"
 		case err != nil:
@@ -96,7 +98,8 @@ func container(m Machine) string {
 	}
 	groups := read(m, "proc/1/cgroup")
 	for _, known := range []struct{ word, name string }{
-		{"kubepods", "kubernetes"}, {"docker", "docker"}, {"libpod", "podman"}, {"containerd", "containerd"}, {"lxc", "lxc"},
+		{"kubepods", "kubernetes"}, {"docker", "docker"}, {"libpod", "podman"}, {"containerd", "containerd"},
+		{"lxc", "lxc"},
 	} {
 		if strings.Contains(groups, known.word) {
 			return known.name
@@ -110,8 +113,8 @@ func container(m Machine) string {
 	return ""
 }
 
-// containers says which flags a container was started without.  Devices of the host appear in /sys even if the container
-// may not use them.
+// containers says which flags a container was started without.  Devices of the host appear in /sys even if the
+// container may not use them.
 func containers(_ context.Context, m Machine) (Status, string, string) {
 	name := container(m)
 	if name == "" {

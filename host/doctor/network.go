@@ -54,7 +54,8 @@ func gidTables(_ context.Context, m Machine) (Status, string, string) {
 		for _, name := range names(m, p.folder+"/gids") {
 			index, err := strconv.Atoi(name)
 			gid := read(m, p.folder+"/gids/"+name)
-			if err == nil && gid != "" && gid != noGID && strings.Contains(read(m, p.folder+"/gid_attrs/types/"+name), "v2") {
+			if err == nil && gid != "" && gid != noGID &&
+				strings.Contains(read(m, p.folder+"/gid_attrs/types/"+name), "v2") {
 				v2 = append(v2, index)
 			}
 		}
@@ -71,7 +72,8 @@ func gidTables(_ context.Context, m Machine) (Status, string, string) {
 	}
 	switch {
 	case bad != nil:
-		return Fail, "no RoCE v2 address: " + strings.Join(bad, ", "), "give the network interface an IP address: ip address add 192.0.2.1/24 dev NETDEV"
+		return Fail, "no RoCE v2 address: " + strings.Join(bad, ", "),
+			"give the network interface an IP address: ip address add 192.0.2.1/24 dev NETDEV"
 	case late != nil:
 		return Warn, strings.Join(append(late, good...), "; ") + "; tools that default to index 0 will time out at RTR",
 			"name the index to them (ib_write_bw -x INDEX, rdmarun run --gid INDEX); rdma_cm finds it by itself"
@@ -108,21 +110,33 @@ func roceSockets(_ context.Context, m Machine) (Status, string, string) {
 	case taken == nil:
 		return OK, fmt.Sprintf("UDP port %d is free: soft's link udp reaches RoCE v2 hosts, and they it", rocePort), ""
 	case exists(m, "sys/module/rdma_rxe"):
-		return Warn, fmt.Sprintf("rdma_rxe has UDP port %d: soft's link udp reaches other programs on soft, and nobody else", rocePort),
-			"for other hosts use the device (--provider verbs), or a network namespace of its own, where the port is free: unshare -n"
+		return Warn, fmt.Sprintf(
+				"rdma_rxe has UDP port %d: soft's link udp reaches other programs on soft, and nobody else", rocePort,
+			),
+			"for other hosts use the device (--provider verbs), or a network namespace of its own, where the port " +
+				"is free: unshare -n"
 	}
-	return Warn, fmt.Sprintf("UDP port %d is taken on %s: other hosts reach who has it", rocePort, strings.Join(taken, ", ")),
-		fmt.Sprintf("unless that is rdmarun, whose processes of one user share it: ss -ulpn 'sport = :%d' names the program", rocePort)
+	return Warn, fmt.Sprintf(
+			"UDP port %d is taken on %s: other hosts reach who has it", rocePort, strings.Join(taken, ", "),
+		),
+		fmt.Sprintf(
+			"unless that is rdmarun, whose processes of one user share it: ss -ulpn 'sport = :%d' names the program",
+			rocePort,
+		)
 }
 
 // sharing finds whether a process that is stopped hurts others of its user (rdmacore/soft/link/udp_watch.c).
 func sharing(_ context.Context, m Machine) (Status, string, string) {
 	if err := m.Choose(); err != nil {
-		return Warn, fmt.Sprintf("the kernel takes no program that chooses among sockets of a port (%v): on soft's link udp, a process that is stopped keeps its part "+
-				"of the packets for all processes of its user, connections of the others fail, and a flood of requests takes the room of data", err),
-			"continue or end stopped processes (kill -CONT PID); the program needs Linux 4.5, and a container that allows setsockopt SO_ATTACH_REUSEPORT_CBPF"
+		return Warn, fmt.Sprintf("the kernel takes no program that chooses among sockets of a port (%v): on soft's "+
+				"link udp, a process that is stopped keeps its part "+
+				"of the packets for all processes of its user, connections of the others fail, and a flood of "+
+				"requests takes the room of data", err),
+			"continue or end stopped processes (kill -CONT PID); the program needs Linux 4.5, and a container that " +
+				"allows setsockopt SO_ATTACH_REUSEPORT_CBPF"
 	}
-	return OK, "the kernel gives packets of soft's link udp to processes that take them, and none to one that is stopped", ""
+	return OK, "the kernel gives packets of soft's link udp to processes that take them, and none to one that is " +
+		"stopped", ""
 }
 
 // kernelAddress reads an address as /proc/net/udp and udp6 write it: 32-bit words in hexadecimal, each in the byte
@@ -218,12 +232,15 @@ func peer(ctx context.Context, m Machine) (Status, string, string) {
 		if errors.Is(err, ErrNoDevice) {
 			status = Skip
 		}
-		return status, m.Peer + ": " + err.Error(), fmt.Sprintf("ip route get %s must name the interface of an RDMA device, and ping %s must answer", m.Peer, m.Peer)
+		return status, m.Peer + ": " + err.Error(), fmt.Sprintf(
+			"ip route get %s must name the interface of an RDMA device, and ping %s must answer", m.Peer, m.Peer,
+		)
 	}
 	detail := fmt.Sprintf("%s (%s) from %s, %s port %d", m.Peer, route.Peer, route.Source, route.Device, route.Port)
 	if route.GID < 0 {
 		return Warn, detail + ", whose GID table lacks that address", "rdmarun devices lists the table"
 	}
 	detail += fmt.Sprintf(", GID index %d %s, packets of up to %d bytes", route.GID, route.Type, route.MTU)
-	return OK, detail + "; the route is there, whether the peer listens and has the same GID type, MTU and PFC only a connection shows", ""
+	return OK, detail + "; the route is there, whether the peer listens and has the same GID type, MTU and PFC only " +
+		"a connection shows", ""
 }

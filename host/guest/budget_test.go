@@ -33,7 +33,9 @@ func TestEveryGuestEnds(t *testing.T) {
 	r := newRuntime(t, guest.InterruptMetered)
 	for _, name := range []string{"fill", "random", "buffers", "host_calls"} {
 		t.Run(name, func(t *testing.T) {
-			result := run(t, r, name, guest.Config{Stdout: io.Discard, Limits: guest.Limits{Time: 300 * time.Millisecond}})
+			result := run(t, r, name, guest.Config{
+				Stdout: io.Discard, Limits: guest.Limits{Time: 300 * time.Millisecond},
+			})
 			if result.Outcome != guest.TimedOut {
 				t.Errorf("%s %d %v", result.Outcome, result.ExitCode, result.Err)
 			}
@@ -56,7 +58,9 @@ func TestNobodyWaitsForTooMuchAtOnce(t *testing.T) {
 // A guest ends even if nobody reads its output.
 func TestOutputThatNobodyReads(t *testing.T) {
 	reader, writer := io.Pipe()
-	result := run(t, newRuntime(t, guest.InterruptMetered), "print", guest.Config{Stdout: writer, Limits: guest.Limits{Time: 100 * time.Millisecond}})
+	result := run(t, newRuntime(t, guest.InterruptMetered), "print", guest.Config{
+		Stdout: writer, Limits: guest.Limits{Time: 100 * time.Millisecond},
+	})
 	if result.Outcome != guest.TimedOut {
 		t.Errorf("%s %v", result.Outcome, result.Err)
 	}

@@ -44,9 +44,9 @@ func DefaultCacheDir() (string, error) {
 	return filepath.Join(dir, "rdmarun"), nil
 }
 
-// guestCache keeps compiled guests between runs: of each the module as it was rewritten, so that its functions are not decoded
-// again, and the machine code of that.  It is a hint: if something is wrong with it, that is reported once, and the guest is
-// decoded and compiled again.
+// guestCache keeps compiled guests between runs: of each the module as it was rewritten, so that its functions are not
+// decoded again, and the machine code of that.  It is a hint: if something is wrong with it, that is reported once, and
+// the guest is decoded and compiled again.
 //
 // What it returns is run.  So the folder is opened once, and must belong to this user
 // alone; whoever renames the folders above it afterwards changes nothing.  Each file is authenticated together with its
@@ -62,8 +62,8 @@ type guestCache struct {
 const (
 	keyFile = "key"
 	keySize = 32
-	// codeSuffix ends the names of kept code, moduleSuffix those of rewritten modules, and partPrefix begins those of files
-	// that are being written.
+	// codeSuffix ends the names of kept code, moduleSuffix those of rewritten modules, and partPrefix begins those of
+	// files that are being written.
 	codeSuffix   = ".code"
 	moduleSuffix = ".module"
 	partPrefix   = ".part-"
@@ -124,7 +124,8 @@ func (c *guestCache) open(dir string) (err error) {
 	return err
 }
 
-// ownOnly refuses what belongs to somebody else, or what others may do something with that these bits of the mode allow.
+// ownOnly refuses what belongs to somebody else, or what others may do something with that these bits of the mode
+// allow.
 func ownOnly(name string, info fs.FileInfo, forbidden fs.FileMode) error {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	switch {
@@ -304,7 +305,9 @@ func (c *guestCache) read(name string) ([]byte, error) {
 	}
 	if time.Since(info.ModTime()) > useStep {
 		// Both times of the open file become the present (utimensat(2)); sandbox.Filter refuses the same by a name.
-		_, _, _ = unix.Syscall6(unix.SYS_UTIMENSAT, file.Fd(), 0, 0, 0, 0, 0) // a folder that cannot be written to does not become too large
+		_, _, _ = unix.Syscall6(
+			unix.SYS_UTIMENSAT, file.Fd(), 0, 0, 0, 0, 0,
+		) // a folder that cannot be written to does not become too large
 	}
 	return content, nil
 }
@@ -331,8 +334,8 @@ func (c *guestCache) put(name string, chunks ...[]byte) {
 // remove drops what turned out to be of no use.
 func (c *guestCache) remove(name string) { _ = c.folder.Remove(name) }
 
-// trim removes the files that were used least recently until the rest is no larger than most, and parts of killed processes.
-// Other files are the user's, who may have named a folder that had them before.
+// trim removes the files that were used least recently until the rest is no larger than most, and parts of killed
+// processes. Other files are the user's, who may have named a folder that had them before.
 func (c *guestCache) trim(most int64) error {
 	folder, err := c.folder.Open(".")
 	if err != nil {
@@ -382,13 +385,14 @@ func codeEntry(module []byte, looks bool) (e entry) {
 	return e
 }
 
-// moduleEntry is what a rewritten module depends on: the program that rewrites it, how guests end, and the hash of the file.
+// moduleEntry is what a rewritten module depends on: the program that rewrites it, how guests end, and the hash of the
+// file.
 func (c *guestCache) moduleEntry(mode InterruptMode, file [sha256.Size]byte) entry {
 	return sha256.Sum256(fmt.Appendf(nil, "%s %d %x\n", c.build, mode, file))
 }
 
-// programBuild is the build ID that Go's linker has put into the program, which is another for other sources; "" where it was
-// left out, or the program cannot be read.
+// programBuild is the build ID that Go's linker has put into the program, which is another for other sources; "" where
+// it was left out, or the program cannot be read.
 func programBuild() string {
 	program, err := elf.Open(ownProgram)
 	if err != nil {

@@ -55,9 +55,17 @@ func testCacheIsAHint(t *testing.T, kept func(*testing.T, string) []string) {
 		"function offset": {each(flip(0.04)), "a file in it is damaged", false},
 		"code":            {each(flip(0.5)), "a file in it is damaged", false},
 		"last byte":       {each(flip(1)), "a file in it is damaged", false},
-		"truncated":       {each(func(path string, data []byte) error { return os.Truncate(path, int64(len(data)/2)) }), "a file in it is damaged", false},
-		"empty":           {each(func(path string, _ []byte) error { return os.Truncate(path, 0) }), "a file in it is damaged", false},
-		"longer":          {each(func(path string, data []byte) error { return os.WriteFile(path, append(data, 0), 0o600) }), "a file in it is damaged", false},
+		"truncated": {
+			each(func(path string, data []byte) error { return os.Truncate(path, int64(len(data)/2)) }),
+			"a file in it is damaged", false,
+		},
+		"empty": {
+			each(func(path string, _ []byte) error { return os.Truncate(path, 0) }), "a file in it is damaged", false,
+		},
+		"longer": {
+			each(func(path string, data []byte) error { return os.WriteFile(path, append(data, 0), 0o600) }),
+			"a file in it is damaged", false,
+		},
 		"a folder": {each(func(path string, _ []byte) error {
 			return joinErrors(os.Remove(path), os.MkdirAll(filepath.Join(path, "more"), 0o700))
 		}), "is not a file", false},
@@ -123,7 +131,9 @@ func testCacheIsAHint(t *testing.T, kept func(*testing.T, string) []string) {
 		}, "not a directory", true},
 		"a link to another folder": {func(t *testing.T, folder string) {
 			guests := filepath.Join(folder, "guests")
-			if err := joinErrors(os.Rename(guests, folder+".guests"), os.Symlink(folder+".guests", guests)); err != nil {
+			if err := joinErrors(
+				os.Rename(guests, folder+".guests"), os.Symlink(folder+".guests", guests),
+			); err != nil {
 				t.Fatal(err)
 			}
 		}, "guests: not a directory", true},
@@ -153,7 +163,9 @@ func testCacheIsAHint(t *testing.T, kept func(*testing.T, string) []string) {
 				t.Errorf("the next run: %q", warnings)
 			}
 			if !test.again {
-				if entries, err := os.ReadDir(filepath.Join(folder, "guests")); err != nil || len(entries) != len(keptIn(t, folder))+len(modulesIn(t, folder))+1 { // the key
+				// the key
+				if entries, err := os.ReadDir(filepath.Join(folder, "guests")); err != nil ||
+					len(entries) != len(keptIn(t, folder))+len(modulesIn(t, folder))+1 {
 					t.Errorf("something is left: %v, %v", entries, err)
 				}
 			}
@@ -161,8 +173,8 @@ func testCacheIsAHint(t *testing.T, kept func(*testing.T, string) []string) {
 	}
 }
 
-// TestGuestsAreCompiledOnce compiles the guests that tests and scenarios run; who has what was kept then adds nothing to
-// it.  make runs it alone, without the race detector, before all others.
+// TestGuestsAreCompiledOnce compiles the guests that tests and scenarios run; who has what was kept then adds nothing
+// to it.  make runs it alone, without the race detector, before all others.
 func TestGuestsAreCompiledOnce(t *testing.T) {
 	r := newRuntime(t, guest.InterruptMetered)
 	for _, name := range []string{pingpong, faulty, "rdmarun/guests/synchronous"} {
@@ -191,7 +203,9 @@ func TestGuestsAreCompiledOnce(t *testing.T) {
 			t.Skipf("the cache is on another file system: %v", err)
 		}
 	}
-	again, err := guest.New(t.Context(), guest.RuntimeConfig{CacheDir: folder, Warn: func(text string) { t.Error(text) }})
+	again, err := guest.New(t.Context(), guest.RuntimeConfig{
+		CacheDir: folder, Warn: func(text string) { t.Error(text) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +243,9 @@ func filesIn(t *testing.T, folder, pattern string) []string {
 // runCached runs guests (hello where none are named) twice in a runtime with that cache, and returns the warnings.
 func runCached(t *testing.T, folder string, paths ...string) (warnings []string) {
 	t.Helper()
-	r, err := guest.New(t.Context(), guest.RuntimeConfig{CacheDir: folder, Warn: func(text string) { warnings = append(warnings, text) }})
+	r, err := guest.New(t.Context(), guest.RuntimeConfig{
+		CacheDir: folder, Warn: func(text string) { warnings = append(warnings, text) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,15 +302,20 @@ func TestCacheIsBounded(t *testing.T) {
 	folder := t.TempDir()
 	now := time.Now()
 	for name, age := range map[string]time.Duration{
-		"key": 9 * time.Hour, "a.code": 3 * time.Hour, "b.module": 2 * time.Hour, "c.code": time.Minute, ".part-new": 0, ".part-old": 2 * time.Hour,
+		"key": 9 * time.Hour, "a.code": 3 * time.Hour, "b.module": 2 * time.Hour, "c.code": time.Minute, ".part-new": 0,
+		".part-old": 2 * time.Hour,
 	} {
 		path := filepath.Join(folder, name)
-		if err := joinErrors(os.WriteFile(path, make([]byte, 100), 0o600), os.Chtimes(path, now.Add(-age), now.Add(-age))); err != nil {
+		if err := joinErrors(
+			os.WriteFile(path, make([]byte, 100), 0o600), os.Chtimes(path, now.Add(-age), now.Add(-age)),
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
 	own := filepath.Join(folder, "hello", "folder")
-	if err := joinErrors(os.MkdirAll(own, 0o700), os.Chtimes(filepath.Dir(own), now.Add(-2*time.Hour), now.Add(-2*time.Hour))); err != nil {
+	if err := joinErrors(
+		os.MkdirAll(own, 0o700), os.Chtimes(filepath.Dir(own), now.Add(-2*time.Hour), now.Add(-2*time.Hour)),
+	); err != nil {
 		t.Fatal(err)
 	}
 	if err := guest.TrimCache(folder, 250); err != nil {
@@ -313,8 +334,8 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// TestCacheTrustsItsKey seals one guest's module as another's, with the key: it is run.  So a guest that is started from the cache
-// is what was kept, its functions are not decoded again, and nothing but the seal says what may be run.
+// TestCacheTrustsItsKey seals one guest's module as another's, with the key: it is run.  So a guest that is started
+// from the cache is what was kept, its functions are not decoded again, and nothing but the seal says what may be run.
 func TestCacheTrustsItsKey(t *testing.T) {
 	folder := t.TempDir()
 	runCached(t, folder)
@@ -333,13 +354,14 @@ func TestCacheTrustsItsKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out output
-	if result := r.Run(t.Context(), module, guest.Config{Provider: newProvider(t), Stdout: &out}); !module.Cached() || out.String() != "" {
+	if result := r.Run(t.Context(), module, guest.Config{Provider: newProvider(t), Stdout: &out}); !module.Cached() ||
+		out.String() != "" {
 		t.Errorf("cached %t, %v, printed %q", module.Cached(), result, &out)
 	}
 }
 
-// TestCacheOfAnotherBuild wants modules that another build of the program has rewritten not to be used, with no word, and none to
-// be kept by a program that does not know its build.
+// TestCacheOfAnotherBuild wants modules that another build of the program has rewritten not to be used, with no word,
+// and none to be kept by a program that does not know its build.
 func TestCacheOfAnotherBuild(t *testing.T) {
 	folder := t.TempDir()
 	for _, step := range []struct {
@@ -376,8 +398,8 @@ func runtimeOf(t *testing.T, folder string) *guest.Runtime {
 // anotherUser is one that has no files here.
 const anotherUser = 65533
 
-// TestCacheOfAnotherUser gives parts of a cache to another user, and has one who may rename the folder exchange it while
-// guests start.
+// TestCacheOfAnotherUser gives parts of a cache to another user, and has one who may rename the folder exchange it
+// while guests start.
 func TestCacheOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root gives files to another user")
@@ -407,10 +429,16 @@ func TestCacheOfAnotherUser(t *testing.T) {
 		// Theirs has another module and its machine code by the names of hello's.
 		other := filepath.Join(parent, "other")
 		runCached(t, other, "testdata/exit.wasm")
-		if err := joinErrors(os.Rename(keptIn(t, other)[0], keptIn(t, theirs)[0]), os.Rename(modulesIn(t, other)[0], modulesIn(t, theirs)[0])); err != nil {
+		if err := joinErrors(
+			os.Rename(keptIn(t, other)[0], keptIn(t, theirs)[0]),
+			os.Rename(modulesIn(t, other)[0], modulesIn(t, theirs)[0]),
+		); err != nil {
 			t.Fatal(err)
 		}
-		for _, path := range append(append(keptIn(t, theirs), modulesIn(t, theirs)...), filepath.Join(theirs, "guests", "key"), filepath.Join(theirs, "guests"), theirs, parent) {
+		for _, path := range append(
+			append(keptIn(t, theirs), modulesIn(t, theirs)...), filepath.Join(theirs, "guests", "key"),
+			filepath.Join(theirs, "guests"), theirs, parent,
+		) {
 			if err := os.Chown(path, anotherUser, anotherUser); err != nil {
 				t.Fatal(err)
 			}

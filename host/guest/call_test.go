@@ -16,7 +16,9 @@ func TestCall(t *testing.T) {
 	module := compileWAT(t, r, "calls")
 	open := make(chan struct{})
 	start := func() *guest.Guest {
-		g, err := r.Start(t.Context(), module, guest.Config{Provider: p, Barrier: func(string) <-chan struct{} { return open }})
+		g, err := r.Start(t.Context(), module, guest.Config{
+			Provider: p, Barrier: func(string) <-chan struct{} { return open },
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -109,8 +109,8 @@ func readModule(path string) ([]byte, error) {
 
 func moduleName(path string) string { return strings.TrimSuffix(filepath.Base(path), ".wasm") }
 
-// CompileBytes is Compile for a module in memory.  It returns when ctx ends; a compiler process is killed then, and one within
-// this process comes to the end of its function.
+// CompileBytes is Compile for a module in memory.  It returns when ctx ends; a compiler process is killed then, and one
+// within this process comes to the end of its function.
 func (r *Runtime) CompileBytes(ctx context.Context, name string, module []byte) (*Module, error) {
 	type compiled struct {
 		module *Module
@@ -153,7 +153,10 @@ func (r *Runtime) compile(ctx context.Context, name string, module []byte) (*Mod
 	if err != nil {
 		return nil, err
 	}
-	m := &Module{name: name, size: len(module), facts: decoded.Facts, names: decoded.Names(), metered: r.mode == InterruptMetered}
+	m := &Module{
+		name: name, size: len(module), facts: decoded.Facts, names: decoded.Names(),
+		metered: r.mode == InterruptMetered,
+	}
 	kept := r.cache.moduleEntry(r.mode, sum)
 	rewritten := r.cache.module(kept)
 	fresh := rewritten == nil
@@ -243,9 +246,12 @@ func (r *Runtime) generate(ctx context.Context, m *Module, rewritten *rewrittenM
 }
 
 // compileCode compiles a module where the runtime's compiler is.
-func (r *Runtime) compileCode(ctx context.Context, m *Module, module []byte, looks bool) (code *machineCode, err error) {
+func (r *Runtime) compileCode(
+	ctx context.Context, m *Module, module []byte, looks bool,
+) (code *machineCode, err error) {
 	if len(r.compiler) == 0 {
-		ctx = experimental.WithCompilationWorkers(ctx, compilerWorkers) // then wazero looks between functions whether ctx has ended
+		// then wazero looks between functions whether ctx has ended
+		ctx = experimental.WithCompilationWorkers(ctx, compilerWorkers)
 		m.compiled, code, err = r.store.compile(ctx, m.engine, module)
 		return code, compilerError(m.name, err)
 	}
@@ -308,7 +314,9 @@ func check(name string, file []byte, exports hostExports) (*wasm.Module, error) 
 		return module, err
 	}
 	if facts.SharedMemory {
-		return module, &FormatError{name, errShared, "a guest has one thread; build it without threads, and run several instead"}
+		return module, &FormatError{
+			name, errShared, "a guest has one thread; build it without threads, and run several instead",
+		}
 	}
 	for _, export := range facts.Exports {
 		if export.Name == startFunction && export.Kind == wasm.KindFunction {
@@ -343,7 +351,9 @@ type hostExports map[string]map[string]wasm.Signature
 func exportsOf(wasi wazero.CompiledModule) hostExports {
 	exports := hostExports{hostfuncs.ModuleName: {}, wasi_snapshot_preview1.ModuleName: {}}
 	for _, function := range hostfuncs.Functions() {
-		exports[hostfuncs.ModuleName][function.Name] = signature(function.Signature(), []api.ValueType{api.ValueTypeI32})
+		exports[hostfuncs.ModuleName][function.Name] = signature(
+			function.Signature(), []api.ValueType{api.ValueTypeI32},
+		)
 	}
 	for name, function := range wasi.ExportedFunctions() {
 		exports[wasi_snapshot_preview1.ModuleName][name] = signature(function.ParamTypes(), function.ResultTypes())
@@ -410,7 +420,8 @@ func (e *ABIError) remedy() string {
 			return "use a newer rdmarun, or build the guest with the SDK of this one (rdmarun sdk LANGUAGE DIR)"
 		}
 	}
-	return "build the guest for WASI preview 1 (Go: GOOS=wasip1; C: --target=wasm32-wasi) with the SDK that \"rdmarun sdk LANGUAGE DIR\" writes"
+	return "build the guest for WASI preview 1 (Go: GOOS=wasip1; C: --target=wasm32-wasi) with the SDK that " +
+		"\"rdmarun sdk LANGUAGE DIR\" writes"
 }
 
 // checkImports compares the imports of a guest with what the host has, before anything is compiled.

@@ -34,7 +34,9 @@ func TestFilesThatAreNoGuests(t *testing.T) {
 		"text":      {write("text.wasm", "#!/bin/sh\n"), []string{"text: not a WebAssembly module", "wasip1"}},
 		"empty":     {write("empty.wasm", ""), []string{"not a WebAssembly module"}},
 		"component": {write("component.wasm", "\x00asm\x0d\x00\x01\x00"), []string{"component"}},
-		"truncated": {write("truncated.wasm", string(hello[:len(hello)-9])), []string{"not a valid WebAssembly module"}},
+		"truncated": {
+			write("truncated.wasm", string(hello[:len(hello)-9])), []string{"not a valid WebAssembly module"},
+		},
 		"cut short": {write("short.wasm", string(hello[:30])), []string{"not a valid WebAssembly module"}},
 		"threads":   {"testdata/shared.wasm", []string{"shared between threads"}},
 		"library":   {"testdata/library.wasm", []string{"_start", "c-shared"}},
@@ -71,7 +73,9 @@ func TestImportsThatTheHostLacks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		fmt.Sprintf("newer imports what this host (ABI %d.%d) does not have", hostfuncs.Current.Major, hostfuncs.Current.Minor),
+		fmt.Sprintf(
+			"newer imports what this host (ABI %d.%d) does not have", hostfuncs.Current.Major, hostfuncs.Current.Minor,
+		),
 		"rdma.teleport: no such function",
 		"rdma.listen: the guest has it as (i32 i64) -> (i32), the host as (i32 i32) -> (i32)",
 		"wasi_snapshot_preview1.sock_listen: no such function",
@@ -114,12 +118,15 @@ func TestNamesInMessages(t *testing.T) {
 	// module has a function that traps, by its number among the imported ones, and whatever else.
 	module := func(function string, sections ...string) []byte {
 		all := append([]string{"\x01" + text("\x01\x60\x00\x00")}, sections...)
-		all = append(all, "\x03"+text("\x01\x00"), "\x07"+text("\x01\x06_start\x00"+function), "\x0a"+text("\x01\x03\x00\x00\x0b"),
+		all = append(all, "\x03"+text("\x01\x00"), "\x07"+text("\x01\x06_start\x00"+function), "\x0a"+
+			text("\x01\x03\x00\x00\x0b"),
 			"\x00"+text("\x04name\x01"+text("\x01"+function+text(name))))
 		return []byte("\x00asm\x01\x00\x00\x00" + strings.Join(all, ""))
 	}
 	r := newRuntime(t, guest.InterruptMetered)
-	_, err := r.CompileBytes(testContext(t), "guest", module("\x01", "\x02"+text("\x01"+text("rdma")+text(name)+"\x00\x00")))
+	_, err := r.CompileBytes(
+		testContext(t), "guest", module("\x01", "\x02"+text("\x01"+text("rdma")+text(name)+"\x00\x00")),
+	)
 	if err == nil || !strings.Contains(err.Error(), "\n  rdma.a␊::error::␛[31m: no such function") {
 		t.Errorf("%v", err)
 	}

@@ -39,18 +39,20 @@ const (
 	compilerGrace = time.Second
 )
 
-// A compiler process reads a request, which ends with the pipe: a key for this one answer, one byte that tells whether the
-// code looks at contexts, and the module.  It writes an answer: a seal by that key, one byte that tells what follows, and
-// that: the name of the code and the code, or a text.  So half an answer is none.
+// A compiler process reads a request, which ends with the pipe: a key for this one answer, one byte that tells whether
+// the code looks at contexts, and the module.  It writes an answer: a seal by that key, one byte that tells what
+// follows, and that: the name of the code and the code, or a text.  So half an answer is none.
 const (
 	answerCode    = 'C' // compiled
 	answerInvalid = 'I' // wazero's validator refused the module
 	answerFailed  = 'F' // wazero's compiler failed
 )
 
-// compileElsewhere compiles a module in a process of its own, which ends with ctx.  The code is nil where wazero interprets:
-// the process has shown that the module is within the bounds.
-func compileElsewhere(ctx context.Context, command []string, name string, module []byte, looks bool) (*machineCode, error) {
+// compileElsewhere compiles a module in a process of its own, which ends with ctx.  The code is nil where wazero
+// interprets: the process has shown that the module is within the bounds.
+func compileElsewhere(
+	ctx context.Context, command []string, name string, module []byte, looks bool,
+) (*machineCode, error) {
 	request := make([]byte, keySize+1)
 	key := request[:keySize]
 	rand.Read(key)
@@ -98,14 +100,16 @@ func compileElsewhere(ctx context.Context, command []string, name string, module
 	return codeOf(content), nil
 }
 
-// compilerNamespaces leave a compiler without a network, where users may make namespaces: with a namespace of users, this needs
-// no privilege.
+// compilerNamespaces leave a compiler without a network, where users may make namespaces: with a namespace of users,
+// this needs no privilege.
 const compilerNamespaces = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC
 
 // namespacesRefused tells that a process cannot be started in new namespaces: the system's policy is against it (EPERM,
 // EACCES), they are too many (ENOSPC, EUSERS), or the kernel has none (EINVAL, ENOSYS).
 func namespacesRefused(err error) bool {
-	return slices.ContainsFunc([]error{syscall.EPERM, syscall.EACCES, syscall.ENOSPC, syscall.EUSERS, syscall.EINVAL, syscall.ENOSYS},
+	return slices.ContainsFunc([]error{
+		syscall.EPERM, syscall.EACCES, syscall.ENOSPC, syscall.EUSERS, syscall.EINVAL, syscall.ENOSYS,
+	},
 		func(each error) bool { return errors.Is(err, each) })
 }
 
@@ -167,8 +171,8 @@ func whyEnded(process *exec.Cmd, err error, said string) error {
 	return fmt.Errorf("the compiler ended without an answer: %w: %s", err, printable.Line(first))
 }
 
-// boundedBuffer takes so many bytes; of more it remembers that there were.  It is no bytes.Buffer, which reads by itself
-// (io.ReaderFrom), and all there is.
+// boundedBuffer takes so many bytes; of more it remembers that there were.  It is no bytes.Buffer, which reads by
+// itself (io.ReaderFrom), and all there is.
 type boundedBuffer struct {
 	kept  []byte
 	most  int

@@ -22,7 +22,8 @@ import (
 	"rdmarun/internal/bombs"
 )
 
-// failingCompilers are compilers that fail, each in its way.  This test binary becomes one when that name is its first argument.
+// failingCompilers are compilers that fail, each in its way.  This test binary becomes one when that name is its first
+// argument.
 var failingCompilers = map[string]func() int{
 	"compiler-killed":   func() int { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL); return 0 },
 	"compiler-silent":   func() int { return 0 },
@@ -56,7 +57,9 @@ var failingCompilers = map[string]func() int{
 	},
 	// This one is a parent, whose compiler takes a minute.
 	"parent-of-compiler": func() int {
-		r, err := guest.New(context.Background(), guest.RuntimeConfig{CacheDir: os.Getenv(guest.CacheVariable), Compiler: guest.OwnCompiler()})
+		r, err := guest.New(context.Background(), guest.RuntimeConfig{
+			CacheDir: os.Getenv(guest.CacheVariable), Compiler: guest.OwnCompiler(),
+		})
 		if err == nil {
 			_, err = r.CompileBytes(context.Background(), "phis", bombs.Modules()["phis"])
 		}
@@ -76,7 +79,9 @@ var failingCompilers = map[string]func() int{
 // whatIsLeft says what a compiler process may do.
 func whatIsLeft() string {
 	var said []string
-	for name, resource := range map[string]int{"core": unix.RLIMIT_CORE, "cpu": unix.RLIMIT_CPU, "files": unix.RLIMIT_NOFILE, "size": unix.RLIMIT_FSIZE} {
+	for name, resource := range map[string]int{
+		"core": unix.RLIMIT_CORE, "cpu": unix.RLIMIT_CPU, "files": unix.RLIMIT_NOFILE, "size": unix.RLIMIT_FSIZE,
+	} {
 		var limit unix.Rlimit
 		_ = unix.Getrlimit(resource, &limit)
 		said = append(said, fmt.Sprintf("%s %d", name, limit.Max))
@@ -84,7 +89,8 @@ func whatIsLeft() string {
 	entries, _ := os.ReadDir("/proc/self/fd")
 	for _, entry := range entries {
 		if number, _ := strconv.Atoi(entry.Name()); number > 2 {
-			if what, err := os.Readlink("/proc/self/fd/" + entry.Name()); err == nil && !strings.HasPrefix(what, "anon_inode:") {
+			if what, err := os.Readlink("/proc/self/fd/" + entry.Name()); err == nil &&
+				!strings.HasPrefix(what, "anon_inode:") {
 				said = append(said, what)
 			}
 		}
@@ -95,7 +101,8 @@ func whatIsLeft() string {
 	folder, _ := os.Getwd()
 	session, _ := unix.Getsid(0)
 	network, _ := os.ReadFile("/proc/self/net/dev")
-	said = append(said, fmt.Sprintf("interfaces %d", strings.Count(string(network), "\n")-2), fmt.Sprintf("env %d", len(os.Environ())), fmt.Sprintf("no_new_privs %d", privileges),
+	said = append(said, fmt.Sprintf("interfaces %d", strings.Count(string(network), "\n")-2),
+		fmt.Sprintf("env %d", len(os.Environ())), fmt.Sprintf("no_new_privs %d", privileges),
 		fmt.Sprintf("signal %d", signal), "folder "+folder, fmt.Sprintf("session %t", session == os.Getpid()))
 	for name, err := range forbidden() {
 		if !errors.Is(err, syscall.EPERM) {
@@ -106,28 +113,35 @@ func whatIsLeft() string {
 	return strings.Join(said, ", ")
 }
 
-// forbidden tries what machine code that left the compiler's bounds would do, and returns the error of each attempt.  Without
-// the filter, none of them fails with EPERM.
+// forbidden tries what machine code that left the compiler's bounds would do, and returns the error of each attempt.
+// Without the filter, none of them fails with EPERM.
 func forbidden() map[string]error {
 	result := map[string]error{}
 	for name, number := range map[string]uintptr{"execve": unix.SYS_EXECVE, "ptrace": unix.SYS_PTRACE,
-		"process_vm_readv": unix.SYS_PROCESS_VM_READV, "mkdirat": unix.SYS_MKDIRAT, "io_uring_setup": unix.SYS_IO_URING_SETUP} {
+		"process_vm_readv": unix.SYS_PROCESS_VM_READV, "mkdirat": unix.SYS_MKDIRAT,
+		"io_uring_setup": unix.SYS_IO_URING_SETUP} {
 		_, _, errno := unix.Syscall6(number, ^uintptr(0), 0, 0, 0, 0, 0)
 		result[name] = errno
 	}
-	for name, family := range map[string]int{"AF_UNIX": unix.AF_UNIX, "AF_INET": unix.AF_INET, "AF_NETLINK": unix.AF_NETLINK} {
+	for name, family := range map[string]int{
+		"AF_UNIX": unix.AF_UNIX, "AF_INET": unix.AF_INET, "AF_NETLINK": unix.AF_NETLINK,
+	} {
 		_, result["socket "+name] = unix.Socket(family, unix.SOCK_DGRAM, 0)
 	}
 	result["signal of the parent"] = unix.Tgkill(os.Getppid(), os.Getppid(), 0)
 	result["limits of the parent"] = unix.Prlimit(os.Getppid(), unix.RLIMIT_NOFILE, nil, &unix.Rlimit{})
 	_, result["open to write"] = unix.Open("/dev/null", unix.O_WRONLY, 0)
-	_, result["writable code"] = unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_ANON|unix.MAP_PRIVATE)
+	_, result["writable code"] = unix.Mmap(
+		-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_ANON|unix.MAP_PRIVATE,
+	)
 	return result
 }
 
 // unshared gives a command a network of its own.
 func unshared(command *exec.Cmd) *exec.Cmd {
-	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC}
+	command.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC,
+	}
 	return command
 }
 
@@ -167,7 +181,8 @@ func TestCompilersThatFail(t *testing.T) {
 		"compiler-hungry":    "it takes more than 2048 MiB of memory",
 		"compiler-recursive": "the compiler failed: stack overflow",
 		"compiler-confined": "the compiler ended without an answer: exit status 1: " +
-			"core 0, cpu 600, env 0, files 16, folder /, " + interfaces + ", no_new_privs 1, session true, signal 9, size 0",
+			"core 0, cpu 600, env 0, files 16, folder /, " + interfaces +
+			", no_new_privs 1, session true, signal 9, size 0",
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newCompiling(t, []string{"/proc/self/exe", name})
@@ -202,8 +217,8 @@ func TestCompilersEndWithTheirContext(t *testing.T) {
 	}
 }
 
-// TestCompilersEndWithTheirParent kills a process while a compiler of it works, and wants the compiler to end, and nothing to be
-// left in the cache or in $TMPDIR.
+// TestCompilersEndWithTheirParent kills a process while a compiler of it works, and wants the compiler to end, and
+// nothing to be left in the cache or in $TMPDIR.
 func TestCompilersEndWithTheirParent(t *testing.T) {
 	folder := t.TempDir()
 	parent := exec.Command("/proc/self/exe", "parent-of-compiler")
@@ -244,7 +259,9 @@ func compilerOf(pid int) string {
 	for _, task := range tasks {
 		children, _ := os.ReadFile(task)
 		for _, child := range strings.Fields(string(children)) {
-			if arguments, _ := os.ReadFile("/proc/" + child + "/cmdline"); strings.HasSuffix(string(arguments), guest.CompilerArgument+"\x00") {
+			if arguments, _ := os.ReadFile("/proc/" + child + "/cmdline"); strings.HasSuffix(
+				string(arguments), guest.CompilerArgument+"\x00",
+			) {
 				return child
 			}
 		}
@@ -274,8 +291,8 @@ func children(t *testing.T) []string {
 	return all
 }
 
-// TestBombs wants of each bomb that it is compiled, or refused in a sentence, within its time, and that this process has
-// none of its memory.
+// TestBombs wants of each bomb that it is compiled, or refused in a sentence, within its time, and that this process
+// has none of its memory.
 func TestBombs(t *testing.T) {
 	before := residentSize(os.Getpid())
 	for name, module := range bombs.Modules() {
@@ -285,7 +302,8 @@ func TestBombs(t *testing.T) {
 			defer cancel()
 			_, err := r.CompileBytes(ctx, name, module)
 			format, compiler := (*guest.FormatError)(nil), (*guest.CompilerError)(nil)
-			if err != nil && !errors.Is(err, guest.ErrCompileTime) && !errors.As(err, &format) && !errors.As(err, &compiler) {
+			if err != nil && !errors.Is(err, guest.ErrCompileTime) && !errors.As(err, &format) &&
+				!errors.As(err, &compiler) {
 				t.Error(err)
 			}
 			t.Logf("%d bytes, %v: %v", len(module), time.Since(began).Round(time.Millisecond), err)

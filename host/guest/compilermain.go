@@ -25,14 +25,15 @@ const ownProgram = "/proc/self/exe"
 // CompilerArgument is the first argument of a process that is to call CompilerMain.
 const CompilerArgument = "compile-one-guest"
 
-// OwnCompiler is the command by which a program that calls CompilerMain starts itself as a compiler (RuntimeConfig.Compiler).
+// OwnCompiler is the command by which a program that calls CompilerMain starts itself as a compiler
+// (RuntimeConfig.Compiler).
 func OwnCompiler() []string { return []string{ownProgram, CompilerArgument} }
 
-// CompilerMain is the whole of a compiler process: it gives up what a compiler does not need, compiles the module that comes
-// from standard input, and writes the answer to standard output.  It returns the exit code of the process.
+// CompilerMain is the whole of a compiler process: it gives up what a compiler does not need, compiles the module that
+// comes from standard input, and writes the answer to standard output.  It returns the exit code of the process.
 //
-// A program calls it first of all, while it has one goroutine.  confine is called before the first byte is read, and may take
-// away more; nil takes away nothing more.
+// A program calls it first of all, while it has one goroutine.  confine is called before the first byte is read, and
+// may take away more; nil takes away nothing more.
 func CompilerMain(confine func() error) int {
 	err := limitCompiler()
 	if err == nil && confine != nil {
@@ -93,8 +94,8 @@ func limitCompiler() error {
 	return sandbox.FilterCompiler()
 }
 
-// closeInherited closes what this process has from its parent, which inherited it itself without FD_CLOEXEC: all but the
-// standard streams, and what Go's poller may have opened already.
+// closeInherited closes what this process has from its parent, which inherited it itself without FD_CLOEXEC: all but
+// the standard streams, and what Go's poller may have opened already.
 func closeInherited() error {
 	const folder = "/proc/self/fd"
 	entries, err := os.ReadDir(folder)
@@ -107,7 +108,8 @@ func closeInherited() error {
 			continue
 		}
 		// The folder's own descriptor is closed by now.
-		if what, err := os.Readlink(filepath.Join(folder, entry.Name())); err == nil && !strings.HasPrefix(what, "anon_inode:") {
+		if what, err := os.Readlink(filepath.Join(folder, entry.Name())); err == nil &&
+			!strings.HasPrefix(what, "anon_inode:") {
 			_ = unix.Close(descriptor)
 		}
 	}

@@ -39,7 +39,10 @@ func TestExitCodes(t *testing.T) {
 
 func TestTraps(t *testing.T) {
 	r := newRuntime(t, guest.InterruptMetered)
-	for name, want := range map[string]string{"trap": "out of bounds memory access", "overflow": "stack overflow: its calls nest deeper than a stack of 16 MiB"} {
+	for name, want := range map[string]string{
+		"trap":     "out of bounds memory access",
+		"overflow": "stack overflow: its calls nest deeper than a stack of 16 MiB",
+	} {
 		result := run(t, r, name, guest.Config{})
 		var trap *guest.TrapError
 		if result.Outcome != guest.Trapped || result.ExitCode != 125 || !errors.As(result.Err, &trap) {
@@ -65,7 +68,8 @@ func TestStackIsBounded(t *testing.T) {
 		if grown := peakMemory(t) - before; grown > 32<<20 {
 			t.Errorf("limit %d: the process has grown by %d MiB", limit, grown>>20)
 		}
-		if result.Outcome != guest.Trapped || !strings.HasSuffix(result.Err.Error(), "its calls nest deeper than a stack of "+want) {
+		if result.Outcome != guest.Trapped ||
+			!strings.HasSuffix(result.Err.Error(), "its calls nest deeper than a stack of "+want) {
 			t.Errorf("limit %d: %s %v", limit, result.Outcome, result.Err)
 		}
 	}
@@ -144,8 +148,8 @@ func TestMemoryLimit(t *testing.T) {
 	}
 }
 
-// TestEveryExitCode lets guests exit with every number that a process can have, and with those it cannot.  The host ends
-// guests by an exit with 0xffffffff or 0xefffffff, which a guest may say itself: main returns -1.
+// TestEveryExitCode lets guests exit with every number that a process can have, and with those it cannot.  The host
+// ends guests by an exit with 0xffffffff or 0xefffffff, which a guest may say itself: main returns -1.
 func TestEveryExitCode(t *testing.T) {
 	provider, err := rdmacore.Open("soft")
 	if err != nil {
@@ -205,7 +209,9 @@ func TestSpinningGuestsDoNotStopTheProcess(t *testing.T) {
 			ctx, cancel := context.WithCancel(testContext(t))
 			var guests []*guest.Guest
 			for range processors + 1 {
-				guest, err := r.Start(ctx, compileWAT(t, r, "spin"), guest.Config{Provider: p, Limits: guest.Limits{Time: guest.NoTimeLimit}})
+				guest, err := r.Start(ctx, compileWAT(t, r, "spin"), guest.Config{
+					Provider: p, Limits: guest.Limits{Time: guest.NoTimeLimit},
+				})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -16,20 +16,26 @@ func TestTailCalls(t *testing.T) {
 	if result := run(t, r, "tail_calls", guest.Config{}); result.Outcome != guest.Exited || result.ExitCode != 7 {
 		t.Errorf("%+v", result)
 	}
-	result := run(t, r, "tail_calls", guest.Config{Args: []string{"for ever"}, Limits: guest.Limits{Time: 50 * time.Millisecond}})
+	result := run(t, r, "tail_calls", guest.Config{
+		Args: []string{"for ever"}, Limits: guest.Limits{Time: 50 * time.Millisecond},
+	})
 	if result.Outcome != guest.TimedOut {
 		t.Errorf("%+v", result)
 	}
 }
 
 func TestExtendedConstantExpressions(t *testing.T) {
-	if result := run(t, newRuntime(t, guest.InterruptMetered), "extended_const", guest.Config{}); result.ExitCode != 42 {
+	if result := run(
+		t, newRuntime(t, guest.InterruptMetered), "extended_const", guest.Config{},
+	); result.ExitCode != 42 {
 		t.Errorf("%+v", result)
 	}
 }
 
 func TestUsedFeatures(t *testing.T) {
-	for name, want := range map[string]string{"tail_calls": "tail-call", "extended_const": "extended-const", "spin": ""} {
+	for name, want := range map[string]string{
+		"tail_calls": "tail-call", "extended_const": "extended-const", "spin": "",
+	} {
 		facts, err := guest.Inspect("testdata/" + name + ".wasm")
 		if got := strings.Join(facts.Features.Names(), " "); err != nil || got != want {
 			t.Errorf("%s uses %q, not %q: %v", name, got, want, err)
@@ -52,17 +58,19 @@ func TestFeaturesThatGuestsCannotHave(t *testing.T) {
 		module  []byte
 		feature string
 	}{
-		"throw":         {module("\x08\x00"), "exception handling"},
-		"try_table":     {module("\x1f\x40\x00\x0b"), "exception handling"},
-		"legacy try":    {module("\x06\x40\x0b"), "exception handling"},
-		"a tag":         {module("\x01", "\x0d\x03\x01\x00\x00"), "exception handling"},
-		"call_ref":      {module("\x14\x00"), "typed function references"},
-		"struct.new":    {module("\xfb\x00\x00"), "garbage-collected objects"},
-		"two memories":  {module("\x01", "\x05\x05\x02\x00\x01\x00\x01"), "several memories"},
-		"another one":   {module("\x3f\x01\x1a", "\x05\x03\x01\x00\x01"), "several memories"},
-		"64 bits":       {module("\x01", "\x05\x03\x01\x04\x01"), "memory64"},
-		"relaxed dot":   {module("\xfd\x92\x02"), "relaxed vector"},
-		"an array type": {slices.Concat([]byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x5e\x7f\x00")), "garbage-collected objects"},
+		"throw":        {module("\x08\x00"), "exception handling"},
+		"try_table":    {module("\x1f\x40\x00\x0b"), "exception handling"},
+		"legacy try":   {module("\x06\x40\x0b"), "exception handling"},
+		"a tag":        {module("\x01", "\x0d\x03\x01\x00\x00"), "exception handling"},
+		"call_ref":     {module("\x14\x00"), "typed function references"},
+		"struct.new":   {module("\xfb\x00\x00"), "garbage-collected objects"},
+		"two memories": {module("\x01", "\x05\x05\x02\x00\x01\x00\x01"), "several memories"},
+		"another one":  {module("\x3f\x01\x1a", "\x05\x03\x01\x00\x01"), "several memories"},
+		"64 bits":      {module("\x01", "\x05\x03\x01\x04\x01"), "memory64"},
+		"relaxed dot":  {module("\xfd\x92\x02"), "relaxed vector"},
+		"an array type": {
+			slices.Concat([]byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x5e\x7f\x00")), "garbage-collected objects",
+		},
 	} {
 		_, err := r.CompileBytes(testContext(t), "guest", c.module)
 		if err == nil || !strings.Contains(err.Error(), "it uses a feature of WebAssembly that guests cannot have: ") ||

@@ -19,8 +19,8 @@ import (
 	"rdmarun/hostfuncs"
 )
 
-// files is the file system of a guest: what is there from the beginning, to be read.  What the guest has open counts as its
-// descriptors.
+// files is the file system of a guest: what is there from the beginning, to be read.  What the guest has open counts as
+// its descriptors.
 type files struct {
 	budget *hostfuncs.Budget
 	nodes  map[string]*node // by path; "." is the root
@@ -54,7 +54,9 @@ func newFiles(texts map[string]string, budget *hostfuncs.Budget) *files {
 }
 
 func (f *files) enter(folder, made *node) {
-	at, _ := slices.BinarySearchFunc(folder.entries, made.name, func(e fs.DirEntry, name string) int { return strings.Compare(e.Name(), name) })
+	at, _ := slices.BinarySearchFunc(folder.entries, made.name, func(e fs.DirEntry, name string) int {
+		return strings.Compare(e.Name(), name)
+	})
 	folder.entries = slices.Insert(folder.entries, at, fs.FileInfoToDirEntry(made))
 }
 

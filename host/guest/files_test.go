@@ -15,7 +15,9 @@ import (
 func TestFiles(t *testing.T) {
 	budget := hostfuncs.NewBudget(hostfuncs.Limits{Files: 3})
 	f := newFiles(map[string]string{"etc/peer.conf": "port", "etc/keys/a": "", "b": "bytes"}, budget)
-	if err := fstest.TestFS(&files{budget: hostfuncs.NewBudget(hostfuncs.Limits{}), nodes: f.nodes}, "etc/peer.conf", "etc/keys/a", "b"); err != nil {
+	if err := fstest.TestFS(
+		&files{budget: hostfuncs.NewBudget(hostfuncs.Limits{}), nodes: f.nodes}, "etc/peer.conf", "etc/keys/a", "b",
+	); err != nil {
 		t.Error(err)
 	}
 	var opened []fs.File

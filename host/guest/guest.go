@@ -59,7 +59,10 @@ func (r *Runtime) Start(ctx context.Context, m *Module, config Config) (*Guest, 
 		return nil, fmt.Errorf("start guest %s: it begins with %s of memory and may have %s; raise its memory limit",
 			config.Name, mebibytes(m.MinMemory()), mebibytes(config.Limits.Memory))
 	}
-	g := &Guest{name: config.Name, module: m, config: config, budget: budget, files: newFiles(config.Files, budget), asked: requests{came: make(chan struct{})}}
+	g := &Guest{
+		name: config.Name, module: m, config: config, budget: budget, files: newFiles(config.Files, budget),
+		asked: requests{came: make(chan struct{})},
+	}
 	if r.tracer != nil {
 		g.trace = r.tracer.Guest(g.name)
 	}
@@ -89,7 +92,9 @@ func (r *Runtime) Start(ctx context.Context, m *Module, config Config) (*Guest, 
 		}
 		over := fmt.Errorf("%w of %s", errTimeLimit, limit)
 		if config.Provider.Clock().Virtual() {
-			over = fmt.Errorf("%w: it computed, or spun without sched_yield, and the virtual clock stood still meanwhile", over)
+			over = fmt.Errorf(
+				"%w: it computed, or spun without sched_yield, and the virtual clock stood still meanwhile", over,
+			)
 		}
 		ctx, expire = context.WithDeadlineCause(ctx, end.Add(limit), over)
 	}
@@ -239,7 +244,9 @@ func (g *Guest) Call(ctx context.Context, function string, arguments ...uint64) 
 	case err == nil:
 		return nil, fmt.Errorf("call %s of guest %s: the guest has ended", function, g.name)
 	case waits:
-		return nil, fmt.Errorf("call %s of guest %s, which takes calls while it waits at a barrier: %w", function, g.name, ctx.Err())
+		return nil, fmt.Errorf(
+			"call %s of guest %s, which takes calls while it waits at a barrier: %w", function, g.name, ctx.Err(),
+		)
 	}
 	return nil, fmt.Errorf("call %s of guest %s: it does not return: %w", function, g.name, ctx.Err())
 }
@@ -273,7 +280,12 @@ func (g *Guest) serve(r *request) {
 		return
 	}
 	if want := len(function.Definition().ParamTypes()); want != len(r.arguments) {
-		r.answer(nil, fmt.Errorf("function %q of guest %s takes %d arguments, not %d", r.function, g.name, want, len(r.arguments)))
+		r.answer(
+			nil,
+			fmt.Errorf(
+				"function %q of guest %s takes %d arguments, not %d", r.function, g.name, want, len(r.arguments),
+			),
+		)
 		return
 	}
 	results, err := g.invoke(g.instance.Context(g.life), function, r.arguments...)

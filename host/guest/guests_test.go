@@ -39,14 +39,26 @@ func TestGoGuests(t *testing.T) {
 		code    int
 		prints  string // or says of its end
 	}{
-		"panic":         {guest.Config{Args: []string{"panic"}}, guest.Exited, 2, "on purpose"},
-		"out of memory": {guest.Config{Args: []string{"oom"}, Limits: guest.Limits{Memory: 16 << 20}}, guest.Exited, 2, "out of memory"},
-		"sleeps on":     {guest.Config{Args: []string{"sleep"}, Limits: short}, guest.TimedOut, 124, "of 300ms\n  in poll_oneoff"},
-		"waits on":      {guest.Config{Args: []string{"wait"}, Limits: short}, guest.TimedOut, 124, "\n  in wait_event"},
-		"reads on":      {guest.Config{Args: []string{"cat"}, Stdin: forever, Limits: short}, guest.TimedOut, 124, "\n  in fd_read of the standard input"},
-		"reads":         {guest.Config{Args: []string{"cat"}, Stdin: strings.NewReader("one\ntwo\n")}, guest.Exited, 0, "one\ntwo"},
-		"no input":      {guest.Config{Args: []string{"cat"}}, guest.Exited, 0, ""},
-		"logs":          {guest.Config{Args: []string{"log"}, Name: "logger"}, guest.Exited, 0, "logger: WARN: a line"},
+		"panic": {guest.Config{Args: []string{"panic"}}, guest.Exited, 2, "on purpose"},
+		"out of memory": {
+			guest.Config{Args: []string{"oom"}, Limits: guest.Limits{Memory: 16 << 20}}, guest.Exited, 2,
+			"out of memory",
+		},
+		"sleeps on": {
+			guest.Config{Args: []string{"sleep"}, Limits: short}, guest.TimedOut, 124, "of 300ms\n  in poll_oneoff",
+		},
+		"waits on": {
+			guest.Config{Args: []string{"wait"}, Limits: short}, guest.TimedOut, 124, "\n  in wait_event",
+		},
+		"reads on": {
+			guest.Config{Args: []string{"cat"}, Stdin: forever, Limits: short}, guest.TimedOut, 124,
+			"\n  in fd_read of the standard input",
+		},
+		"reads": {
+			guest.Config{Args: []string{"cat"}, Stdin: strings.NewReader("one\ntwo\n")}, guest.Exited, 0, "one\ntwo",
+		},
+		"no input": {guest.Config{Args: []string{"cat"}}, guest.Exited, 0, ""},
+		"logs":     {guest.Config{Args: []string{"log"}, Name: "logger"}, guest.Exited, 0, "logger: WARN: a line"},
 		"environment": {guest.Config{Args: []string{"environ", "x"}, Name: "me", Env: map[string]string{"A": "b"}},
 			guest.Exited, 0, "[A=b] [me environ x]"},
 		"clock":                     {guest.Config{Args: []string{"clock"}}, guest.Exited, 0, ""},
@@ -125,7 +137,8 @@ func TestStop(t *testing.T) {
 func TestCGuest(t *testing.T) {
 	toolchain.Need(t, "c")
 	module := filepath.Join(t.TempDir(), "hello.wasm")
-	out, err := exec.Command("clang", "--target=wasm32", "-std=c11", "-O2", "-mbulk-memory", "-Wall", "-Wextra", "-Werror", "-nostdlib",
+	out, err := exec.Command("clang", "--target=wasm32", "-std=c11", "-O2", "-mbulk-memory", "-Wall", "-Wextra",
+		"-Werror", "-nostdlib",
 		"-I../../sdk/c", "-Wl,--no-entry", "../../guests/hello_c/hello.c", "-o", module).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -169,7 +182,8 @@ __attribute__((export_name("_start"))) void start(void)
 	r, p := newRuntime(t, guest.InterruptMetered), newProvider(t)
 	for name, flag := range map[string]string{"asks": "-DASKS", "does_not": "-O1"} {
 		module := filepath.Join(folder, name+".wasm")
-		out, err := exec.Command("clang", "--target=wasm32", "-std=c11", "-O2", flag, "-nostdlib", "-I../../sdk/c", "-Wl,--no-entry", file,
+		out, err := exec.Command("clang", "--target=wasm32", "-std=c11", "-O2", flag, "-nostdlib", "-I../../sdk/c",
+			"-Wl,--no-entry", file,
 			"-o", module).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
@@ -201,7 +215,8 @@ func compileBare(t *testing.T, source string, flags ...string) string {
 	t.Helper()
 	toolchain.Need(t, "c")
 	module := filepath.Join(t.TempDir(), "bare.wasm")
-	arguments := append([]string{"--target=wasm32", "-std=c11", "-O2", "-mbulk-memory", "-Wall", "-Wextra", "-Werror", "-nostdlib",
+	arguments := append([]string{"--target=wasm32", "-std=c11", "-O2", "-mbulk-memory", "-Wall", "-Wextra", "-Werror",
+		"-nostdlib",
 		"-I../../sdk/c", "-Wl,--no-entry", source, "-o", module}, flags...)
 	if out, err := exec.Command("clang", arguments...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -237,7 +252,9 @@ func TestCrowdOfGuests(t *testing.T) {
 	var all []*guest.Guest
 	start := func(side string) {
 		for pair := range pairs {
-			g, err := r.Start(testContext(t), m, guest.Config{Provider: p, Args: []string{side, strconv.Itoa(20000 + pair)}, Barrier: meet})
+			g, err := r.Start(testContext(t), m, guest.Config{
+				Provider: p, Args: []string{side, strconv.Itoa(20000 + pair)}, Barrier: meet,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -273,7 +290,9 @@ func TestHopGuest(t *testing.T) {
 	case <-listening:
 	case <-server.Done():
 	}
-	result := r.Run(testContext(t), m, guest.Config{Provider: p, Stdout: &printed, Stderr: &printed, Args: []string{"client"}})
+	result := r.Run(testContext(t), m, guest.Config{
+		Provider: p, Stdout: &printed, Stderr: &printed, Args: []string{"client"},
+	})
 	if !result.OK() || strings.Count(printed.String(), "\n") != 6 {
 		t.Errorf("%v\n%s", result.Err, &printed)
 	}
@@ -299,7 +318,8 @@ func TestGuestOfTheTutorial(t *testing.T) {
 	}
 	for file, text := range map[string]string{
 		"main.go": program, "looker.yaml": lab,
-		"go.mod": "module example/looker\n\nrequire " + sdk.GoModule + " v0.0.0\n\nreplace " + sdk.GoModule + " => ./rdma\n\ngo 1.25.0\n",
+		"go.mod": "module example/looker\n\nrequire " + sdk.GoModule + " v0.0.0\n\nreplace " + sdk.GoModule +
+			" => ./rdma\n\ngo 1.25.0\n",
 	} {
 		if err := os.WriteFile(filepath.Join("looker", file), []byte(text), 0o644); err != nil {
 			t.Fatal(err)

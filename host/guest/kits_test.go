@@ -10,14 +10,16 @@ import (
 	"rdmarun/internal/toolchain"
 )
 
-// The guests of testdata/kits use of their language's SDK what guests/languages does not, and say so when they are through.
+// The guests of testdata/kits use of their language's SDK what guests/languages does not, and say so when they are
+// through.
 func TestKits(t *testing.T) {
 	r, p := newRuntime(t, guest.InterruptMetered), newProvider(t)
 	const sources = "host/guest/testdata/kits/"
 	for name, c := range map[string]struct{ language, compile string }{
 		"classes of AssemblyScript": {"assemblyscript", "build/tools/assemblyscript/node_modules/.bin/asc " + sources +
 			"objects.ts -O2 --runtime incremental --use abort=sdk/assemblyscript/wasi/abort"},
-		"helpers in C": {"c", "clang --target=wasm32-wasi -std=c11 -g -mbulk-memory -Wall -Wextra -Werror -Isdk/c -Wl,--stack-first " +
+		"helpers in C": {"c", "clang --target=wasm32-wasi -std=c11 -g -mbulk-memory -Wall -Wextra -Werror -Isdk/c " +
+			"-Wl,--stack-first " +
 			sources + "helpers.c"},
 		"events and polls in Rust": {"rust", "/usr/bin/rustc --edition 2021 --target " + toolchain.RustTarget() +
 			" --crate-name guest -C panic=abort -C linker=wasm-ld -D warnings " + sources + "poll.rs"},

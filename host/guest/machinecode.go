@@ -12,8 +12,8 @@ import (
 	"github.com/tetratelabs/wazero"
 )
 
-// machineCode is what wazero has compiled of a module, in the form in which it keeps that, and the name by which it asks for
-// it: a hash of the module, of the processor's features and of what makes the code end.
+// machineCode is what wazero has compiled of a module, in the form in which it keeps that, and the name by which it
+// asks for it: a hash of the module, of the processor's features and of what makes the code end.
 type machineCode struct {
 	name  codeName
 	bytes []byte
@@ -31,8 +31,8 @@ func codeOf(content []byte) *machineCode {
 // codeStore is what wazero has for a cache on disk: it gives wazero the code of one module from memory, and takes what
 // wazero compiles.  Its user has the place in Runtime.compiling.
 //
-// wazero's own cache is a folder, and wazero runs what is there at the moment when it looks.  Nothing can be checked before
-// that somebody else could not exchange after.
+// wazero's own cache is a folder, and wazero runs what is there at the moment when it looks.  Nothing can be checked
+// before that somebody else could not exchange after.
 type codeStore struct {
 	offered *machineCode
 	made    *machineCode
@@ -63,7 +63,8 @@ func (s *codeStore) Add(name codeName, content io.Reader) error {
 	return err
 }
 
-// Delete implements wazero's internal filecache.Cache: wazero calls it before it compiles instead of what it cannot read.
+// Delete implements wazero's internal filecache.Cache: wazero calls it before it compiles instead of what it cannot
+// read.
 func (s *codeStore) Delete(codeName) error {
 	return errNotCompiled
 }
@@ -81,14 +82,18 @@ func newCodeStore() (*codeStore, wazero.CompilationCache, error) {
 }
 
 // load gives a module's code to an engine.
-func (s *codeStore) load(ctx context.Context, engine wazero.Runtime, module []byte, code *machineCode) (wazero.CompiledModule, error) {
+func (s *codeStore) load(
+	ctx context.Context, engine wazero.Runtime, module []byte, code *machineCode,
+) (wazero.CompiledModule, error) {
 	s.offered = code
 	defer func() { s.offered = nil }()
 	return compileSafely(ctx, engine, module)
 }
 
 // compile has an engine compile a module.  The code is nil where wazero interprets.
-func (s *codeStore) compile(ctx context.Context, engine wazero.Runtime, module []byte) (wazero.CompiledModule, *machineCode, error) {
+func (s *codeStore) compile(
+	ctx context.Context, engine wazero.Runtime, module []byte,
+) (wazero.CompiledModule, *machineCode, error) {
 	s.made, s.compiles = nil, true
 	defer func() { s.made, s.compiles = nil, false }()
 	compiled, err := compileSafely(ctx, engine, module)
@@ -96,7 +101,9 @@ func (s *codeStore) compile(ctx context.Context, engine wazero.Runtime, module [
 }
 
 // compileSafely returns a panic of wazero as an error.
-func compileSafely(ctx context.Context, engine wazero.Runtime, module []byte) (compiled wazero.CompiledModule, err error) {
+func compileSafely(
+	ctx context.Context, engine wazero.Runtime, module []byte,
+) (compiled wazero.CompiledModule, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			compiled, err = nil, &panicError{value, debug.Stack()}

@@ -65,7 +65,9 @@ func testContext(t testing.TB) context.Context {
 
 func newRuntime(t testing.TB, mode guest.InterruptMode) *guest.Runtime {
 	t.Helper()
-	r, err := guest.New(context.Background(), guest.RuntimeConfig{CacheDir: cacheDir, Compiler: guest.OwnCompiler(), Interrupt: mode})
+	r, err := guest.New(context.Background(), guest.RuntimeConfig{
+		CacheDir: cacheDir, Compiler: guest.OwnCompiler(), Interrupt: mode,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +180,9 @@ func TestHandWrittenGuestsAreAssembled(t *testing.T) {
 		t.Skip("no wat2wasm (Debian: wabt)")
 	}
 	var sources []string
-	for _, pattern := range []string{"testdata/*.wat", "wasm/testdata/*.wat", "../scenario/example/*.wat", "../../guests/*/*.wat"} {
+	for _, pattern := range []string{
+		"testdata/*.wat", "wasm/testdata/*.wat", "../scenario/example/*.wat", "../../guests/*/*.wat",
+	} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: %v, %v", pattern, found, err)
@@ -189,7 +193,9 @@ func TestHandWrittenGuestsAreAssembled(t *testing.T) {
 		module := strings.TrimSuffix(source, ".wat") + ".wasm"
 		assembled := filepath.Join(t.TempDir(), "module.wasm")
 		// cheat.wat is wrong on purpose.
-		out, err := exec.Command(assembler, "--no-check", "--enable-threads", "--enable-tail-call", source, "-o", assembled).CombinedOutput()
+		out, err := exec.Command(
+			assembler, "--no-check", "--enable-threads", "--enable-tail-call", source, "-o", assembled,
+		).CombinedOutput()
 		if err != nil {
 			t.Errorf("%s: %v\n%s", source, err, out)
 			continue

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// outputs is where a guest's standard output, its standard error and its log go.  They share one limit.  If a write does
-// not return, because nobody reads a pipe, the guest waits for it only as long as it may live.
+// outputs is where a guest's standard output, its standard error and its log go.  They share one limit.  If a write
+// does not return, because nobody reads a pipe, the guest waits for it only as long as it may live.
 type outputs struct {
 	ctx    context.Context
 	left   int64 // bytes that the guest may write yet
@@ -34,7 +34,8 @@ func (g *Guest) newOutputs(ctx context.Context) *outputs {
 	o.stdout, o.stderr = newOutputWriter(o, g.config.Stdout), newOutputWriter(o, g.config.Stderr)
 	o.full = func() {
 		if g.config.Stderr != nil {
-			o.stderr.pass([]byte(fmt.Sprintf("%s: WARN: it has written %s, which is its limit \"output\"; the rest is not shown\n",
+			o.stderr.pass([]byte(fmt.Sprintf("%s: WARN: it has written %s, which is its limit \"output\"; the rest is "+
+				"not shown\n",
 				g.name, mebibytes(g.config.Limits.Output))))
 		}
 	}

@@ -151,7 +151,9 @@ func startServer(t testing.TB, r *guest.Runtime, p *rdmacore.Provider, out *outp
 func TestVirtualClock(t *testing.T) {
 	r, p := newRuntime(t, guest.InterruptMetered), newProvider(t, rdmacore.WithVirtualClock())
 	var slept output
-	result := r.Run(testContext(t), compileGo(t, r, faulty), guest.Config{Provider: p, Args: []string{"sleep"}, Stdout: &slept, Stderr: &slept})
+	result := r.Run(testContext(t), compileGo(t, r, faulty), guest.Config{
+		Provider: p, Args: []string{"sleep"}, Stdout: &slept, Stderr: &slept,
+	})
 	if !result.OK() || p.Clock().Now() < time.Hour {
 		t.Errorf("an hour of sleep: %v, and it is %s\n%s", result.Err, p.Clock().Now(), &slept)
 	}

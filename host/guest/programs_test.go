@@ -91,8 +91,14 @@ func TestBuildOfPrograms(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	r, p := newRuntime(t, guest.InterruptMetered), newProvider(t)
-	for _, main := range []string{"int main(void)\n{", "int main() {", "main(argc, argv) int argc; char **argv; {", "int main(int argc, char **argv) {"} {
-		module, said, err := build("#include <stdio.h>\nint helper(void);\n" + main + "\n\tputs(\"hello\"); return 3; }\nint helper(void) { return 0; }\n")
+	for _, main := range []string{
+		"int main(void)\n{", "int main() {", "main(argc, argv) int argc; char **argv; {",
+		"int main(int argc, char **argv) {",
+	} {
+		module, said, err := build(
+			"#include <stdio.h>\nint helper(void);\n" + main +
+				"\n\tputs(\"hello\"); return 3; }\nint helper(void) { return 0; }\n",
+		)
 		if err != nil || said != "" {
 			t.Errorf("%s: %v\n%s", main, err, said)
 			continue
@@ -102,24 +108,32 @@ func TestBuildOfPrograms(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out output
-		if result := r.Run(testContext(t), m, guest.Config{Provider: p, Stdout: &out}); result.ExitCode != 3 || out.String() != "hello\n" {
+		if result := r.Run(testContext(t), m, guest.Config{Provider: p, Stdout: &out}); result.ExitCode != 3 ||
+			out.String() != "hello\n" {
 			t.Errorf("%s: %v\n%s", main, result.Err, &out)
 		}
 	}
 	_, said, err := build("int teleport(void); int main(void) { return teleport(); }")
-	if err == nil || !strings.Contains(said, "odd.c: undefined symbol: teleport") || !strings.Contains(said, "docs/librdmacm.md") || strings.Contains(said, "program1") {
+	if err == nil || !strings.Contains(said, "odd.c: undefined symbol: teleport") ||
+		!strings.Contains(said, "docs/librdmacm.md") || strings.Contains(said, "program1") {
 		t.Errorf("%v\n%s", err, said)
 	}
-	if _, said, err = build("int main(void) { return 0; }", "RDMA_HEADERS=/nowhere"); err == nil || !strings.Contains(said, "/nowhere has no rdma/rdma_cma.h") {
+	if _, said, err = build("int main(void) { return 0; }", "RDMA_HEADERS=/nowhere"); err == nil ||
+		!strings.Contains(said, "/nowhere has no rdma/rdma_cma.h") {
 		t.Errorf("%v\n%s", err, said)
 	}
 	for source, refused := range map[string]bool{
-		"#include <errno.h>\n_Thread_local int mine; int main(void) { return mine + errno; }":                                                    false,
-		"#include <pthread.h>\n__thread int mine; int main(void) { pthread_t t; return pthread_create(&t, 0, 0, 0) + mine; }":                    true,
-		"#include <errno.h>\n#include <pthread.h>\nint mine; int main(void) { pthread_t t; return pthread_create(&t, 0, 0, 0) + errno + mine; }": false,
+		"#include <errno.h>\n_Thread_local int mine; int main(void) { return mine + errno; }": false,
+		"#include <pthread.h>\n__thread int mine; int main(void) { pthread_t t; return pthread_create(&t, 0, 0, 0) + " +
+			"mine; }": true,
+		"#include <errno.h>\n#include <pthread.h>\n" +
+			"int mine; int main(void) { pthread_t t; return pthread_create(&t, 0, 0, 0) + errno + mine; }": false,
 	} {
 		_, said, err := build(source)
-		if refused != (err != nil) || refused && !(strings.Contains(said, "odd.c: guests that make threads have none") && strings.Contains(said, "pthread_key_create")) {
+		if refused != (err != nil) ||
+			refused &&
+				!(strings.Contains(said, "odd.c: guests that make threads have none") &&
+					strings.Contains(said, "pthread_key_create")) {
 			t.Errorf("%s: %v\n%s", source, err, said)
 		}
 	}
@@ -136,7 +150,9 @@ int main(void) { printf("%s, %s", strerror(ENODATA), strerror(EINVAL)); return 0
 		t.Fatal(err)
 	}
 	var out output
-	if r.Run(testContext(t), m, guest.Config{Provider: p, Stdout: &out}); out.String() != "No data available, Invalid argument" {
+	if r.Run(testContext(t), m, guest.Config{
+		Provider: p, Stdout: &out,
+	}); out.String() != "No data available, Invalid argument" {
 		t.Errorf("%s", &out)
 	}
 }

@@ -29,8 +29,8 @@ const (
 	randomLimit    = 300 * time.Millisecond
 )
 
-// TestRandomGuests runs modules of random calls to whatever end they come, several beside each other: they return, trap,
-// or are stopped when their time is up, in the midst of a wait or not.  Whatever they made is freed then, which
+// TestRandomGuests runs modules of random calls to whatever end they come, several beside each other: they return,
+// trap, or are stopped when their time is up, in the midst of a wait or not.  Whatever they made is freed then, which
 // newProvider asks, and with "go test -asan" the leak checker when the process ends.
 func TestRandomGuests(t *testing.T) {
 	outcomes, made := make(map[guest.Outcome]int), 0
@@ -118,7 +118,10 @@ const (
 )
 
 func randomModule(random *rand.Rand) []byte {
-	g := &randomGuest{random: random, functions: hostfuncs.Functions(), kinds: make(map[string]uint32), places: make(map[string]uint32)}
+	g := &randomGuest{
+		random: random, functions: hostfuncs.Functions(), kinds: make(map[string]uint32),
+		places: make(map[string]uint32),
+	}
 	for _, f := range g.functions {
 		for _, parameter := range f.Params {
 			if _, known := g.kinds[parameter.Of]; parameter.Type == hostfuncs.HandleOf && !known {
@@ -263,7 +266,10 @@ func (g *randomGuest) end() {
 func (g *randomGuest) module(data []byte) []byte {
 	var types, imports [][]byte
 	add := func(module, name string, parameters []api.ValueType, results ...api.ValueType) {
-		imports = append(imports, slices.Concat(wasmName(module), wasmName(name), []byte{0}, binary.AppendUvarint(nil, uint64(len(types)))))
+		imports = append(
+			imports,
+			slices.Concat(wasmName(module), wasmName(name), []byte{0}, binary.AppendUvarint(nil, uint64(len(types)))),
+		)
 		types = append(types, slices.Concat([]byte{0x60}, wasmBytes(parameters), wasmBytes(results)))
 	}
 	for _, f := range g.functions {

@@ -27,7 +27,9 @@ func (g *Guest) run(ctx context.Context) Result {
 	ctx = context.WithValue(ctx, guestKey{}, g)
 	g.outputs = g.newOutputs(ctx)
 	defer g.outputs.close()
-	memory := &linearMemory{budget: g.budget, instance: g.instance, spare: g.module.spare, pinned: len(g.config.CPUs) > 0}
+	memory := &linearMemory{
+		budget: g.budget, instance: g.instance, spare: g.module.spare, pinned: len(g.config.CPUs) > 0,
+	}
 	g.memory = memory
 	module, err := g.instantiate(ctx, memory)
 	var result Result
@@ -144,8 +146,8 @@ func (g *Guest) outcome(ctx context.Context, err error) Result {
 	return Result{Outcome: Trapped, ExitCode: codeTrapped, Err: g.trapError(err)}
 }
 
-// placed is why the guest was ended, with where it was: in a function of the host, or in functions of its own, when those have
-// names.
+// placed is why the guest was ended, with where it was: in a function of the host, or in functions of its own, when
+// those have names.
 func (g *Guest) placed(why, err error) error {
 	place := &PlacedError{Err: why}
 	if function := g.instance.Waiting(); function != "" {
@@ -160,8 +162,8 @@ func (g *Guest) placed(why, err error) error {
 // pageSize is that of WebAssembly.
 const pageSize = 64 << 10
 
-// linearMemory is a guest's memory: one reservation of all that it may ever have; wazero sees the part that the guest has
-// grown to.  It belongs to one instantiation.
+// linearMemory is a guest's memory: one reservation of all that it may ever have; wazero sees the part that the guest
+// has grown to.  It belongs to one instantiation.
 type linearMemory struct {
 	budget   *hostfuncs.Budget
 	size     uint64 // charged to it
@@ -179,7 +181,9 @@ type linearMemory struct {
 func (m *linearMemory) allocate(maximum uint64) {
 	m.most = maximum - m.spare
 	// A memory without any page still has an address.
-	m.region, m.err = rdmacore.NewMemory(int(max(min(m.most, uint64(m.budget.Limits().Memory)/pageSize*pageSize), pageSize)))
+	m.region, m.err = rdmacore.NewMemory(int(max(
+		min(m.most, uint64(m.budget.Limits().Memory)/pageSize*pageSize), pageSize,
+	)))
 	if m.err != nil {
 		return
 	}
@@ -190,8 +194,9 @@ func (m *linearMemory) allocate(maximum uint64) {
 // Reallocate gives the guest the first size bytes; nil when that is more than it may have, which the
 // guest sees as a memory.grow that fails.
 //
-// A metered guest asks for more than it can ever get each time that it leaves compiled code (wasm.Rewritten.SparePages).  Other
-// goroutines run then, among them those of guests that wait for each other: Go's scheduler alone would let it compute for 10 ms.
+// A metered guest asks for more than it can ever get each time that it leaves compiled code
+// (wasm.Rewritten.SparePages).  Other goroutines run then, among them those of guests that wait for each other: Go's
+// scheduler alone would let it compute for 10 ms.
 func (m *linearMemory) Reallocate(size uint64) []byte {
 	if size > m.most {
 		if !m.pinned { // else its thread would be changed each time
@@ -228,8 +233,8 @@ func (m *linearMemory) release() {
 	m.held = nil
 }
 
-// pin locks the goroutine to a thread, and the thread to some CPUs; with none it does nothing.  The goroutine never unlocks
-// the thread, which ends with it: no other goroutine may run on those CPUs by accident.
+// pin locks the goroutine to a thread, and the thread to some CPUs; with none it does nothing.  The goroutine never
+// unlocks the thread, which ends with it: no other goroutine may run on those CPUs by accident.
 func pin(cpus []int) error {
 	if len(cpus) == 0 {
 		return nil

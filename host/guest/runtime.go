@@ -88,9 +88,9 @@ func New(ctx context.Context, config RuntimeConfig) (*Runtime, error) {
 	return r, nil
 }
 
-// coreFeatures are WebAssembly 2.0, atomic instructions, with which a guest in C reads what a peer writes, tail calls and
-// extended constant expressions.  Exception handling is left out: wazero 1.12 keeps references to exceptions where Go's
-// garbage collector does not see them, and copies the whole stack at each try_table.
+// coreFeatures are WebAssembly 2.0, atomic instructions, with which a guest in C reads what a peer writes, tail calls
+// and extended constant expressions.  Exception handling is left out: wazero 1.12 keeps references to exceptions where
+// Go's garbage collector does not see them, and copies the whole stack at each try_table.
 const coreFeatures = api.CoreFeaturesV2 | experimental.CoreFeaturesThreads | experimental.CoreFeaturesTailCall |
 	experimental.CoreFeaturesExtendedConst
 
@@ -99,11 +99,13 @@ func compiles() bool { return runtime.GOARCH == "amd64" || runtime.GOARCH == "ar
 
 // engineConfig is that of an engine, in this process as in a compiler's.
 func engineConfig(cache wazero.CompilationCache, looks bool) wazero.RuntimeConfig {
-	return wazero.NewRuntimeConfig().WithCompilationCache(cache).WithCloseOnContextDone(looks).WithCoreFeatures(coreFeatures)
+	return wazero.NewRuntimeConfig().WithCompilationCache(cache).WithCloseOnContextDone(looks).WithCoreFeatures(
+		coreFeatures,
+	)
 }
 
-// engine is the wazero runtime that looks at contexts itself, or does not.  The caller has the place in compiling, or nobody
-// else knows the runtime yet.
+// engine is the wazero runtime that looks at contexts itself, or does not.  The caller has the place in compiling, or
+// nobody else knows the runtime yet.
 func (r *Runtime) engine(ctx context.Context, looks bool) (wazero.Runtime, error) {
 	if engine, ok := r.engines[looks]; ok {
 		return engine, nil
@@ -137,13 +139,13 @@ func (r *Runtime) Close(ctx context.Context) error {
 
 // RuntimeConfig is that of a Runtime.
 type RuntimeConfig struct {
-	// CacheDir keeps compiled guests between runs; "" is DefaultCacheDir().  It holds machine code, so it is used only if
-	// it belongs to this user, and nobody else may write to it.
+	// CacheDir keeps compiled guests between runs; "" is DefaultCacheDir().  It holds machine code, so it is used only
+	// if it belongs to this user, and nobody else may write to it.
 	CacheDir string
-	// Compiler is the command that compiles what the cache does not have, in a process of its own that calls CompilerMain: a
-	// program and its arguments, such as OwnCompiler().  Nil compiles in this process, where nothing bounds the memory that
-	// it takes, the time is looked at between two functions only, and a panic of the compiler is the program's: for modules
-	// that the program trusts.
+	// Compiler is the command that compiles what the cache does not have, in a process of its own that calls
+	// CompilerMain: a program and its arguments, such as OwnCompiler().  Nil compiles in this process, where nothing
+	// bounds the memory that it takes, the time is looked at between two functions only, and a panic of the compiler is
+	// the program's: for modules that the program trusts.
 	Compiler []string
 	// Warn is called once when the cache is of no use; may be nil.
 	Warn func(text string)
@@ -177,8 +179,8 @@ const (
 type Limits struct {
 	// Time is how long the guest may run by the wall clock; 0 is DefaultTime.
 	Time time.Duration
-	// Memory, Registered, Handles, Files and Ports are those of hostfuncs.Limits; Output is how many bytes it may write to
-	// its standard streams and its log, together.  0 is the default of each.
+	// Memory, Registered, Handles, Files and Ports are those of hostfuncs.Limits; Output is how many bytes it may write
+	// to its standard streams and its log, together.  0 is the default of each.
 	Memory, Registered, Handles, Files, Ports, Output int64
 }
 
@@ -257,10 +259,11 @@ func NewExchange() *Exchange { return stream.New() }
 type Config struct {
 	Name     string // argv[0] and the prefix of its log; "" is the module's
 	Provider *rdmacore.Provider
-	Device   *rdmacore.Device // what no device in particular means; nil is the first of the provider with an active port
-	Args     []string         // without argv[0]
-	Env      map[string]string
-	Stdin    io.Reader // nil is empty
+	// what no device in particular means; nil is the first of the provider with an active port
+	Device *rdmacore.Device
+	Args   []string // without argv[0]
+	Env    map[string]string
+	Stdin  io.Reader // nil is empty
 	// Files are what it may read of a file system, and all that is there: texts by path, which begins with no slash.
 	Files map[string]string
 	// Stdout and Stderr are written by a goroutine each, since a write may hang; nil discards.
@@ -270,17 +273,18 @@ type Config struct {
 	Began time.Time
 	// Logger takes what the guest logs; nil writes lines to Stderr.
 	Logger *slog.Logger
-	// Barrier is called by the guest's goroutine when the guest comes to the barrier of that name; what it returns is closed when
-	// everyone has.  nil: the guest does not wait.
+	// Barrier is called by the guest's goroutine when the guest comes to the barrier of that name; what it returns is
+	// closed when everyone has.  nil: the guest does not wait.
 	Barrier func(name string) (opened <-chan struct{})
-	// LeaveBarrier is called by the guest's goroutine when it ceases to wait at a barrier that has not opened; may be nil.
+	// LeaveBarrier is called by the guest's goroutine when it ceases to wait at a barrier that has not opened; may be
+	// nil.
 	LeaveBarrier func(name string)
 	// Party is the role by which other guests find this one's streams; nil is one that nobody else finds.
 	Party *stream.Party
 	// Listening is called by the guest's goroutine with where the guest listens; may be nil.
 	Listening func(Listening)
-	// Seed is what its random numbers are drawn from, and makes its time of day that of the provider's clock alone; nil: they are
-	// the system's.
+	// Seed is what its random numbers are drawn from, and makes its time of day that of the provider's clock alone;
+	// nil: they are the system's.
 	Seed *uint64
 	// CPUs are where the guest's thread may run; none: anywhere.  With any it has a thread to itself.
 	CPUs []int

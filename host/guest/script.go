@@ -18,8 +18,8 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// Script is a program in JavaScript.  The engine of scripts runs it, which is a guest itself: its heap is the guest's memory,
-// and what bounds a guest bounds a script.
+// Script is a program in JavaScript.  The engine of scripts runs it, which is a guest itself: its heap is the guest's
+// memory, and what bounds a guest bounds a script.
 type Script struct {
 	File string // what messages call it
 	Text string
@@ -71,7 +71,9 @@ func Engine() (string, error) {
 		return "", err
 	}
 	folder := filepath.Dir(self)
-	for _, path := range []string{filepath.Join(folder, engineFile), filepath.Join(folder, "..", "lib", "rdmarun", engineFile)} {
+	for _, path := range []string{
+		filepath.Join(folder, engineFile), filepath.Join(folder, "..", "lib", "rdmarun", engineFile),
+	} {
 		if _, err := os.Stat(path); err == nil {
 			return path, nil
 		}
@@ -83,8 +85,8 @@ func Engine() (string, error) {
 // lastWords is how much sooner than its limit a script ends itself.
 const lastWords = 2 * time.Second
 
-// Configure makes a guest's configuration one of the engine with this script.  A script ends itself a little before its limits
-// end it, since only it can say where it was.
+// Configure makes a guest's configuration one of the engine with this script.  A script ends itself a little before its
+// limits end it, since only it can say where it was.
 func (s *Script) Configure(config Config) Config {
 	config.Args = append([]string{s.File, s.Text}, config.Args...)
 	config.Env = maps.Clone(config.Env)
@@ -101,8 +103,8 @@ func (s *Script) Configure(config Config) Config {
 	return config
 }
 
-// ScriptParser finds what is no script, and runs nothing.  It may be used by any number of goroutines, one of which parses at a
-// time.
+// ScriptParser finds what is no script, and runs nothing.  It may be used by any number of goroutines, one of which
+// parses at a time.
 type ScriptParser struct {
 	config RuntimeConfig
 
@@ -179,7 +181,9 @@ func (p *ScriptParser) parse(ctx context.Context, script *Script) error {
 		return fmt.Errorf("compile the engine of scripts: %w", err)
 	}
 	var said bytes.Buffer
-	config := script.Configure(Config{Provider: p.provider, Limits: parsing, Stdout: &said, Stderr: &said, Began: began})
+	config := script.Configure(Config{
+		Provider: p.provider, Limits: parsing, Stdout: &said, Stderr: &said, Began: began,
+	})
 	config.Env["RDMARUN_PARSE"] = "1"
 	result := p.runtime.Run(ctx, module, config)
 	if result.OK() {
@@ -193,5 +197,7 @@ func (p *ScriptParser) parse(ctx context.Context, script *Script) error {
 			return &wrong
 		}
 	}
-	return fmt.Errorf("parse the script %s: %w", script.File, cmp.Or(result.Err, errors.New(cmp.Or(first, result.Outcome.String()))))
+	return fmt.Errorf(
+		"parse the script %s: %w", script.File, cmp.Or(result.Err, errors.New(cmp.Or(first, result.Outcome.String()))),
+	)
 }

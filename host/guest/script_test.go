@@ -44,34 +44,77 @@ func TestScripts(t *testing.T) {
 		"arguments": {`print(args.length, args[0], typeof rdma.post_send)`, guest.Limits{}, 0, "1 word function\n"},
 		"what it is given": {`print(JSON.stringify(env), rdma.text(read_file()), rdma.text(read_file("/etc/peer.conf")), read_file("data/big").byteLength)`,
 			guest.Limits{}, 0, "{\"LEVEL\":\"debug\"} input port 7471 100000\n"},
-		"no such file":      {"\nread_file('/etc/passwd')", guest.Limits{}, 1, "odd.js:2:10: ReferenceError: /etc/passwd: there is no such file\n"},
-		"a folder":          {"read_file('/etc')", guest.Limits{}, 1, "odd.js:1:10: ReferenceError: /etc: it cannot be read\n"},
-		"an end":            {`exit(7)`, guest.Limits{}, 7, ""},
-		"an error":          {"\nfunction f() {\n  throw new TypeError('no') }\nf()", guest.Limits{}, 1, "odd.js:3:22: TypeError: no\n    at f (odd.js:3:22)\n    at <eval> (odd.js:4:2)\n"},
-		"anything":          {`throw 42`, guest.Limits{}, 1, "odd.js: 42\n"},
-		"nothing":           {`throw undefined`, guest.Limits{}, 1, "odd.js: undefined\n"},
-		"no text":           {`throw {toString() { throw this }}`, guest.Limits{}, 1, "odd.js: an exception without a text\n"},
-		"syntax":            {"let a = 1;\nlet b = ;", guest.Limits{}, 1, "odd.js:2:9: SyntaxError: "},
-		"an assertion":      {`assert(1 === 2, "sums")`, guest.Limits{}, 1, "odd.js:1:7: AssertionError: sums\n"},
-		"a promise":         {"async function f() {\n await 1; throw new Error('late') }\nf()", guest.Limits{}, 1, "odd.js:2:26: Error: late\n"},
-		"a caught promise":  {"Promise.reject(1).catch(() => print('caught'))", guest.Limits{}, 0, "caught\n"},
-		"recursion":         {"function f(n) {\n  return f(n + 1) + 1 }\nf(0)", guest.Limits{}, 1, "InternalError: stack overflow\n"},
-		"recursion to text": {"let a = []; a[0] = {toString() { return String(a) }}; String(a[0])", guest.Limits{}, 1, "InternalError: stack overflow\n"},
-		"spins":             {"let n = 0;\nfor (;;) n = Math.max(n, 1);", short, 124, "odd.js:2:22: the script exceeded its time limit\n"},
-		"spins and catches": {"for (;;) {\n  try { for (;;); } catch { } finally { } }", short, 124, "the script exceeded its time limit\n"},
-		"promises go on":    {"const go = () => Promise.resolve().then(go); go()", short, 124, "the script exceeded its time limit\n"},
-		"matches on":        {"/^(a+)+$/.test('a'.repeat(40) + 'b')", short, 124, ""},
-		"sorts on":          {"[3, 1, 2].sort(() => { for (;;); })", short, 124, "the script exceeded its time limit\n"},
-		"waits on":          {"const c = rdma.create_event_channel();\nrdma.wait_event(c, null)", short, 1, "odd.js:2:16: RdmaError: wait_event: "},
-		"grows": {"const all = [];\nfor (;;) all.push(new Array(1000).fill(all.length));", guest.Limits{Memory: 16 << 20}, 1,
+		"no such file": {
+			"\nread_file('/etc/passwd')", guest.Limits{}, 1,
+			"odd.js:2:10: ReferenceError: /etc/passwd: there is no such file\n",
+		},
+		"a folder": {
+			"read_file('/etc')", guest.Limits{}, 1, "odd.js:1:10: ReferenceError: /etc: it cannot be read\n",
+		},
+		"an end": {`exit(7)`, guest.Limits{}, 7, ""},
+		"an error": {
+			"\nfunction f() {\n  throw new TypeError('no') }\nf()", guest.Limits{}, 1,
+			"odd.js:3:22: TypeError: no\n    at f (odd.js:3:22)\n    at <eval> (odd.js:4:2)\n",
+		},
+		"anything": {`throw 42`, guest.Limits{}, 1, "odd.js: 42\n"},
+		"nothing":  {`throw undefined`, guest.Limits{}, 1, "odd.js: undefined\n"},
+		"no text": {
+			`throw {toString() { throw this }}`, guest.Limits{}, 1, "odd.js: an exception without a text\n",
+		},
+		"syntax":       {"let a = 1;\nlet b = ;", guest.Limits{}, 1, "odd.js:2:9: SyntaxError: "},
+		"an assertion": {`assert(1 === 2, "sums")`, guest.Limits{}, 1, "odd.js:1:7: AssertionError: sums\n"},
+		"a promise": {
+			"async function f() {\n await 1; throw new Error('late') }\nf()", guest.Limits{}, 1,
+			"odd.js:2:26: Error: late\n",
+		},
+		"a caught promise": {"Promise.reject(1).catch(() => print('caught'))", guest.Limits{}, 0, "caught\n"},
+		"recursion": {
+			"function f(n) {\n  return f(n + 1) + 1 }\nf(0)", guest.Limits{}, 1, "InternalError: stack overflow\n",
+		},
+		"recursion to text": {
+			"let a = []; a[0] = {toString() { return String(a) }}; String(a[0])", guest.Limits{}, 1,
+			"InternalError: stack overflow\n",
+		},
+		"spins": {
+			"let n = 0;\nfor (;;) n = Math.max(n, 1);", short, 124, "odd.js:2:22: the script exceeded its time limit\n",
+		},
+		"spins and catches": {
+			"for (;;) {\n  try { for (;;); } catch { } finally { } }", short, 124,
+			"the script exceeded its time limit\n",
+		},
+		"promises go on": {
+			"const go = () => Promise.resolve().then(go); go()", short, 124, "the script exceeded its time limit\n",
+		},
+		"matches on": {"/^(a+)+$/.test('a'.repeat(40) + 'b')", short, 124, ""},
+		"sorts on": {
+			"[3, 1, 2].sort(() => { for (;;); })", short, 124, "the script exceeded its time limit\n",
+		},
+		"waits on": {
+			"const c = rdma.create_event_channel();\nrdma.wait_event(c, null)", short, 1,
+			"odd.js:2:16: RdmaError: wait_event: ",
+		},
+		"grows": {"const all = [];\nfor (;;) all.push(new Array(1000).fill(all.length));", guest.Limits{
+			Memory: 16 << 20,
+		}, 1,
 			"InternalError: out of memory\n"},
-		"grows at once":    {"new ArrayBuffer(2 ** 31 - 1)", guest.Limits{Memory: 16 << 20}, 1, "odd.js:1:16: InternalError: out of memory\n"},
-		"grows in text":    {"let s = 'x'; for (;;) s += s;", guest.Limits{Memory: 16 << 20}, 1, "odd.js:1:"},
-		"grows in regions": {"const pd = rdma.alloc_pd(null);\nfor (;;) rdma.region(pd, 1 << 20)", guest.Limits{Memory: 16 << 20}, 1, "InternalError: out of memory\n"},
-		"grows and catches": {"const all = [];\nfor (;;) try { all.push(new Array(1e5).fill(0)) } catch { all.push(0) }",
+		"grows at once": {
+			"new ArrayBuffer(2 ** 31 - 1)", guest.Limits{Memory: 16 << 20}, 1,
+			"odd.js:1:16: InternalError: out of memory\n",
+		},
+		"grows in text": {"let s = 'x'; for (;;) s += s;", guest.Limits{Memory: 16 << 20}, 1, "odd.js:1:"},
+		"grows in regions": {
+			"const pd = rdma.alloc_pd(null);\nfor (;;) rdma.region(pd, 1 << 20)", guest.Limits{Memory: 16 << 20}, 1,
+			"InternalError: out of memory\n",
+		},
+		"grows and catches": {"const all = [];\nfor (;;) try { all.push(new Array(1e5).fill(0)) } catch { " +
+			"all.push(0) }",
 			guest.Limits{Memory: 16 << 20, Time: 2 * time.Second}, 124, ""},
-		"too many objects": {"for (;;) rdma.create_event_channel()", guest.Limits{Handles: 10}, 1, "RdmaError: create_event_channel: "},
-		"prints on":        {"for (;;) print('x'.repeat(1000))", guest.Limits{Output: 1 << 16, Time: 5 * time.Second}, -1, "xxx"},
+		"too many objects": {
+			"for (;;) rdma.create_event_channel()", guest.Limits{Handles: 10}, 1, "RdmaError: create_event_channel: ",
+		},
+		"prints on": {
+			"for (;;) print('x'.repeat(1000))", guest.Limits{Output: 1 << 16, Time: 5 * time.Second}, -1, "xxx",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out output
@@ -91,7 +134,8 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// What is no script is found without running it, each text once; an engine that does not answer in time is no reason to wait.
+// What is no script is found without running it, each text once; an engine that does not answer in time is no reason to
+// wait.
 func TestScriptParser(t *testing.T) {
 	engine(t, newRuntime(t, guest.InterruptMetered)) // it is built
 	t.Setenv(guest.EngineVariable, "../../bin/javascript.wasm")
@@ -118,7 +162,8 @@ func TestScriptParser(t *testing.T) {
 		t.Error("a context that has ended does not end it")
 	}
 	t.Setenv(guest.EngineVariable, "nowhere.wasm")
-	if err := p.Parse(testContext(t), &guest.Script{File: "odd.js", Text: "a third"}); err == nil || !strings.Contains(err.Error(), "nowhere.wasm") {
+	if err := p.Parse(testContext(t), &guest.Script{File: "odd.js", Text: "a third"}); err == nil ||
+		!strings.Contains(err.Error(), "nowhere.wasm") {
 		t.Errorf("no engine: %v", err)
 	}
 }
@@ -132,28 +177,56 @@ const qp = {qp_type: "RC", max_send_wr: 4, max_recv_wr: 4, max_send_sge: 1, max_
 function fails(what, f) { try { f() } catch (e) { print(e.name, e.message.includes(what) || e.message); return e } print("no error") }
 `
 	for name, c := range map[string]struct{ script, prints string }{
-		"a mistake":       {`fails("addr_info has no field \"flag\"", () => rdma.create_ep(channel, {flag: 1}, pd, qp))`, "TypeError true\n"},
-		"a wrong name":    {`fails("\"PASIVE\" is no value of addr_info_flags", () => rdma.create_ep(channel, {flags: "PASIVE"}, pd, qp))`, "TypeError true\n"},
-		"a fraction":      {`fails("no whole number", () => rdma.listen(1, 1.5))`, "TypeError true\n"},
-		"too great":       {`fails("does not fit", () => rdma.listen(1, 2 ** 33))`, "RangeError true\n"},
-		"a symbol":        {`fails("no number", () => rdma.listen(1, Symbol()))`, "TypeError true\n"},
-		"too many":        {`fails("takes 2 arguments, not 3", () => rdma.listen(1, 1, 1))`, "TypeError true\n"},
-		"nothing":         {`fails("addr_info is written as an object", () => rdma.create_ep(channel))`, "TypeError true\n"},
-		"a stale handle":  {`const e = fails("listen: ", () => rdma.listen(4711, 1)); print(e.errno, e.code, e.function)`, "RdmaError true\nEBADF 9 listen\n"},
-		"a getter throws": {`fails("mine", () => rdma.create_ep(channel, {get flags() { throw new Error("mine") }}, pd, qp))`, "Error true\n"},
-		"a detached view": {`const b = new ArrayBuffer(8), v = new Uint8Array(b); try { b.transfer(4) } catch {}; const m = rdma.reg_mr(pd, new Uint8Array(8)); print(typeof m.handle)`, "number\n"},
-		"a long list":     {`fails("takes a list of at most", () => rdma.post_send(1, new Array(5000), []))`, "TypeError true\n"},
-		"room":            {`fails("no room for so many", () => rdma.poll_cq(1, 1e9))`, "RangeError true\n"},
-		"private data":    {`fails("has room for 255 bytes, not 256", () => rdma.connect(1, {private_data: "x".repeat(256)}))`, "RangeError true\n"},
+		"a mistake": {
+			`fails("addr_info has no field \"flag\"", () => rdma.create_ep(channel, {flag: 1}, pd, qp))`,
+			"TypeError true\n",
+		},
+		"a wrong name": {
+			`fails("\"PASIVE\" is no value of addr_info_flags", () => rdma.create_ep(channel, {flags: "PASIVE"}, pd, qp))`,
+			"TypeError true\n",
+		},
+		"a fraction": {`fails("no whole number", () => rdma.listen(1, 1.5))`, "TypeError true\n"},
+		"too great":  {`fails("does not fit", () => rdma.listen(1, 2 ** 33))`, "RangeError true\n"},
+		"a symbol":   {`fails("no number", () => rdma.listen(1, Symbol()))`, "TypeError true\n"},
+		"too many":   {`fails("takes 2 arguments, not 3", () => rdma.listen(1, 1, 1))`, "TypeError true\n"},
+		"nothing": {
+			`fails("addr_info is written as an object", () => rdma.create_ep(channel))`, "TypeError true\n",
+		},
+		"a stale handle": {
+			`const e = fails("listen: ", () => rdma.listen(4711, 1)); print(e.errno, e.code, e.function)`,
+			"RdmaError true\nEBADF 9 listen\n",
+		},
+		"a getter throws": {
+			`fails("mine", () => rdma.create_ep(channel, {get flags() { throw new Error("mine") }}, pd, qp))`,
+			"Error true\n",
+		},
+		"a detached view": {
+			`const b = new ArrayBuffer(8), v = new Uint8Array(b); try { b.transfer(4) } catch {}; const m = rdma.reg_mr(pd, new Uint8Array(8)); print(typeof m.handle)`,
+			"number\n",
+		},
+		"a long list": {
+			`fails("takes a list of at most", () => rdma.post_send(1, new Array(5000), []))`, "TypeError true\n",
+		},
+		"room": {`fails("no room for so many", () => rdma.poll_cq(1, 1e9))`, "RangeError true\n"},
+		"private data": {
+			`fails("has room for 255 bytes, not 256", () => rdma.connect(1, {private_data: "x".repeat(256)}))`,
+			"RangeError true\n",
+		},
 		"an address": {`const l = rdma.create_ep(channel, {flags: ["PASSIVE"], source: "127.0.0.1"}, pd, qp);
 rdma.listen(l, 1); const at = rdma.local_address(l); print(/^127.0.0.1:[1-9]\d*$/.test(at), rdma.src_port(l) == at.split(":")[1]);
 fails("no address", () => rdma.bind_addr(l, "nowhere:1"))`, "true true\nTypeError true\n"},
-		"big numbers": {`print(typeof rdma.query_device(null).max_mr_size, typeof rdma.clock_ns()); print(rdma.text(rdma.encode("häß\0x")))`, "number\nhäß\n"},
+		"big numbers": {
+			`print(typeof rdma.query_device(null).max_mr_size, typeof rdma.clock_ns()); print(rdma.text(rdma.encode("häß\0x")))`,
+			"number\nhäß\n",
+		},
 		"flags": {`const e = rdma.create_eventfd(1, []); print(rdma.poll_set([{handle: e, events: ["IN", 2]}], 0).map(p => p.events + "/" + p.revents))`,
 			"IN,PRI/IN\n"},
 		"a synchronous endpoint": {`const id = rdma.create_id(null, "TCP"); rdma.resolve_addr(id, null, rdma.device_address(null), 2000); print(rdma.complete_id(id))`,
 			"undefined\n"},
-		"texts": {`rdma.log("INFO", "a line"); print(rdma.has_function("post_send"), rdma.has_function("post_cobol"))`, "1 0\n"},
+		"texts": {
+			`rdma.log("INFO", "a line"); print(rdma.has_function("post_send"), rdma.has_function("post_cobol"))`,
+			"1 0\n",
+		},
 		"one end to the other": {`const l = rdma.create_ep(channel, {flags: "PASSIVE", source: "127.0.0.1"}, pd, qp); rdma.listen(l, 1);
 const a = rdma.create_ep(channel, {destination: rdma.local_address(l)}, pd, qp);
 rdma.connect(a, {private_data: "who", initiator_depth: 1, responder_resources: 1});
@@ -185,7 +258,9 @@ rdma.dereg_mr(from); print(rdma.query_qp(rdma.ep_qp(a)).qp_state)`, "who 1\n1\nS
 func TestScriptIsStopped(t *testing.T) {
 	r, p := newRuntime(t, guest.InterruptMetered), newProvider(t)
 	var out output
-	script := guest.Script{File: "odd.js", Text: `const c = rdma.create_event_channel(); print("waits"); rdma.wait_event(c, null)`}
+	script := guest.Script{
+		File: "odd.js", Text: `const c = rdma.create_event_channel(); print("waits"); rdma.wait_event(c, null)`,
+	}
 	ctx := testContext(t)
 	running, err := r.Start(ctx, engine(t, r), script.Configure(guest.Config{Provider: p, Stdout: &out, Stderr: &out,
 		Limits: guest.Limits{Time: time.Minute}}))
@@ -195,7 +270,8 @@ func TestScriptIsStopped(t *testing.T) {
 	for !strings.Contains(out.String(), "waits") && ctx.Err() == nil {
 		time.Sleep(time.Millisecond)
 	}
-	if running.Stop(ctx); !strings.Contains(out.String(), "wait_event: ") || strings.Contains(out.String(), "own time") {
+	if running.Stop(ctx); !strings.Contains(out.String(), "wait_event: ") ||
+		strings.Contains(out.String(), "own time") {
 		t.Errorf("%s", &out)
 	}
 }
@@ -205,7 +281,9 @@ func TestDeclarationsOfScripts(t *testing.T) {
 	r, p := newRuntime(t, guest.InterruptMetered), newProvider(t)
 	var out output
 	script := guest.Script{File: "odd.js", Text: `print(Object.keys(rdma).join("\n"))`}
-	if result := r.Run(testContext(t), engine(t, r), script.Configure(guest.Config{Provider: p, Stdout: &out})); !result.OK() {
+	if result := r.Run(
+		testContext(t), engine(t, r), script.Configure(guest.Config{Provider: p, Stdout: &out}),
+	); !result.OK() {
 		t.Fatal(result.Err)
 	}
 	text, err := os.ReadFile("../../sdk/javascript/rdma.d.ts")
@@ -225,8 +303,13 @@ func TestScriptsDraw(t *testing.T) {
 	m := engine(t, r)
 	draw := func(seed *uint64) string {
 		var out output
-		script := guest.Script{File: "odd.js", Text: `const a = Math.random(); assert(a >= 0 && a < 1 && a !== Math.random()); print(a, Math.random())`}
-		result := r.Run(testContext(t), m, script.Configure(guest.Config{Provider: p, Stdout: &out, Stderr: &out, Seed: seed}))
+		script := guest.Script{
+			File: "odd.js",
+			Text: `const a = Math.random(); assert(a >= 0 && a < 1 && a !== Math.random()); print(a, Math.random())`,
+		}
+		result := r.Run(
+			testContext(t), m, script.Configure(guest.Config{Provider: p, Stdout: &out, Stderr: &out, Seed: seed}),
+		)
 		if !result.OK() {
 			t.Fatalf("%s %d: %v\n%.2000s", result.Outcome, result.ExitCode, result.Err, out.String())
 		}

@@ -13,12 +13,12 @@ import (
 
 // The stack of a guest's calls is wazero's: the guest cannot address it, and its memory does not count it.
 const (
-	// MaxStack is what the calls of a guest may take, in bytes: a script that recurses meets the limit of its engine, half a
-	// megabyte of linear memory, at 10 MiB.  A guest whose memory limit is less has less.
+	// MaxStack is what the calls of a guest may take, in bytes: a script that recurses meets the limit of its engine,
+	// half a megabyte of linear memory, at 10 MiB.  A guest whose memory limit is less has less.
 	MaxStack = 16 << 20
 	minStack = 64 << 10
-	// reservedStack is more than the 50,000,000 bytes from which on wazero does not double a stack that is full, but ends the
-	// guest (callStackCeiling).  Of these addresses the guest gets the upper end.
+	// reservedStack is more than the 50,000,000 bytes from which on wazero does not double a stack that is full, but
+	// ends the guest (callStackCeiling).  Of these addresses the guest gets the upper end.
 	reservedStack = 64 << 20
 )
 
@@ -35,8 +35,8 @@ var errNoStack = errors.New("map the stack of its calls")
 
 // invoke calls a function of the guest, on a stack that does not grow.
 //
-// wazero gives a function 10 KiB, doubles that when it is used up, and has no option for its most: 100 MB, with half as much
-// again while it is copied.
+// wazero gives a function 10 KiB, doubles that when it is used up, and has no option for its most: 100 MB, with half as
+// much again while it is copied.
 func (g *Guest) invoke(ctx context.Context, function api.Function, arguments ...uint64) ([]uint64, error) {
 	if !compiles() || function.Definition().GoFunction() != nil { // nothing of the guest's is compiled
 		return function.Call(ctx, arguments...)
@@ -68,16 +68,21 @@ func newStack(function api.Function, size int) (*callStack, error) {
 		!locate(engine.FieldByName("execCtx"), "stackPointerBeforeGoCall", &s.saved) {
 		return nil, fmt.Errorf("%w: this version of wazero keeps stacks in another way than rdmarun knows", errNoStack)
 	}
-	mapped, err := unix.Mmap(-1, 0, reservedStack, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	mapped, err := unix.Mmap(
+		-1, 0, reservedStack, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE,
+	)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %d MiB of addresses: %w; see ulimit -v", errNoStack, reservedStack>>20, err)
 	}
 	s.mapped = mapped
 	used := mapped[reservedStack-size:]
 	if err := unix.Mprotect(used, unix.PROT_READ|unix.PROT_WRITE); err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: %d KiB: %w; see vm.overcommit_memory", errNoStack, size>>10, err), unix.Munmap(mapped))
+		return nil, errors.Join(
+			fmt.Errorf("%w: %d KiB: %w; see vm.overcommit_memory", errNoStack, size>>10, err), unix.Munmap(mapped),
+		)
 	}
-	_ = unix.Madvise(used, unix.MADV_NOHUGEPAGE) // most guests touch a page or two; a kernel without huge pages knows no such advice
+	// most guests touch a page or two; a kernel without huge pages knows no such advice
+	_ = unix.Madvise(used, unix.MADV_NOHUGEPAGE)
 	*s.stack, *s.bottom = mapped, &used[0]
 	*s.top = uintptr(unsafe.Pointer(&used[size-16])) // aligned to 16 bytes
 	return s, nil
@@ -96,7 +101,8 @@ func locate[T any](of reflect.Value, name string, field **T) bool {
 	return true
 }
 
-// free unmaps the stack, once nothing runs on it.  The garbage collector must not meet pointers to addresses that it may get next.
+// free unmaps the stack, once nothing runs on it.  The garbage collector must not meet pointers to addresses that it
+// may get next.
 func (s *callStack) free() {
 	*s.stack, *s.bottom, *s.saved, *s.top = nil, nil, nil, 0
 	_ = unix.Munmap(s.mapped) // of a mapping that is there

@@ -14,7 +14,8 @@ import (
 // TrapError is a trap: what WebAssembly forbids, and where the guest did it.
 type TrapError struct {
 	Reason string // "out of bounds memory access"
-	// Stack are the guest's functions, innermost first: "copy(i32,i32) i32 at list.c:12:5".  The names are the guest's own.
+	// Stack are the guest's functions, innermost first: "copy(i32,i32) i32 at list.c:12:5".  The names are the guest's
+	// own.
 	Stack []string
 }
 
@@ -91,7 +92,8 @@ func (m *Module) trapError(err error) *TrapError {
 	return e
 }
 
-// nameFrames puts the names of functions in the place of their numbers, by which the runtime knows them: "$12(i32) i32".
+// nameFrames puts the names of functions in the place of their numbers, by which the runtime knows them: "$12(i32)
+// i32".
 func (m *Module) nameFrames(stack []string) {
 	numbers, frames := make([]uint32, 0, len(stack)), make([]int, 0, len(stack))
 	for i, frame := range stack {
@@ -119,8 +121,8 @@ func clipped(text string) string {
 	return text
 }
 
-// rustNames are the names that Rust's compiler has mangled, as their source has them: the parts of a path, each behind its
-// length, of which the last is a hash.
+// rustNames are the names that Rust's compiler has mangled, as their source has them: the parts of a path, each behind
+// its length, of which the last is a hash.
 func rustNames(text string) string {
 	return rustName.ReplaceAllStringFunc(text, func(mangled string) string {
 		var path []string
@@ -166,7 +168,8 @@ func rustCharacter(escape string) string {
 	case "RP":
 		return ")"
 	}
-	if code, err := strconv.ParseUint(strings.TrimPrefix(inside, "u"), 16, 32); err == nil && utf8.ValidRune(rune(code)) {
+	if code, err := strconv.ParseUint(strings.TrimPrefix(inside, "u"), 16, 32); err == nil &&
+		utf8.ValidRune(rune(code)) {
 		return string(rune(code))
 	}
 	return escape

@@ -15,7 +15,8 @@ import (
 	"rdmarun/internal/toolchain"
 )
 
-// compileC compiles a program of testdata; in two commands, as clang gives what it compiles and links in one to wasm-opt.
+// compileC compiles a program of testdata; in two commands, as clang gives what it compiles and links in one to
+// wasm-opt.
 func compileC(t *testing.T, name string, flags ...string) string {
 	t.Helper()
 	toolchain.Need(t, "c")
@@ -54,12 +55,18 @@ func trapOf(t *testing.T, mode guest.InterruptMode, module string) *guest.TrapEr
 func TestTrapsShowSourceLines(t *testing.T) {
 	for _, flags := range []string{"-g -O0", "-g -O2", "-gdwarf-5 -O1"} {
 		module := compileC(t, "trap", strings.Fields(flags)...)
-		for round := range 6 { // in each mode again from the cache, where lines are found by decoding the module once more
+		// in each mode again from the cache, where lines are found by decoding the module once more
+		for round := range 6 {
 			mode := []guest.InterruptMode{guest.InterruptMetered, guest.InterruptContext, guest.InterruptOff}[round/2]
 			trap := trapOf(t, mode, module)
-			for at, want := range []struct{ function, place string }{{"last(i32) i32", "trap.c:11:"}, {"__original_main() i32", "trap.c:27:"}} {
+			for at, want := range []struct{ function, place string }{
+				{"last(i32) i32", "trap.c:11:"}, {"__original_main() i32", "trap.c:27:"},
+			} {
 				if len(trap.Stack) <= at || !strings.HasPrefix(trap.Stack[at], want.function+" at "+want.place) {
-					t.Errorf("%s, mode %d: frame %d is not %s at %s: %q", flags, mode, at, want.function, want.place, trap.Stack)
+					t.Errorf(
+						"%s, mode %d: frame %d is not %s at %s: %q", flags, mode, at, want.function, want.place,
+						trap.Stack,
+					)
 				}
 			}
 		}
@@ -73,7 +80,9 @@ func TestEndsShowSourceLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	timedOut := r.Run(testContext(t), m, guest.Config{Provider: newProvider(t), Limits: guest.Limits{Time: 100 * time.Millisecond}})
+	timedOut := r.Run(testContext(t), m, guest.Config{
+		Provider: newProvider(t), Limits: guest.Limits{Time: 100 * time.Millisecond},
+	})
 	running, err := r.Start(testContext(t), m, guest.Config{Provider: newProvider(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +94,8 @@ func TestEndsShowSourceLines(t *testing.T) {
 	cancel() // it gets no time to end by itself
 	for _, result := range []guest.Result{timedOut, running.Stop(stopping)} {
 		var placed *guest.PlacedError
-		if !errors.As(result.Err, &placed) || len(placed.Stack) < 2 || !strings.HasPrefix(placed.Stack[0], "spin() at stuck.c:") ||
+		if !errors.As(result.Err, &placed) || len(placed.Stack) < 2 ||
+			!strings.HasPrefix(placed.Stack[0], "spin() at stuck.c:") ||
 			!strings.HasPrefix(placed.Stack[1], "__original_main() i32 at stuck.c:10") {
 			t.Errorf("%s: %v", result.Outcome, result.Err)
 		}
@@ -95,7 +105,9 @@ func TestEndsShowSourceLines(t *testing.T) {
 // A module without tables has the names of its functions.
 func TestTrapsWithoutSource(t *testing.T) {
 	trap := trapOf(t, guest.InterruptMetered, compileC(t, "trap", "-O0"))
-	if !strings.HasPrefix(trap.Error(), "the guest trapped: unreachable\n  in last(i32) i32\n  by __original_main() i32\n") {
+	if !strings.HasPrefix(
+		trap.Error(), "the guest trapped: unreachable\n  in last(i32) i32\n  by __original_main() i32\n",
+	) {
 		t.Errorf("%s", trap)
 	}
 }

@@ -243,8 +243,8 @@ const (
 	eventFDWrite     = 2
 )
 
-// pollOneoff waits for the first of some clocks, or returns at once when standard streams are asked for: all of them are
-// ready, as a read that has to wait does so itself.
+// pollOneoff waits for the first of some clocks, or returns at once when standard streams are asked for: all of them
+// are ready, as a read that has to wait does so itself.
 func pollOneoff(ctx context.Context, module api.Module, stack []uint64) {
 	in, out, count, resultAt := uint32(stack[0]), uint32(stack[1]), uint32(stack[2]), uint32(stack[3])
 	stack[0] = poll(ctx, module.Memory(), in, out, count, resultAt)

@@ -1,5 +1,5 @@
-// Package lab is what a run needs to know of many hosts: the lab file, which host plays which role, and what a controller
-// and its agents tell each other.
+// Package lab is what a run needs to know of many hosts: the lab file, which host plays which role, and what a
+// controller and its agents tell each other.
 package lab
 
 import (
@@ -48,7 +48,8 @@ type Host struct {
 	Program string
 	// Push sends this program to the host.
 	Push bool
-	// Provider, Link and Devices are what its roles are on, where the file says so; the address is where others reach them.
+	// Provider, Link and Devices are what its roles are on, where the file says so; the address is where others reach
+	// them.
 	Provider, Link string
 	Devices        []string
 	Address        netip.Addr
@@ -115,13 +116,17 @@ func Parse(path string, text []byte) (*Lab, *diag.List) {
 		return nil, r.errors
 	}
 	if version := root.Get("rdmarun"); version == nil {
-		r.errors.Report(diag.MissingKey, root.Span(), "a lab needs the key \"rdmarun\"").WithHint("rdmarun: %s", Version)
+		r.errors.Report(diag.MissingKey, root.Span(), "a lab needs the key \"rdmarun\"").WithHint(
+			"rdmarun: %s", Version,
+		)
 	} else if version.Value != Version {
 		hint := "a lab file begins with rdmarun: " + Version
 		if root.Get("roles") != nil || root.Get("steps") != nil || root.Get("cases") != nil {
 			hint = "this is a scenario; " + hint
 		}
-		r.errors.Report(diag.NotOneOf, version.Span(), "this is no lab file of a version that is known").WithHint("%s", hint)
+		r.errors.Report(diag.NotOneOf, version.Span(), "this is no lab file of a version that is known").WithHint(
+			"%s", hint,
+		)
 		return nil, r.errors // what else is wrong with it nobody knows
 	}
 	r.keys(root, labKeys...)
@@ -132,7 +137,9 @@ func Parse(path string, text []byte) (*Lab, *diag.List) {
 	}
 	if node := root.Get("nats"); node != nil && r.kind(node, syntax.Scalar, "nats") {
 		if lab.NATS = node.Value; tunnel.Check(lab.NATS) != nil {
-			r.errors.Report(diag.WrongType, node.Span(), "%s", tunnel.Check(lab.NATS)).WithHint("for example: nats://lab.example:4222")
+			r.errors.Report(diag.WrongType, node.Span(), "%s", tunnel.Check(lab.NATS)).WithHint(
+				"for example: nats://lab.example:4222",
+			)
 		}
 	}
 	r.hosts(root.Get("hosts"), root, defaults, lab)
@@ -155,7 +162,9 @@ func (r *reader) kind(node *syntax.Node, kind syntax.Kind, what string) bool {
 func (r *reader) keys(node *syntax.Node, known ...string) {
 	for _, pair := range node.Pairs {
 		if !slices.Contains(known, pair.Key.Value) {
-			r.errors.Report(diag.UnknownKey, pair.Key.Span(), "unknown key %q", pair.Key.Value).WithOneOf(pair.Key.Value, known)
+			r.errors.Report(diag.UnknownKey, pair.Key.Span(), "unknown key %q", pair.Key.Value).WithOneOf(
+				pair.Key.Value, known,
+			)
 		}
 	}
 }
@@ -208,8 +217,11 @@ func (r *reader) texts(node *syntax.Node, what string) map[string]string {
 }
 
 var (
-	hostKeys = []string{"ssh", "command", "join", "local", "rdmarun", "push", "provider", "link", "device", "devices", "address", "labels", "silence"}
-	sshKeys  = []string{"host", "user", "port", "options"}
+	hostKeys = []string{
+		"ssh", "command", "join", "local", "rdmarun", "push", "provider", "link", "device", "devices", "address",
+		"labels", "silence",
+	}
+	sshKeys = []string{"host", "user", "port", "options"}
 )
 
 // host reads what is said of a host, over what is said of all.
@@ -246,11 +258,15 @@ func (r *reader) host(node *syntax.Node, h *Host, defaults bool) {
 			h.Push, pushes = r.flag(value, "push"), true
 		case "provider":
 			if h.Provider = value.Value; !slices.Contains(rdmacore.Providers(), value.Value) {
-				r.errors.Report(diag.NotOneOf, value.Span(), "there is no provider %q", value.Value).WithOneOf(value.Value, rdmacore.Providers())
+				r.errors.Report(diag.NotOneOf, value.Span(), "there is no provider %q", value.Value).WithOneOf(
+					value.Value, rdmacore.Providers(),
+				)
 			}
 		case "link":
 			if h.Link = value.Value; !slices.Contains(rdmacore.Links(), value.Value) {
-				r.errors.Report(diag.NotOneOf, value.Span(), "there is no link %q", value.Value).WithOneOf(value.Value, rdmacore.Links())
+				r.errors.Report(diag.NotOneOf, value.Span(), "there is no link %q", value.Value).WithOneOf(
+					value.Value, rdmacore.Links(),
+				)
 			}
 		case "device", "devices":
 			h.Devices = r.words(value, pair.Key.Value)
@@ -286,7 +302,10 @@ func (r *reader) host(node *syntax.Node, h *Host, defaults bool) {
 	}
 	for _, key := range []string{"rdmarun", "push"} {
 		if node.Get("join") != nil && node.Get(key) != nil {
-			r.errors.Report(diag.WrongShape, node.Key(key).Span(), "the agent of a host that has joined is there already, so nothing needs %q", key)
+			r.errors.Report(
+				diag.WrongShape, node.Key(key).Span(),
+				"the agent of a host that has joined is there already, so nothing needs %q", key,
+			)
 		}
 	}
 	if h.SSH != nil && !pushes && !defaults && h.Program == "" {
@@ -333,8 +352,9 @@ func (r *reader) ssh(node *syntax.Node, h *Host, defaults bool) {
 	}
 }
 
-// sshForm tells whether a word may be a host, an address or a user: ssh takes none for an option, and no shell anything for more than a word.
-// (No regular expression: one of Unicode's letters 255 times takes 13 ms and 10 MB to compile, at each start of rdmarun.)
+// sshForm tells whether a word may be a host, an address or a user: ssh takes none for an option, and no shell anything
+// for more than a word. (No regular expression: one of Unicode's letters 255 times takes 13 ms and 10 MB to compile, at
+// each start of rdmarun.)
 func sshForm(word string) bool {
 	first, _ := utf8.DecodeRuneInString(word)
 	return word != "" && utf8.RuneCountInString(word) <= 255 && !strings.ContainsRune(`.%+]\-`, first) &&
@@ -352,13 +372,18 @@ func (r *reader) sshWord(node *syntax.Node, word, of string) {
 // longestWord bounds a word of a lab file, in bytes.
 const longestWord = 4096
 
-// plain refuses words with anything that cannot be printed in a line: they stand in reports, and in commands to be typed.
+// plain refuses words with anything that cannot be printed in a line: they stand in reports, and in commands to be
+// typed.
 func (r *reader) plain(node *syntax.Node) {
 	if node == nil {
 		return
 	}
-	if len(node.Value) > longestWord || strings.ContainsRune(node.Value, '\t') || printable.Line(node.Value) != node.Value {
-		r.errors.Report(diag.WrongType, node.Span(), "a word here has at most %d bytes, which can be printed in a line", longestWord)
+	if len(node.Value) > longestWord || strings.ContainsRune(node.Value, '\t') ||
+		printable.Line(node.Value) != node.Value {
+		r.errors.Report(
+			diag.WrongType, node.Span(), "a word here has at most %d bytes, which can be printed in a line",
+			longestWord,
+		)
 	}
 	for _, pair := range node.Pairs {
 		r.plain(pair.Key)
@@ -415,7 +440,10 @@ func (r *reader) hosts(node, root *syntax.Node, defaults Host, lab *Lab) {
 				r.errors.Report(diag.BadName, pair.Key.Span(), "%.80q cannot be the name of an agent", each.Join).
 					WithHint("a name has letters, digits, dots and dashes, at most 63")
 			case each.Join != "" && lab.joined(each.Join) != nil:
-				r.errors.Report(diag.BadName, pair.Key.Span(), "hosts %s and %s are one agent, %q", lab.joined(each.Join).Name, each.Name, each.Join)
+				r.errors.Report(
+					diag.BadName, pair.Key.Span(), "hosts %s and %s are one agent, %q", lab.joined(each.Join).Name,
+					each.Name, each.Join,
+				)
 			case len(lab.Hosts) >= maxHosts:
 				r.errors.Report(diag.WrongType, pair.Key.Span(), "a lab has at most %d hosts", maxHosts)
 				return
@@ -455,7 +483,9 @@ func expand(h Host, address string) (all []Host, problem string) {
 		for _, match := range rangeForm.FindAllStringSubmatch(field, -1) {
 			n := rangeLength(match)
 			if n < 1 || n > maxHosts {
-				problem := fmt.Sprintf("%s is not a range of 1 to %d hosts, the smaller number first", match[0], maxHosts)
+				problem := fmt.Sprintf(
+					"%s is not a range of 1 to %d hosts, the smaller number first", match[0], maxHosts,
+				)
 				if turned := []string{"", match[2], match[1]}; rangeLength(turned) > 1 {
 					problem += fmt.Sprintf(": write [%s-%s]", match[2], match[1])
 				}

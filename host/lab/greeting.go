@@ -38,18 +38,22 @@ type Answer struct {
 	Protocol int
 	Version  string
 	Platform string
-	// Process tells the agent from all others of its host: its id and its start, in ticks since the boot; "" where it does not know.
+	// Process tells the agent from all others of its host: its id and its start, in ticks since the boot; "" where it
+	// does not know.
 	Process string
 }
 
 // NewAnswer is that of this program.
 func NewAnswer(version string) Answer {
-	return Answer{Protocol, strings.Join(strings.Fields(version), "_"), runtime.GOOS + "/" + runtime.GOARCH, ownProcess()}
+	return Answer{
+		Protocol, strings.Join(strings.Fields(version), "_"), runtime.GOOS + "/" + runtime.GOARCH, ownProcess(),
+	}
 }
 
 // ownProcess is this one.
 func ownProcess() string {
-	status, err := os.ReadFile("/proc/self/stat") // proc(5): the name, in parentheses, is the second field, the start is the 22nd
+	// proc(5): the name, in parentheses, is the second field, the start is the 22nd
+	status, err := os.ReadFile("/proc/self/stat")
 	if err != nil {
 		return ""
 	}
@@ -61,7 +65,9 @@ func ownProcess() string {
 }
 
 func (a Answer) String() string {
-	return strings.TrimRight(fmt.Sprintf("%s %d %s %s %s", greetingWord, a.Protocol, a.Version, a.Platform, a.Process), " ")
+	return strings.TrimRight(
+		fmt.Sprintf("%s %d %s %s %s", greetingWord, a.Protocol, a.Version, a.Platform, a.Process), " ",
+	)
 }
 
 var processForm = regexp.MustCompile(`^[1-9][0-9]{0,9}\.[0-9]{1,20}$`)

@@ -37,20 +37,32 @@ hosts:
 	site := map[string]string{"site": "x"}
 	want := []Host{
 		{
-			Name: "a", SSH: &SSH{Host: "nodea.example", User: "lab", Options: options}, Push: true, Provider: "verbs", Devices: []string{"mlx5_0"},
+			Name: "a", SSH: &SSH{Host: "nodea.example", User: "lab", Options: options}, Push: true, Provider: "verbs",
+			Devices: []string{"mlx5_0"},
 			Address: netip.MustParseAddr("192.0.2.1"), Labels: map[string]string{"site": "x", "rack": "r1"},
 		},
-		{Name: "b", SSH: &SSH{Host: "nodeb.example", User: "root", Port: 2222, Options: options}, Provider: "verbs", Labels: site},
-		{Name: "c", Command: []string{"ip", "netns", "exec", "lab-c"}, Provider: "soft", Link: "udp", Address: netip.MustParseAddr("2001:db8::1"), Labels: site},
+		{
+			Name: "b", SSH: &SSH{Host: "nodeb.example", User: "root", Port: 2222, Options: options}, Provider: "verbs",
+			Labels: site,
+		},
+		{
+			Name: "c", Command: []string{"ip", "netns", "exec", "lab-c"}, Provider: "soft", Link: "udp",
+			Address: netip.MustParseAddr("2001:db8::1"), Labels: site,
+		},
 	}
 	for i, number := range []string{"08", "09", "10"} {
 		want = append(want, Host{
-			Name: "n" + number, SSH: &SSH{Host: "node" + number + ".example", User: "lab", Options: options}, Program: "/opt/rdmarun", Provider: "verbs",
-			Devices: []string{"mlx5_0", "mlx5_1"}, Address: netip.MustParseAddr(fmt.Sprint("192.0.2.", 8+i)), Labels: site,
+			Name: "n" + number, SSH: &SSH{Host: "node" + number + ".example", User: "lab", Options: options},
+			Program: "/opt/rdmarun", Provider: "verbs",
+			Devices: []string{"mlx5_0", "mlx5_1"}, Address: netip.MustParseAddr(fmt.Sprint("192.0.2.", 8+i)),
+			Labels: site,
 		})
 	}
 	for _, number := range []string{"1", "2"} {
-		want = append(want, Host{Name: "d" + number, Command: []string{"docker", "exec", "-i", "box" + number}, Provider: "verbs", Labels: site})
+		want = append(want, Host{
+			Name: "d" + number, Command: []string{"docker", "exec", "-i", "box" + number}, Provider: "verbs",
+			Labels: site,
+		})
 	}
 	want = append(want, Host{Name: "here", Provider: "verbs", Labels: site, Silence: 90 * time.Second})
 	if len(lab.Hosts) != len(want) {
@@ -61,7 +73,9 @@ hosts:
 			t.Errorf("host %d\n got %+v %+v\nwant %+v %+v", i, host, host.SSH, want[i], want[i].SSH)
 		}
 	}
-	if groups := map[string][]string{"n": {"n08", "n09", "n10"}, "d": {"d1", "d2"}}; !reflect.DeepEqual(lab.Groups, groups) {
+	if groups := map[string][]string{"n": {"n08", "n09", "n10"}, "d": {"d1", "d2"}}; !reflect.DeepEqual(
+		lab.Groups, groups,
+	) {
 		t.Errorf("%v", lab.Groups)
 	}
 	if !lab.Host("here").Local() || lab.Host("a").Local() || lab.Host("c").Local() {
@@ -71,75 +85,78 @@ hosts:
 
 func TestWrongLabs(t *testing.T) {
 	for text, want := range map[string]string{
-		"hosts: {a: }\nplaces: {}":                                      `3:1: error[E0101]: unknown key "places"`,
-		"place: {}":                                                     `needs the key "hosts"`,
-		"hsots: {a: }\nplace: {server: a}":                              `1: lab.yaml:2:1: error[E0101]: unknown key "hsots"`,
-		"hosts: {'n[3-1]': }\nplace: {server: n3}":                      "1: lab.yaml:2:9: error[E0104]: [3-1] is not a range",
-		"hosts: {a: {ssh: {hots: x}}}":                                  `1: lab.yaml:2:19: error[E0101]: unknown key "hots"`,
-		"hosts: [a]":                                                    "hosts must be a mapping",
-		"hosts: {}":                                                     "there are no hosts here",
-		"hosts: {a: {sssh: x}}":                                         `unknown key "sssh"`,
-		"hosts: {a: {ssh: -oProxyCommand=x}}":                           `"-oProxyCommand=x" is no name of a host`,
-		"hosts: {a: {ssh: 'x;id'}}":                                     `"x;id" is no name of a host`,
-		`hosts: {a: {ssh: "x\ny"}}`:                                     "which can be printed in a line",
-		"hosts: {a: {ssh: -oProxyCommand=x@y}}":                         `"-oProxyCommand=x" is no name of a user`,
-		"hosts: {a: {ssh: {host: x, user: '$(id)'}}}":                   `"$(id)" is no name of a user`,
-		"defaults: {ssh: {user: -x}}\nhosts: {a: }":                     `"-x" is no name of a user`,
-		"hosts: {a: {rdmarun: -x}}":                                     `"-x" is no path of a program`,
-		`hosts: {a: {rdmarun: "/x\x1b[2J"}}`:                            "which can be printed in a line",
-		`hosts: {a: {device: "x\n::error::"}}`:                          "which can be printed in a line",
-		`hosts: {a: {labels: {"r\t": x}}}`:                              "which can be printed in a line",
-		"hosts: {a: }\nplace: {\"s\\x07\": a}":                          "which can be printed in a line",
-		"hosts: {a: {device: " + strings.Repeat("x", 5000) + "}}":       "at most 4096 bytes",
-		"hosts: {a: {join: 'x.>'}}":                                     `"x.>" cannot be the name of an agent`,
-		"hosts: {a: {join: ../x}}":                                      `"../x" cannot be the name of an agent`,
-		"hosts: {a: {join: }}":                                          "join is the name of one host's agent",
-		"hosts: {a: {join: x, push: true}}":                             `nothing needs "push"`,
-		"hosts: {a: {join: x, command: x}}":                             "a host has command or join, not both",
-		"hosts: {a: {join: x}, b: {join: x}}":                           `hosts a and b are one agent, "x"`,
-		"defaults: {join: x}\nhosts: {a: }":                             "join is the name of one host's agent",
-		"nats: lab\nhosts: {a: }":                                       `2:7: error[E0104]: "lab" is no URL of a NATS server`,
-		"hosts: {a: }\nplace: {server: }":                               "3:9: error[E0102]: role server is placed on no host",
-		"hosts: {a: }\nplace: {server: {hosts: [a, z]}}":                `3:29: error[E0109]: there is no host "z"`,
-		"nats: [x]\nhosts: {a: }":                                       "nats must be a value",
-		"hosts: {a: {ssh: root@}}":                                      `"" is no name of a host`,
-		"hosts: {a: {ssh: {user: x}}}":                                  `ssh needs the key "host"`,
-		"hosts: {a: {ssh: {host: x, port: 0}}}":                         "port is a number from 1 to 65535",
-		"hosts: {a: {ssh: x, command: [y]}}":                            "ssh or command, not both",
-		"hosts: {a: {command: {}}}":                                     "command must be a word or a list of words",
-		"hosts: {a: {provider: rdma}}":                                  `there is no provider "rdma"`,
-		"hosts: {a: {link: wire}}":                                      `there is no link "wire"`,
-		"hosts: {a: {address: here}}":                                   `"here" is no IP address`,
-		"hosts: {a: {silence: 0s}}":                                     "silence is a time from 1s to 1h",
-		"hosts: {a: {silence: 2h}}":                                     "silence is a time from 1s to 1h",
-		"hosts: {a: {silence: long}}":                                   "error[E0104]",
-		"hosts: {a: {push: maybe}}":                                     "push is true or false",
-		"hosts: {a: {local: false}}":                                    "a host that is not local has ssh or command",
-		"hosts: {a: {labels: x}}":                                       "labels must be a mapping",
-		`hosts: {"a b": }`:                                              `"a b" cannot be the name of a host`,
-		`hosts: {"../a": }`:                                             "cannot be the name of a host",
-		`hosts: {a1: , "a[1-2]": }`:                                     `there are two hosts "a1"`,
-		`hosts: {"a[2-1]": }`:                                           "is not a range",
-		`hosts: {"a[1-99999]": }`:                                       "is not a range of 1 to 4096 hosts",
-		`hosts: {"a[1-2]": {ssh: "b[1-3]"}}`:                            "differ in length",
-		`hosts: {"a[1-2]": {address: "192.0.2.[255-256]"}}`:             "is no IP address",
-		`hosts: {"a[1-4000]": , "b[1-4000]": }`:                         "at most 4096 hosts",
-		"hosts: {a: }\nplace: {server: b}":                              `there is no host "b"`,
-		"hosts: {\"n[01-12]\": }\nplace: {server: \"n[01-13]\"}":        `3:17: error[E0109]: there is no host "n13"`,
-		"hosts: {\"n[1-2]\": }\nplace: {server: {hosts: [\"n[3-2]\"]}}": "[3-2] is not a range of 1 to 4096 hosts, the smaller number first: write [2-3]",
-		"hosts: {\"n[1-2]\": }\nplace: {x: [n1, \"n[1-4096]\"]}":        "at most 4096 hosts",
-		"hosts: {a: }\nplace: {server: {label: {rack: r1}}}":            "no host has those labels",
-		"hosts: {a: }\nplace: {server: {hosts: z, label: {rack: r1}}}":  `3:25: error[E0109]: there is no host "z"`,
-		"hosts: {a: }\nplace: {server: {hosts: a, per_host: 0}}":        "per_host is a number from 1",
-		"hosts: {a: }\nplace: {server: {on: a}}":                        `unknown key "on"`,
-		"hosts: {a: }\nplace: [a]":                                      "place must be a mapping",
-		"defaults: {ssh: x}\nhosts: {a: }":                              "ssh must be a mapping",
-		"hosts: {a: }\nplace: {server: {hosts: [a, {}]}}":               "an item of hosts must be a value",
-		"hosts: {a: {ssh: {host: x, options: {}}}}":                     "options must be a word or a list",
-		"hosts: {a: {device: []}}":                                      "device must be a word or a list",
-		"hosts: {a: [b]}":                                               "a host must be a mapping",
-		"hosts: {a: }\nhosts: {b: }":                                    "stands in this mapping already",
-		"defaults: {provider: soft, rack: r1}\nhosts: {a: {ssh: b c}}":  `unknown key "rack"`,
+		"hosts: {a: }\nplaces: {}":         `3:1: error[E0101]: unknown key "places"`,
+		"place: {}":                        `needs the key "hosts"`,
+		"hsots: {a: }\nplace: {server: a}": `1: lab.yaml:2:1: error[E0101]: unknown key "hsots"`,
+		"hosts: {'n[3-1]': }\nplace: {server: n3}": "1: lab.yaml:2:9: error[E0104]: [3-1] is " +
+			"not a range",
+		"hosts: {a: {ssh: {hots: x}}}":                            `1: lab.yaml:2:19: error[E0101]: unknown key "hots"`,
+		"hosts: [a]":                                              "hosts must be a mapping",
+		"hosts: {}":                                               "there are no hosts here",
+		"hosts: {a: {sssh: x}}":                                   `unknown key "sssh"`,
+		"hosts: {a: {ssh: -oProxyCommand=x}}":                     `"-oProxyCommand=x" is no name of a host`,
+		"hosts: {a: {ssh: 'x;id'}}":                               `"x;id" is no name of a host`,
+		`hosts: {a: {ssh: "x\ny"}}`:                               "which can be printed in a line",
+		"hosts: {a: {ssh: -oProxyCommand=x@y}}":                   `"-oProxyCommand=x" is no name of a user`,
+		"hosts: {a: {ssh: {host: x, user: '$(id)'}}}":             `"$(id)" is no name of a user`,
+		"defaults: {ssh: {user: -x}}\nhosts: {a: }":               `"-x" is no name of a user`,
+		"hosts: {a: {rdmarun: -x}}":                               `"-x" is no path of a program`,
+		`hosts: {a: {rdmarun: "/x\x1b[2J"}}`:                      "which can be printed in a line",
+		`hosts: {a: {device: "x\n::error::"}}`:                    "which can be printed in a line",
+		`hosts: {a: {labels: {"r\t": x}}}`:                        "which can be printed in a line",
+		"hosts: {a: }\nplace: {\"s\\x07\": a}":                    "which can be printed in a line",
+		"hosts: {a: {device: " + strings.Repeat("x", 5000) + "}}": "at most 4096 bytes",
+		"hosts: {a: {join: 'x.>'}}":                               `"x.>" cannot be the name of an agent`,
+		"hosts: {a: {join: ../x}}":                                `"../x" cannot be the name of an agent`,
+		"hosts: {a: {join: }}":                                    "join is the name of one host's agent",
+		"hosts: {a: {join: x, push: true}}":                       `nothing needs "push"`,
+		"hosts: {a: {join: x, command: x}}":                       "a host has command or join, not both",
+		"hosts: {a: {join: x}, b: {join: x}}":                     `hosts a and b are one agent, "x"`,
+		"defaults: {join: x}\nhosts: {a: }":                       "join is the name of one host's agent",
+		"nats: lab\nhosts: {a: }":                                 `2:7: error[E0104]: "lab" is no URL of a NATS server`,
+		"hosts: {a: }\nplace: {server: }": "3:9: error[E0102]: role server is placed " +
+			"on no host",
+		"hosts: {a: }\nplace: {server: {hosts: [a, z]}}":         `3:29: error[E0109]: there is no host "z"`,
+		"nats: [x]\nhosts: {a: }":                                "nats must be a value",
+		"hosts: {a: {ssh: root@}}":                               `"" is no name of a host`,
+		"hosts: {a: {ssh: {user: x}}}":                           `ssh needs the key "host"`,
+		"hosts: {a: {ssh: {host: x, port: 0}}}":                  "port is a number from 1 to 65535",
+		"hosts: {a: {ssh: x, command: [y]}}":                     "ssh or command, not both",
+		"hosts: {a: {command: {}}}":                              "command must be a word or a list of words",
+		"hosts: {a: {provider: rdma}}":                           `there is no provider "rdma"`,
+		"hosts: {a: {link: wire}}":                               `there is no link "wire"`,
+		"hosts: {a: {address: here}}":                            `"here" is no IP address`,
+		"hosts: {a: {silence: 0s}}":                              "silence is a time from 1s to 1h",
+		"hosts: {a: {silence: 2h}}":                              "silence is a time from 1s to 1h",
+		"hosts: {a: {silence: long}}":                            "error[E0104]",
+		"hosts: {a: {push: maybe}}":                              "push is true or false",
+		"hosts: {a: {local: false}}":                             "a host that is not local has ssh or command",
+		"hosts: {a: {labels: x}}":                                "labels must be a mapping",
+		`hosts: {"a b": }`:                                       `"a b" cannot be the name of a host`,
+		`hosts: {"../a": }`:                                      "cannot be the name of a host",
+		`hosts: {a1: , "a[1-2]": }`:                              `there are two hosts "a1"`,
+		`hosts: {"a[2-1]": }`:                                    "is not a range",
+		`hosts: {"a[1-99999]": }`:                                "is not a range of 1 to 4096 hosts",
+		`hosts: {"a[1-2]": {ssh: "b[1-3]"}}`:                     "differ in length",
+		`hosts: {"a[1-2]": {address: "192.0.2.[255-256]"}}`:      "is no IP address",
+		`hosts: {"a[1-4000]": , "b[1-4000]": }`:                  "at most 4096 hosts",
+		"hosts: {a: }\nplace: {server: b}":                       `there is no host "b"`,
+		"hosts: {\"n[01-12]\": }\nplace: {server: \"n[01-13]\"}": `3:17: error[E0109]: there is no host "n13"`,
+		"hosts: {\"n[1-2]\": }\nplace: {server: {hosts: [\"n[3-2]\"]}}": "[3-2] is not a range of 1 to 4096 hosts, " +
+			"the smaller number first: write [2-3]",
+		"hosts: {\"n[1-2]\": }\nplace: {x: [n1, \"n[1-4096]\"]}":       "at most 4096 hosts",
+		"hosts: {a: }\nplace: {server: {label: {rack: r1}}}":           "no host has those labels",
+		"hosts: {a: }\nplace: {server: {hosts: z, label: {rack: r1}}}": `3:25: error[E0109]: there is no host "z"`,
+		"hosts: {a: }\nplace: {server: {hosts: a, per_host: 0}}":       "per_host is a number from 1",
+		"hosts: {a: }\nplace: {server: {on: a}}":                       `unknown key "on"`,
+		"hosts: {a: }\nplace: [a]":                                     "place must be a mapping",
+		"defaults: {ssh: x}\nhosts: {a: }":                             "ssh must be a mapping",
+		"hosts: {a: }\nplace: {server: {hosts: [a, {}]}}":              "an item of hosts must be a value",
+		"hosts: {a: {ssh: {host: x, options: {}}}}":                    "options must be a word or a list",
+		"hosts: {a: {device: []}}":                                     "device must be a word or a list",
+		"hosts: {a: [b]}":                                              "a host must be a mapping",
+		"hosts: {a: }\nhosts: {b: }":                                   "stands in this mapping already",
+		"defaults: {provider: soft, rack: r1}\nhosts: {a: {ssh: b c}}": `unknown key "rack"`,
 	} {
 		_, wrong := Parse("lab.yaml", []byte("rdmarun: lab/v1\n"+text))
 		var said []string
@@ -157,7 +174,8 @@ func TestWrongLabs(t *testing.T) {
 	}
 	// What is another file has one error.
 	_, wrong := Parse("lab.yaml", []byte("rdmarun: v1\nname: x\nroles: {server: }\nsteps: []\n"))
-	if all := wrong.Sorted(); len(all) != 1 || !strings.Contains(all[0].Hint, "this is a scenario; a lab file begins with rdmarun: lab/v1") {
+	if all := wrong.Sorted(); len(all) != 1 ||
+		!strings.Contains(all[0].Hint, "this is a scenario; a lab file begins with rdmarun: lab/v1") {
 		t.Errorf("%v", all)
 	}
 }
@@ -186,7 +204,10 @@ place:
 		{Role{Name: "client[3]", Group: "client", Index: 3}, "n1"},
 		{Role{Name: "crowd[1]", Group: "crowd", Index: 1}, "n1"},
 		{Role{Name: "crowd[5]", Group: "crowd", Index: 5}, "n3"},
-		{Role{Name: "crowd[6]", Group: "crowd", Index: 6}, "error: role crowd has more instances than 3 hosts with 2 each"},
+		{
+			Role{Name: "crowd[6]", Group: "crowd", Index: 6},
+			"error: role crowd has more instances than 3 hosts with 2 each",
+		},
 		{Role{Name: "racked"}, "b"},
 		{Role{Name: "ranged[1]", Group: "ranged", Index: 1}, "n2"},
 		{Role{Name: "ranged[2]", Group: "ranged", Index: 2}, "n3"},
@@ -203,7 +224,9 @@ place:
 			t.Errorf("%s is placed on %s, not on %s", test.role.Name, got, test.want)
 		}
 	}
-	for role, want := range map[string]int{"server": 1, "client": 3, "crowd": 6, "racked": 4, "ranged": 6, "either": 2, "other": 5} {
+	for role, want := range map[string]int{
+		"server": 1, "client": 3, "crowd": 6, "racked": 4, "ranged": 6, "either": 2, "other": 5,
+	} {
 		if got := lab.Count(role); got != want {
 			t.Errorf("%d parties of %s, not %d", got, role, want)
 		}
@@ -222,7 +245,9 @@ place:
 	if !slices.Equal(got, []string{"a", "n1", "n2", "n3", "a"}) {
 		t.Error(got)
 	}
-	for text, want := range map[string]string{"server": "ROLE=HOST", "server=": "ROLE=HOST", "server=c": `there is no host "c"`} {
+	for text, want := range map[string]string{
+		"server": "ROLE=HOST", "server=": "ROLE=HOST", "server=c": `there is no host "c"`,
+	} {
 		if err := lab.Override(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -238,7 +263,9 @@ func TestGreeting(t *testing.T) {
 	if got, ok := ParseAnswer(answer.String() + "\r\n"); !ok || got != answer {
 		t.Errorf("%+v", got)
 	}
-	for _, line := range []string{"", "Welcome to node a", "rdmarun-agent", "rdmarun-agent x y z", Greeting(who) + " more"} {
+	for _, line := range []string{
+		"", "Welcome to node a", "rdmarun-agent", "rdmarun-agent x y z", Greeting(who) + " more",
+	} {
 		if _, ok := ParseAnswer(line); ok {
 			t.Errorf("%q is an answer", line)
 		}
@@ -257,7 +284,11 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, host := range lab.Hosts {
-			if lab.Host(host.Name) == nil || host.SSH != nil && (strings.HasPrefix(host.SSH.Host, "-") || strings.HasPrefix(host.SSH.User, "-") || strings.ContainsAny(host.SSH.Host+host.SSH.User, "; '\"$`\n")) || strings.ContainsAny(host.Join, "*>/ \n") {
+			if lab.Host(host.Name) == nil ||
+				host.SSH != nil &&
+					(strings.HasPrefix(host.SSH.Host, "-") || strings.HasPrefix(host.SSH.User, "-") ||
+						strings.ContainsAny(host.SSH.Host+host.SSH.User, "; '\"$`\n")) ||
+				strings.ContainsAny(host.Join, "*>/ \n") {
 				t.Errorf("%+v", host)
 			}
 		}
@@ -272,16 +303,21 @@ defaults: {command: [x]}
 hosts: {"n[1-3]": {join: "node[1-3].example", labels: {site: x}}, here: {local: true}}
 place: {server: {label: {rack: r1}}, "*": here}
 `)
-	if lab.NATS != "nats://lab.example" || !lab.Joins() || lab.Hosts[2].Join != "node3.example" || lab.Hosts[2].SSH != nil || lab.Hosts[2].Command != nil || lab.Hosts[2].Local() {
+	if lab.NATS != "nats://lab.example" || !lab.Joins() || lab.Hosts[2].Join != "node3.example" ||
+		lab.Hosts[2].SSH != nil || lab.Hosts[2].Command != nil || lab.Hosts[2].Local() {
 		t.Fatalf("%+v", lab)
 	}
-	if _, err := lab.HostOf(Role{Name: "server"}); err == nil || !strings.Contains(err.Error(), "none has those labels") {
+	if _, err := lab.HostOf(Role{Name: "server"}); err == nil ||
+		!strings.Contains(err.Error(), "none has those labels") {
 		t.Error(err)
 	}
-	for agent, rack := range map[string]string{"node1.example": "r2", "node2.example": "r1", "node3.example": "r1", "stranger": "r1"} {
+	for agent, rack := range map[string]string{
+		"node1.example": "r2", "node2.example": "r1", "node3.example": "r1", "stranger": "r1",
+	} {
 		lab.Joined(agent, map[string]string{"rack": rack, "site": "y"})
 	}
-	if host, err := lab.HostOf(Role{Name: "server"}); err != nil || host != "n2" || lab.Host(host).Labels["site"] != "x" {
+	if host, err := lab.HostOf(Role{Name: "server"}); err != nil || host != "n2" ||
+		lab.Host(host).Labels["site"] != "x" {
 		t.Error(host, err)
 	}
 	if lab.Count("server") != 2 {
@@ -290,14 +326,17 @@ place: {server: {label: {rack: r1}}, "*": here}
 }
 
 func TestRolesIn(t *testing.T) {
-	if got := strings.Join(RolesIn([]string{"server=a,client=b,c", "x=rack=r1,client=d", "y"}), " "); got != "server client x" {
+	if got := strings.Join(
+		RolesIn([]string{"server=a,client=b,c", "x=rack=r1,client=d", "y"}), " ",
+	); got != "server client x" {
 		t.Error(got)
 	}
 }
 
 func TestNamesIn(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "", "server=a": "a", "x=n[08-10],a,y=n[2-1]": "n08 n09 n10 a", "server=a,client=b,c;x=a": "a b c", "server=a,client=rack=r1": "", "server=a;client=rack=r1,b": "",
+		"": "", "server=a": "a", "x=n[08-10],a,y=n[2-1]": "n08 n09 n10 a", "server=a,client=b,c;x=a": "a b c",
+		"server=a,client=rack=r1": "", "server=a;client=rack=r1,b": "",
 	} {
 		if got := strings.Join(NamesIn(strings.Split(text, ";")), " "); got != want {
 			t.Errorf("%s: %s, not %s", text, got, want)
@@ -346,14 +385,16 @@ func TestOverrides(t *testing.T) {
 	}
 }
 
-// FuzzAnswer has the two ends of a launcher's pipe say whatever: what is taken is what was said, and what is shown of it is short
-// and no command to a terminal.
+// FuzzAnswer has the two ends of a launcher's pipe say whatever: what is taken is what was said, and what is shown of
+// it is short and no command to a terminal.
 func FuzzAnswer(f *testing.F) {
 	f.Add(NewAnswer("v1 of today").String())
 	f.Add(Greeting(bus.NewCredentials()))
 	for _, seed := range []string{
-		"rdmarun-agent 1 v1 linux/amd64", "rdmarun-agent 1x v1 linux/amd64 7.9", "rdmarun-agent 1 v1 linux/amd64 0.9", "rdmarun-agent -1 \x1b[2J \u202e 7.99999999999999999999", "rdmarun-agent",
-		"rdmarun-agent 99999999999999999999 v1 linux", `{"error":"\u001b[2J","hint":"` + strings.Repeat("\u202e", 2000) + `"}`,
+		"rdmarun-agent 1 v1 linux/amd64", "rdmarun-agent 1x v1 linux/amd64 7.9", "rdmarun-agent 1 v1 linux/amd64 0.9",
+		"rdmarun-agent -1 \x1b[2J \u202e 7.99999999999999999999", "rdmarun-agent",
+		"rdmarun-agent 99999999999999999999 v1 linux",
+		`{"error":"\u001b[2J","hint":"` + strings.Repeat("\u202e", 2000) + `"}`,
 		`{"version":"\u0007","device":"a\nb","mtu":-1,"findings":[{"id":"\u001b","title":"\u009b","status":"\u202e","detail":"\u0000","fix":"rm"}` + strings.Repeat(",{}", 500) + `]}`, "null", "[]", "",
 	} {
 		f.Add(seed)

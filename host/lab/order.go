@@ -57,8 +57,8 @@ type Order struct {
 	Trace *Trace `json:"trace,omitempty"`
 }
 
-// Capture is how much of a host's packets goes to the controller: so many bytes of each, 0 for all, and of blocks of pcapng
-// at most that many.
+// Capture is how much of a host's packets goes to the controller: so many bytes of each, 0 for all, and of blocks of
+// pcapng at most that many.
 type Capture struct {
 	SnapLength uint32 `json:"snap_length,omitempty"`
 	Most       int64  `json:"most"`
@@ -75,8 +75,8 @@ type Captured struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// Trace is which calls of a host's guests the controller sees: of these functions, without any of all, and of lines at most
-// so many bytes.
+// Trace is which calls of a host's guests the controller sees: of these functions, without any of all, and of lines at
+// most so many bytes.
 type Trace struct {
 	Functions []string `json:"functions,omitempty"`
 	Most      int64    `json:"most"`
@@ -93,7 +93,8 @@ type Files struct {
 	// Base is the folder that the pack has, Folder the one that relative paths begin in.
 	Base   string `json:"base"`
 	Folder string `json:"folder"`
-	// Archives are where packs were unpacked that the paths lead into, and where files are that are not where the paths say.
+	// Archives are where packs were unpacked that the paths lead into, and where files are that are not where the paths
+	// say.
 	Archives map[string]string `json:"archives,omitempty"`
 }
 
@@ -104,8 +105,8 @@ type Done struct {
 	Hint string `json:"hint,omitempty"`
 }
 
-// Look is what a host is to look at: the provider and the devices that its roles would be on, and the address that the lab
-// file gives it.
+// Look is what a host is to look at: the provider and the devices that its roles would be on, and the address that the
+// lab file gives it.
 type Look struct {
 	Provider string     `json:"provider"`
 	Devices  []string   `json:"devices,omitempty"`
@@ -173,8 +174,8 @@ const (
 	// SayExamine is a question of the controller: a Look; the answer is Examined.
 	SayExamine = "examine"
 	SayClock   = "clock" // a question of the controller: the answer is the agent's clock, in nanoseconds since 1970
-	// SayPackets are questions of an agent: blocks of pcapng, and SayCaptured is one: Captured, at the end of the run, or of a case
-	// that failed; no answer has anything.
+	// SayPackets are questions of an agent: blocks of pcapng, and SayCaptured is one: Captured, at the end of the run,
+	// or of a case that failed; no answer has anything.
 	SayPackets, SayCaptured = "packets", "captured"
 	// SayCalls are questions of an agent: whole lines of its guests' calls, and SayTraced is one: Traced; likewise.
 	SayCalls, SayTraced = "calls", "traced"

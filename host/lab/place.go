@@ -65,7 +65,9 @@ func (r *reader) placed(words []string, node *syntax.Node, lab *Lab) (all []stri
 			return nil
 		}
 		all = append(all, names...)
-		if i := slices.IndexFunc(names, func(name string) bool { return !lab.known(name) }); i >= 0 && len(lab.Hosts) > 0 { // or what is wrong with them is told
+		// or what is wrong with them is told
+		if i := slices.IndexFunc(names, func(name string) bool { return !lab.known(name) }); i >= 0 &&
+			len(lab.Hosts) > 0 {
 			r.errors.Report(diag.NotOneOf, span, "there is no host %q", names[i]).WithOneOf(names[i], lab.names())
 		}
 	}
@@ -117,8 +119,8 @@ func (l *Lab) names() []string {
 	return names
 }
 
-// Override places roles by words of a command line: "server=a", "client=a,b[1-4],n", "server=a,client=b", or "client=rack=r1"
-// for hosts with a label.
+// Override places roles by words of a command line: "server=a", "client=a,b[1-4],n", "server=a,client=b", or
+// "client=rack=r1" for hosts with a label.
 func (l *Lab) Override(text string) error {
 	placed := make(map[string]Placement)
 	role := ""
@@ -257,7 +259,8 @@ type Role struct {
 	Number int
 }
 
-// Count is how many parties of a role there are when each host that it is placed on has one, or as many as the lab says.
+// Count is how many parties of a role there are when each host that it is placed on has one, or as many as the lab
+// says.
 func (l *Lab) Count(role string) int {
 	placement, placed := l.Place[role]
 	if !placed {
@@ -268,7 +271,9 @@ func (l *Lab) Count(role string) int {
 
 // Strangers are the roles that the lab places and that are none of the known.
 func (l *Lab) Strangers(known []string) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(l.Place)), func(role string) bool { return role == Others || slices.Contains(known, role) })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(l.Place)), func(role string) bool {
+		return role == Others || slices.Contains(known, role)
+	})
 }
 
 // HostOf is the host that plays a role.
@@ -298,7 +303,10 @@ func (l *Lab) HostOf(role Role) (string, error) {
 		return hosts[index%len(hosts)], nil
 	}
 	if index/placement.PerHost >= len(hosts) {
-		return "", fmt.Errorf("role %s has more instances than %d hosts with %d each have room for", role.written(), len(hosts), placement.PerHost)
+		return "", fmt.Errorf(
+			"role %s has more instances than %d hosts with %d each have room for", role.written(), len(hosts),
+			placement.PerHost,
+		)
 	}
 	return hosts[index/placement.PerHost], nil
 }

@@ -39,7 +39,8 @@ func visit(t *testing.T, url string, flags ...string) (dom, console string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	arguments := append([]string{
-		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+		"--disable-background-networking",
 		"--disable-component-update", "--disable-sync", "--enable-logging=stderr", "--user-data-dir=" + profile,
 		"--window-size=1200,1600",
 	}, flags...)

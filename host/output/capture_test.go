@@ -30,7 +30,10 @@ func TestCaptureOfAFailureIsNamed(t *testing.T) {
 		}
 		for _, each := range []record.Record{
 			{Version: record.Version, Kind: record.RunStart, Run: &record.Run{Cases: 1}},
-			{Version: record.Version, Kind: record.CaseStart, File: "a b.yaml", Case: "a b", Start: &record.Start{Name: "a b"}},
+			{
+				Version: record.Version, Kind: record.CaseStart, File: "a b.yaml", Case: "a b",
+				Start: &record.Start{Name: "a b"},
+			},
 			{Version: record.Version, Kind: record.CaseEnd, File: "a b.yaml", Case: "a b", Result: &record.Result{
 				Name: "a b", Status: record.Failed, Capture: capture, Failures: []record.Failure{{What: "wrong"}},
 			}},

@@ -37,17 +37,22 @@ func feed(t *testing.T, out record.Consumer, ended bool) {
 		Environment: map[string]string{"version": "v1", "host": "lab"},
 	}})
 	put(record.Record{Kind: record.DeviceUsed, Device: &record.Device{
-		Name: "soft0", Provider: "soft", Driver: "soft", NodeGUID: "0200:5eff:fe00:0001", LinkLayer: "Ethernet", RateGbps: 100, MTU: 4096,
+		Name: "soft0", Provider: "soft", Driver: "soft", NodeGUID: "0200:5eff:fe00:0001", LinkLayer: "Ethernet",
+		RateGbps: 100, MTU: 4096,
 	}})
 	start := func(id string) {
 		put(record.Record{Kind: record.CaseStart, Case: id, Start: &record.Start{
 			Name: id, Tags: []string{"smoke"}, Params: map[string]string{"size": "4KiB"},
-			Roles: []record.RolePlace{{Role: "server", Device: "soft0", Address: "127.0.0.1"}, {Role: "client", Device: "soft0", Address: "127.0.0.1"}},
+			Roles: []record.RolePlace{
+				{Role: "server", Device: "soft0", Address: "127.0.0.1"},
+				{Role: "client", Device: "soft0", Address: "127.0.0.1"},
+			},
 		}})
 	}
 	step := func(id, role, action, outcome string, at time.Duration, ok bool, packets ...record.Packet) {
 		put(record.Record{Kind: record.StepEnd, Case: id, Step: &record.Step{
-			Role: role, Action: action, Text: "ep", Outcome: outcome, Line: 7, Column: 3, At: at, Took: 3 * time.Microsecond, OK: ok,
+			Role: role, Action: action, Text: "ep", Outcome: outcome, Line: 7, Column: 3, At: at,
+			Took: 3 * time.Microsecond, OK: ok,
 			Packets: packets, MorePackets: 5 * len(packets),
 		}})
 	}
@@ -55,9 +60,15 @@ func feed(t *testing.T, out record.Consumer, ended bool) {
 		var counted record.Tallies
 		if id == "passes" {
 			counted = record.Tallies{
-				Counters: []record.Counter{{Device: "soft0", Name: "packet_seq_err", Grew: 3, Meaning: "NAKs <received>"}, {Host: "<b>", Device: "soft0", Name: "its_own", Grew: 1 << 40}},
-				Faults:   []record.Fault{{Name: "rain", Count: 2}, {Name: "lose cm, client to server"}},
-				Known:    []record.KnownStep{{Line: 7, Column: 3, Role: "client", Action: "poll", What: "wrong <status>", Reason: "bug 1", Count: 3}},
+				Counters: []record.Counter{
+					{Device: "soft0", Name: "packet_seq_err", Grew: 3, Meaning: "NAKs <received>"},
+					{Host: "<b>", Device: "soft0", Name: "its_own", Grew: 1 << 40},
+				},
+				Faults: []record.Fault{{Name: "rain", Count: 2}, {Name: "lose cm, client to server"}},
+				Known: []record.KnownStep{{
+					Line: 7, Column: 3, Role: "client", Action: "poll", What: "wrong <status>", Reason: "bug 1",
+					Count: 3,
+				}},
 			}
 		}
 		put(record.Record{Kind: record.CaseEnd, Case: id, Result: &record.Result{
@@ -78,12 +89,19 @@ func feed(t *testing.T, out record.Consumer, ended bool) {
 	step("passes", "server", "listen", "", 10*time.Microsecond, true)
 	step("passes", "client", "connect", "", 700*time.Millisecond, true,
 		record.Packet{At: 700 * time.Millisecond, From: "client", To: "server", Name: "REQ", QueuePair: 1, Length: 256},
-		record.Packet{At: 700*time.Millisecond + 1, From: "server", To: "<b>::1", Name: "SEND_ONLY", QueuePair: 17, PSN: 4711, Fate: "lost by fault 1 (<lab>:7)"})
-	put(record.Record{Kind: record.Output, Case: "passes", Line: &record.Line{Role: "client", Text: "hello <b>\x1b[31m & ]]> = world"}})
+		record.Packet{
+			At: 700*time.Millisecond + 1, From: "server", To: "<b>::1", Name: "SEND_ONLY", QueuePair: 17, PSN: 4711,
+			Fate: "lost by fault 1 (<lab>:7)",
+		})
+	put(record.Record{
+		Kind: record.Output, Case: "passes",
+		Line: &record.Line{Role: "client", Text: "hello <b>\x1b[31m & ]]> = world"},
+	})
 	for _, size := range []int64{64, 4096, 16384, 65536} {
 		latency := measured(t, size)
 		if size == 16384 { // without a message
-			latency.Latency, latency.Messages, latency.Bytes, latency.BitsPerSecond, latency.MessagesPerSecond = nil, 0, 0, 0, 0
+			latency.Latency, latency.Messages, latency.Bytes, latency.BitsPerSecond, latency.MessagesPerSecond = nil,
+				0, 0, 0, 0
 		}
 		put(record.Record{Kind: record.Measured, Case: "passes", Measure: latency})
 		bandwidth := *latency
@@ -93,36 +111,52 @@ func feed(t *testing.T, out record.Consumer, ended bool) {
 	put(record.Record{Kind: record.Meshed, Case: "passes", Mesh: meshOfFour()})
 	put(record.Record{Kind: record.Checked, Case: "passes", Threshold: &record.Threshold{
 		Text: "latency p50 < 10us", Value: "9.2us", OK: true, Line: 9, Column: 3, Metric: "latency", Field: "p50",
-		Bounds: []record.Bound{{Name: "write latency", Of: "total", Size: 64, Value: 10e3}, {Name: "write latency", Of: "total", Size: 4096, Value: 10e3}, {Name: "write latency", Of: "total", Size: 65536, Value: 10e3}},
+		Bounds: []record.Bound{
+			{Name: "write latency", Of: "total", Size: 64, Value: 10e3},
+			{Name: "write latency", Of: "total", Size: 4096, Value: 10e3},
+			{Name: "write latency", Of: "total", Size: 65536, Value: 10e3},
+		},
 	}})
 	end("passes", record.Passed, "")
 	start("fails")
 	step("fails", "client", "poll", "FAILED: wrong status", 20*time.Microsecond, false)
 	end("fails", record.Failed, "", record.Failure{
-		Kind: "expectation", File: "lab.yaml", Line: 12, Column: 5, Role: "client", Action: "poll", What: "wrong <status>",
-		Excerpt: []string{"   12 |   - poll", "      |     ^~~~"}, Expected: "SUCCESS", Got: "RNR_RETRY_EXC_ERR", Hint: "post a receive # first",
-		Timeline: []record.Moment{{At: time.Millisecond, Role: "client", Text: "poll ep", File: "lab.yaml", Line: 12}}, Rerun: "rdmarun run lab.yaml --id fails",
+		Kind: "expectation", File: "lab.yaml", Line: 12, Column: 5, Role: "client", Action: "poll",
+		What:    "wrong <status>",
+		Excerpt: []string{"   12 |   - poll", "      |     ^~~~"}, Expected: "SUCCESS", Got: "RNR_RETRY_EXC_ERR",
+		Hint:     "post a receive # first",
+		Timeline: []record.Moment{{At: time.Millisecond, Role: "client", Text: "poll ep", File: "lab.yaml", Line: 12}},
+		Rerun:    "rdmarun run lab.yaml --id fails",
 	})
 	end("skipped #1", record.Skipped, "needs device.atomic")
 	start("known")
-	end("known", record.XFailed, "https://example.org/bug/1", record.Failure{Kind: "expectation", File: "lab.yaml", What: "as expected"})
+	end("known", record.XFailed, "https://example.org/bug/1", record.Failure{
+		Kind: "expectation", File: "lab.yaml", What: "as expected",
+	})
 	start("flaky")
-	put(record.Record{Kind: record.CaseRetry, Case: "flaky", Result: &record.Result{Name: "flaky", Status: record.Failed}})
+	put(record.Record{
+		Kind: record.CaseRetry, Case: "flaky", Result: &record.Result{Name: "flaky", Status: record.Failed},
+	})
 	start("flaky")
 	end("flaky", record.Passed, record.FlakyReason)
 	start("no device")
 	end("no device", record.Errored, "there is no device mlx5_0")
 	start("too slow")
-	put(record.Record{Kind: record.Checked, Case: "too slow", Threshold: &record.Threshold{Text: "p99 < 4us", Value: "5.2 us", Line: 10, Column: 5}})
+	put(record.Record{
+		Kind: record.Checked, Case: "too slow",
+		Threshold: &record.Threshold{Text: "p99 < 4us", Value: "5.2 us", Line: 10, Column: 5},
+	})
 	end("too slow", record.Failed, "", record.Failure{
-		Kind: record.KindThreshold, File: "lab.yaml", Line: 10, Column: 5, What: "threshold failed: p99 < 4us: 5.2 us", Rerun: "rdmarun run lab.yaml",
+		Kind: record.KindThreshold, File: "lab.yaml", Line: 10, Column: 5, What: "threshold failed: p99 < 4us: 5.2 us",
+		Rerun: "rdmarun run lab.yaml",
 	})
 	start("slow")
 	step("slow", "server", "listen", "", 10*time.Microsecond, true)
 	if ended {
 		end("slow", record.Interrupted, "interrupted")
 		put(record.Record{Kind: record.RunEnd, Totals: &record.Totals{
-			Took: time.Second, Passed: 2, Thresholds: 1, Failed: 3, ByThreshold: 1, Errors: 1, Skipped: 1, XFailed: 1, KnownSteps: 1, Flaky: 1, Interrupted: true,
+			Took: time.Second, Passed: 2, Thresholds: 1, Failed: 3, ByThreshold: 1, Errors: 1, Skipped: 1, XFailed: 1,
+			KnownSteps: 1, Flaky: 1, Interrupted: true,
 		}})
 	}
 }
@@ -133,20 +167,31 @@ func meshOfFour() *record.Mesh {
 		What:    record.What{Name: "mesh <b>", Type: "bandwidth", Operation: "RDMA_WRITE"},
 		How:     record.How{Line: 9, Column: 3, Tags: map[string]string{"test": "mesh"}, Size: 65536, Depth: 128},
 		Pattern: "all", Rounds: 3, Tolerance: 0.93, Best: 100e9, Suspects: 2, Outliers: 1, Lost: 1,
-		Blame: &record.MeshBlame{Kind: "node", Names: []string{"node[3]"}, Text: "node[3] (d, mlx5_0) is in all of them"},
+		Blame: &record.MeshBlame{
+			Kind: "node", Names: []string{"node[3]"}, Text: "node[3] (d, mlx5_0) is in all of them",
+		},
 	}
 	for i, host := range []string{"a", "b", "c", "d"} {
 		found.Nodes = append(found.Nodes, record.MeshNode{
-			Role: fmt.Sprintf("node[%d]", i), Host: host, Device: "mlx5_0", Labels: map[string]string{"rack": fmt.Sprintf("r%d", i%2+1)},
+			Role: fmt.Sprintf("node[%d]", i), Host: host, Device: "mlx5_0",
+			Labels: map[string]string{"rack": fmt.Sprintf("r%d", i%2+1)},
 		})
 	}
 	figures := func(rate float64) *record.MeshFigures {
-		return &record.MeshFigures{Messages: 1000, Bytes: 65536000, Took: time.Second, BitsPerSecond: rate, MessagesPerSecond: 1000}
+		return &record.MeshFigures{
+			Messages: 1000, Bytes: 65536000, Took: time.Second, BitsPerSecond: rate, MessagesPerSecond: 1000,
+		}
 	}
 	found.Pairs = []record.MeshPair{
-		{From: "node[0]", To: "node[3]", Round: 1, First: figures(31e9), Again: figures(30e9), OfBest: 0.3, Suspect: true, Outlier: true},
+		{
+			From: "node[0]", To: "node[3]", Round: 1, First: figures(31e9), Again: figures(30e9), OfBest: 0.3,
+			Suspect: true, Outlier: true,
+		},
 		{From: "node[1]", To: "node[2]", Round: 1, First: figures(100e9), OfBest: 1},
-		{From: "node[2]", To: "node[0]", Round: 2, First: figures(80e9), Again: figures(99e9), OfBest: 0.99, Suspect: true},
+		{
+			From: "node[2]", To: "node[0]", Round: 2, First: figures(80e9), Again: figures(99e9), OfBest: 0.99,
+			Suspect: true,
+		},
 		{From: "node[3]", To: "node[1]", Round: 2, Lost: "the ends cannot connect: nothing within 10s <b>"},
 		{From: "node[0]", To: "node[1]", Round: 3, First: figures(97e9), OfBest: 0.97},
 		{From: "node[2]", To: "node[3]", Round: 3, First: figures(96e9), OfBest: 0.96},
@@ -187,8 +232,11 @@ func measured(t *testing.T, size int64) *record.Measure {
 	t.Helper()
 	return &record.Measure{
 		What: record.What{Name: "write latency", Type: "latency", Operation: "write"}, Role: "client",
-		How:      record.How{Line: 8, Column: 3, Tags: map[string]string{"test": "write_lat", "smoke": ""}, Depth: 1, Size: size},
-		Messages: 10000, Bytes: uint64(size) * 10000, Took: time.Second, BitsPerSecond: float64(size) * 1e6, MessagesPerSecond: 10000,
+		How: record.How{
+			Line: 8, Column: 3, Tags: map[string]string{"test": "write_lat", "smoke": ""}, Depth: 1, Size: size,
+		},
+		Messages: 10000, Bytes: uint64(size) * 10000, Took: time.Second, BitsPerSecond: float64(size) * 1e6,
+		MessagesPerSecond: 10000,
 		Intervals: []record.Interval{
 			{End: 250 * time.Millisecond, Messages: 2000, Bytes: uint64(size) * 2000},
 			{Begin: 250 * time.Millisecond, End: 500 * time.Millisecond, Messages: 3000, Bytes: uint64(size) * 3000},

@@ -190,7 +190,8 @@ func TestTAPKeepsItsPlan(t *testing.T) {
 	}
 }
 
-// If the number of cases is known only at the end, the plan is there; it counts the cases that ran, however the run ended.
+// If the number of cases is known only at the end, the plan is there; it counts the cases that ran, however the run
+// ended.
 func TestTAPPlanOfARunUntilAFailure(t *testing.T) {
 	for name, test := range map[string]struct {
 		end  *record.Totals
@@ -206,11 +207,14 @@ func TestTAPPlanOfARunUntilAFailure(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			records := []record.Record{{Kind: record.RunStart, Run: &record.Run{Provider: "soft", Cases: 2, UntilFail: true}}}
+			records := []record.Record{{
+				Kind: record.RunStart, Run: &record.Run{Provider: "soft", Cases: 2, UntilFail: true},
+			}}
 			for i := range 5 {
 				status := map[bool]record.Status{true: record.Failed, false: record.Passed}[i == 4]
 				records = append(records, record.Record{
-					Kind: record.CaseEnd, Case: "case", Attempt: i / 2, Result: &record.Result{Name: "case", Status: status},
+					Kind: record.CaseEnd, Case: "case", Attempt: i / 2,
+					Result: &record.Result{Name: "case", Status: status},
 				})
 			}
 			if test.end != nil {
@@ -246,7 +250,9 @@ func TestMetricsParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"rdmarun_case_ok", "rdmarun_latency_seconds", "rdmarun_bandwidth_bits_per_second", "rdmarun_threshold_ok"} {
+	for _, name := range []string{
+		"rdmarun_case_ok", "rdmarun_latency_seconds", "rdmarun_bandwidth_bits_per_second", "rdmarun_threshold_ok",
+	} {
 		if len(families[name].GetMetric()) == 0 {
 			t.Errorf("no %s", name)
 		}
@@ -265,9 +271,10 @@ func TestMetricsOfManyCases(t *testing.T) {
 	}
 	const cases = 2500
 	for i := range cases {
-		err := out.Record(&record.Record{Kind: record.CaseEnd, File: "a.yaml", Case: fmt.Sprintf("a.yaml::%d", i), Result: &record.Result{
-			Status: record.Passed, Took: time.Duration(i),
-		}})
+		err := out.Record(&record.Record{Kind: record.CaseEnd, File: "a.yaml", Case: fmt.Sprintf("a.yaml::%d", i),
+			Result: &record.Result{
+				Status: record.Passed, Took: time.Duration(i),
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -280,7 +287,8 @@ func TestMetricsOfManyCases(t *testing.T) {
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(&text)
-	if err != nil || len(families["rdmarun_case_ok"].GetMetric()) != cases || len(families["rdmarun_case_duration_seconds"].GetMetric()) != cases {
+	if err != nil || len(families["rdmarun_case_ok"].GetMetric()) != cases ||
+		len(families["rdmarun_case_duration_seconds"].GetMetric()) != cases {
 		t.Errorf("%d series, %v", len(families["rdmarun_case_ok"].GetMetric()), err)
 	}
 }
@@ -307,7 +315,8 @@ func TestFullDisk(t *testing.T) {
 			stream := record.NewStream(all.Consumers()...)
 			stream.Write(&record.Record{Kind: record.RunStart, Run: &record.Run{Provider: "soft"}})
 			err = errors.Join(stream.Err(), all.Close())
-			if err == nil || !strings.Contains(err.Error(), "no space left") || !strings.Contains(err.Error(), "/dev/full") {
+			if err == nil || !strings.Contains(err.Error(), "no space left") ||
+				!strings.Contains(err.Error(), "/dev/full") {
 				t.Errorf("the error is %v", err)
 			}
 		})
@@ -321,12 +330,17 @@ func TestTornRecordsAreRead(t *testing.T) {
 	}
 	whole := bytes.Count(data, []byte("\n"))
 	read := 0
-	torn, err := jsonl.Read(bytes.NewReader(data[:len(data)-5]), "torn", func(*record.Record) error { read++; return nil })
+	torn, err := jsonl.Read(bytes.NewReader(data[:len(data)-5]), "torn", func(*record.Record) error {
+		read++
+		return nil
+	})
 	if err != nil || !torn || read != whole-1 {
 		t.Errorf("%d of %d records, torn %v, %v", read, whole, torn, err)
 	}
 	second := string(data[:bytes.IndexByte(data, '\n')+1])
-	if _, err := jsonl.Read(strings.NewReader(string(data)+second), "two", func(*record.Record) error { return nil }); err == nil ||
+	if _, err := jsonl.Read(strings.NewReader(string(data)+second), "two", func(*record.Record) error {
+		return nil
+	}); err == nil ||
 		!strings.Contains(err.Error(), fmt.Sprintf("two:%d: another run begins", whole+1)) {
 		t.Errorf("two runs in one file: %v", err)
 	}

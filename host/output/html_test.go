@@ -41,17 +41,23 @@ func started(id string) record.Record {
 }
 
 func finished(id string, status record.Status, failures ...record.Failure) record.Record {
-	return record.Record{Kind: record.CaseEnd, Case: id, Result: &record.Result{Name: id, Status: status, Failures: failures}}
+	return record.Record{
+		Kind: record.CaseEnd, Case: id, Result: &record.Result{Name: id, Status: status, Failures: failures},
+	}
 }
 
 func TestFailuresComeFirst(t *testing.T) {
 	var records []record.Record
-	for i, status := range []record.Status{record.Passed, record.Failed, record.Skipped, record.Errored, record.Passed} {
+	for i, status := range []record.Status{
+		record.Passed, record.Failed, record.Skipped, record.Errored, record.Passed,
+	} {
 		id := fmt.Sprintf("case %d", i)
 		records = append(records, started(id), finished(id, status))
 	}
 	var order []string
-	for _, match := range regexp.MustCompile(`<details class="case" id="case-(\d)"`).FindAllStringSubmatch(pageOf(t, 5, records...), -1) {
+	for _, match := range regexp.MustCompile(`<details class="case" id="case-(\d)"`).FindAllStringSubmatch(
+		pageOf(t, 5, records...), -1,
+	) {
 		order = append(order, match[1])
 	}
 	if got := strings.Join(order, " "); got != "2 4 1 3 5" {
@@ -62,7 +68,10 @@ func TestFailuresComeFirst(t *testing.T) {
 // TestMeshAlone: the map of a run that has one case is above the list of cases, and of several in the case.
 func TestMeshAlone(t *testing.T) {
 	for cases, above := range map[int]bool{1: true, 2: false} {
-		page := pageOf(t, cases, started("mesh"), record.Record{Kind: record.Meshed, Case: "mesh", Mesh: meshOfFour()}, finished("mesh", record.Passed))
+		page := pageOf(
+			t, cases, started("mesh"), record.Record{Kind: record.Meshed, Case: "mesh", Mesh: meshOfFour()},
+			finished("mesh", record.Passed),
+		)
 		section, list := strings.Index(page, `<section class="mesh">`), strings.Index(page, "<main>")
 		if strings.Count(page, `<section class="mesh">`) != 1 || (section < list) != above {
 			t.Errorf("%d cases: the mesh is at %d, the cases at %d", cases, section, list)
@@ -79,12 +88,22 @@ func TestFailedStepStaysInView(t *testing.T) {
 	records := []record.Record{started("soak")}
 	for i := range before + 1 + after {
 		records = append(records, record.Record{Kind: record.StepEnd, Case: "soak", Step: &record.Step{
-			Role: "client", Action: "poll", Text: fmt.Sprintf("number %d", i), OK: i != before, At: time.Duration(i) * time.Microsecond,
+			Role: "client", Action: "poll", Text: fmt.Sprintf("number %d", i), OK: i != before,
+			At: time.Duration(i) * time.Microsecond,
 		}})
 	}
-	page := pageOf(t, 1, append(records, finished("soak", record.Failed, record.Failure{Action: "poll", What: "no completion", File: "file.yaml", Line: 3}))...)
+	page := pageOf(
+		t, 1,
+		append(
+			records,
+			finished("soak", record.Failed, record.Failure{
+				Action: "poll", What: "no completion", File: "file.yaml", Line: 3,
+			}),
+		)...,
+	)
 	for _, want := range []string{
-		`<a href="#case-1-failed-1">in the timeline</a>`, `id="case-1-failed-1"`, "poll number 500<", "poll number 493<", "poll number 0<", "poll number 3500<",
+		`<a href="#case-1-failed-1">in the timeline</a>`, `id="case-1-failed-1"`, "poll number 500<",
+		"poll number 493<", "poll number 0<", "poll number 3500<",
 		"453 more steps", "2960 more steps",
 	} {
 		if strings.Count(page, want) != 1 {
@@ -106,7 +125,10 @@ func TestThresholdsAreLines(t *testing.T) {
 		record.Record{Kind: record.Measured, Case: "sweep", Measure: measured(t, 1<<20)},
 		record.Record{Kind: record.Checked, Case: "sweep", Threshold: &record.Threshold{
 			Text: "latency p50 < 10us", Metric: "latency", Field: "p50", Value: "9us", OK: true,
-			Bounds: []record.Bound{{Name: "write latency", Of: "total", Size: 64, Value: 10e3}, {Name: "write latency", Of: "total", Size: 1 << 20, Value: 10e3}},
+			Bounds: []record.Bound{
+				{Name: "write latency", Of: "total", Size: 64, Value: 10e3},
+				{Name: "write latency", Of: "total", Size: 1 << 20, Value: 10e3},
+			},
 		}}, finished("sweep", record.Passed))
 	if n := strings.Count(page, `<g class="curve limit" data-name="latency p50 &lt; 10us"`); n != 2 {
 		t.Errorf("%d lines of the threshold", n)

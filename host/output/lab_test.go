@@ -27,13 +27,16 @@ func ofALab(t *testing.T, out record.Consumer) {
 			t.Fatal(err)
 		}
 	}
-	put(record.Record{Kind: record.RunStart, Run: &record.Run{Provider: "verbs", Cases: 1, Files: []string{"lab.yaml"}}})
+	put(record.Record{
+		Kind: record.RunStart, Run: &record.Run{Provider: "verbs", Cases: 1, Files: []string{"lab.yaml"}},
+	})
 	start, found := &record.Start{Name: "lab"}, meshOfFour()
 	for i := range 20 {
 		within := time.Duration(i+1) * time.Microsecond
 		host := fmt.Sprintf("n%d", i+1)
 		start.Roles = append(start.Roles, record.RolePlace{
-			Role: fmt.Sprintf("node[%d]", i), Host: host, Device: "mlx5_0", Address: fmt.Sprintf("192.0.2.%d", i+1), ClockWithin: &within,
+			Role: fmt.Sprintf("node[%d]", i), Host: host, Device: "mlx5_0", Address: fmt.Sprintf("192.0.2.%d", i+1),
+			ClockWithin: &within,
 		})
 		if i < len(found.Nodes) {
 			found.Nodes[i].Host = host
@@ -48,17 +51,25 @@ func ofALab(t *testing.T, out record.Consumer) {
 		}})
 	}
 	for i, role := range []string{"node[17]", "node[4]", "", "node[17]"} {
-		put(record.Record{Kind: record.StepEnd, Step: &record.Step{Role: role, Action: "fill", At: time.Duration(i) * time.Microsecond, Line: 7, OK: i < 3}})
+		put(record.Record{
+			Kind: record.StepEnd,
+			Step: &record.Step{Role: role, Action: "fill", At: time.Duration(i) * time.Microsecond, Line: 7, OK: i < 3},
+		})
 	}
 	put(record.Record{Kind: record.Meshed, Mesh: found})
-	put(record.Record{Kind: record.CaseEnd, Result: &record.Result{Name: "lab", Status: record.Failed, Failures: []record.Failure{
-		{Kind: "expectation", File: "lab.yaml", Line: 7, Role: "node[17]", Host: "n18", Action: "fill", What: "wrong"},
-	}}})
+	put(record.Record{Kind: record.CaseEnd,
+		Result: &record.Result{Name: "lab", Status: record.Failed, Failures: []record.Failure{
+			{
+				Kind: "expectation", File: "lab.yaml", Line: 7, Role: "node[17]", Host: "n18", Action: "fill",
+				What: "wrong",
+			},
+		}}})
 	put(record.Record{Kind: record.StepEnd, Host: "n2", Step: &record.Step{Role: "node[1]", Action: "late"}})
 	put(record.Record{Kind: record.RunEnd, Totals: &record.Totals{Failed: 1}})
 }
 
-// TestOutputsOfALab: hosts are named where people look for them, in their order, and what is the same of all is said once.
+// TestOutputsOfALab: hosts are named where people look for them, in their order, and what is the same of all is said
+// once.
 func TestOutputsOfALab(t *testing.T) {
 	texts := make(map[string]string)
 	for _, format := range []string{"html", "junit", "csv"} {
@@ -84,18 +95,29 @@ func TestOutputsOfALab(t *testing.T) {
 	texts["github"] = annotations.String()
 	for format, wants := range map[string][]string{
 		"html": {
-			" on 20 hosts", `<p class="lead">1 case in `, `<dl class="many"><dt class="head">Roles</dt><div><dt>node[0]</dt><dd>n1 mlx5_0 192.0.2.1</dd></div>`,
-			"host n18: ", "each right to ±18.0\u202fus.</p>", `<section class="ladder lanes-3"`, "n18 mlx5_0 192.0.2.18<br>times ±18.0\u202fus",
-			`<span class="who">node[4] <small>n5</small></span>`, `<dt class="head">All devices</dt><dt>provider</dt><dd>verbs</dd>`,
-			"<th>host</th><th>device</th><th>firmware</th></tr>", "<tr><td>n5</td><td>mlx5_0</td><td>28.1</td></tr>\n<tr><td>n6</td><td>mlx5_0</td><td>28.2</td></tr>",
-			"<tr><td>n1</td><td>n4</td>", "<title>n1 → n4: 30.0\u202fGbit/s, 30\u202f% of the best; at first 31.0\u202fGbit/s; round 1</title>",
-			">rack r1<title>rack r1</title></text>", `<li class="suspect">fine on the second measurement</li>`, `<path class="outlier" d="M`, `<path class="lost" d="M`,
+			" on 20 hosts", `<p class="lead">1 case in `,
+			`<dl class="many"><dt class="head">Roles</dt><div><dt>node[0]</dt><dd>n1 mlx5_0 192.0.2.1</dd></div>`,
+			"host n18: ", "each right to ±18.0\u202fus.</p>", `<section class="ladder lanes-3"`,
+			"n18 mlx5_0 192.0.2.18<br>times ±18.0\u202fus",
+			`<span class="who">node[4] <small>n5</small></span>`,
+			`<dt class="head">All devices</dt><dt>provider</dt><dd>verbs</dd>`,
+			"<th>host</th><th>device</th><th>firmware</th></tr>",
+			"<tr><td>n5</td><td>mlx5_0</td><td>28.1</td></tr>\n<tr><td>n6</td><td>mlx5_0</td><td>28.2</td></tr>",
+			"<tr><td>n1</td><td>n4</td>",
+			"<title>n1 → n4: 30.0\u202fGbit/s, 30\u202f% of the best; at first 31.0\u202fGbit/s; round 1</title>",
+			">rack r1<title>rack r1</title></text>", `<li class="suspect">fine on the second measurement</li>`,
+			`<path class="outlier" d="M`, `<path class="lost" d="M`,
 		},
-		"junit":    {`"role.node[17].host" value="n18"`, "lab.yaml:7:0: host n18: node[17] fill: wrong"},
-		"csv":      {",lost,the ends cannot connect: nothing within 10s &lt;b&gt;,", ",0.3000,n1,n4,"},
-		"terminal": {"lab.yaml:7:0: host n18: node[17] fill: wrong", "n4 - n2             lost", "1 pair lost: the ends cannot connect: nothing within 10s", "n1 - n4      31.0 Gbit/s  30.0 Gbit/s         30 %"},
+		"junit": {`"role.node[17].host" value="n18"`, "lab.yaml:7:0: host n18: node[17] fill: wrong"},
+		"csv":   {",lost,the ends cannot connect: nothing within 10s &lt;b&gt;,", ",0.3000,n1,n4,"},
+		"terminal": {
+			"lab.yaml:7:0: host n18: node[17] fill: wrong", "n4 - n2             lost",
+			"1 pair lost: the ends cannot connect: nothing within 10s",
+			"n1 - n4      31.0 Gbit/s  30.0 Gbit/s         30 %",
+		},
 		"narrow": {
-			"      worst pairs       second  of the best\n      n4 - n2             lost\n      n1 - n4      30.0 Gbit/s         30 %\n",
+			"      worst pairs       second  of the best\n      n4 - n2             lost\n" +
+				"      n1 - n4      30.0 Gbit/s         30 %\n",
 		},
 		"github": {"::host n18: wrong"},
 	} {
@@ -107,10 +129,13 @@ func TestOutputsOfALab(t *testing.T) {
 		}
 	}
 	var hosts []string
-	for _, match := range regexp.MustCompile(`name="host\.(n\d+)\.device\.mlx5_0\.firmware"`).FindAllStringSubmatch(texts["junit"], -1) {
+	for _, match := range regexp.MustCompile(`name="host\.(n\d+)\.device\.mlx5_0\.firmware"`).FindAllStringSubmatch(
+		texts["junit"], -1,
+	) {
 		hosts = append(hosts, match[1])
 	}
-	if got := strings.Join(hosts, " "); !strings.HasPrefix(got, "n1 n2 n3 ") || !strings.HasSuffix(got, " n9 n10 n11 n12 n13 n14 n15 n16 n17 n18 n19 n20") {
+	if got := strings.Join(hosts, " "); !strings.HasPrefix(got, "n1 n2 n3 ") ||
+		!strings.HasSuffix(got, " n9 n10 n11 n12 n13 n14 n15 n16 n17 n18 n19 n20") {
 		t.Errorf("hosts in JUnit are in the order %s", got)
 	}
 }

@@ -36,7 +36,9 @@ func reportOf(t *testing.T, format string, cases ...[]*record.Measure) string {
 		for _, m := range measures {
 			put(record.Record{Kind: record.Measured, File: "lab.yaml", Case: id, Measure: m})
 		}
-		put(record.Record{Kind: record.CaseEnd, File: "lab.yaml", Case: id, Result: &record.Result{Name: id, Status: record.Passed}})
+		put(record.Record{
+			Kind: record.CaseEnd, File: "lab.yaml", Case: id, Result: &record.Result{Name: id, Status: record.Passed},
+		})
 	}
 	put(record.Record{Kind: record.RunEnd, Totals: &record.Totals{Passed: len(cases)}})
 	if err := out.Close(); err != nil {
@@ -77,7 +79,9 @@ func sweep(t *testing.T) []*record.Measure {
 // TestPageHasEveryMeasurement: 120 in, 120 in the page, and each in a picture.
 func TestPageHasEveryMeasurement(t *testing.T) {
 	page := reportOf(t, "html", sweep(t))
-	rows := regexp.MustCompile(`<td>sweep of \w+<small>[^<]*</small></td><td>client</td><td class="n">[^<]*</td><td class="n">(\d+)</td>`).FindAllStringSubmatch(page, -1)
+	rows := regexp.MustCompile(
+		`<td>sweep of \w+<small>[^<]*</small></td><td>client</td><td class="n">[^<]*</td><td class="n">(\d+)</td>`,
+	).FindAllStringSubmatch(page, -1)
 	seen := make(map[string]bool)
 	for _, row := range rows {
 		seen[row[1]] = true
@@ -88,7 +92,9 @@ func TestPageHasEveryMeasurement(t *testing.T) {
 	legends := make(map[string]int) // by the figure's title, less its number
 	names := make(map[string]bool)
 	number := regexp.MustCompile(` \(\d+ of \d+\)$`)
-	for _, figure := range regexp.MustCompile(`(?s)<figcaption>(.*?)</figcaption><ul class="legend">(.*?)</ul>`).FindAllStringSubmatch(page, -1) {
+	for _, figure := range regexp.MustCompile(
+		`(?s)<figcaption>(.*?)</figcaption><ul class="legend">(.*?)</ul>`,
+	).FindAllStringSubmatch(page, -1) {
 		title := number.ReplaceAllString(figure[1], "")
 		for _, item := range regexp.MustCompile(`<li[^>]*>([^<]*)</li>`).FindAllStringSubmatch(figure[2], -1) {
 			if names[title+item[1]] {
@@ -100,7 +106,8 @@ func TestPageHasEveryMeasurement(t *testing.T) {
 	}
 	want := map[string]int{
 		"Bandwidth by message size": 12, "Median latency by message size": 12, "sweep of latency, by percentile": 60,
-		"sweep of latency, distribution by message size": 12, "sweep of latency, distribution up to the 99.9th percentile": 60, "sweep of latency, bandwidth over time": 60,
+		"sweep of latency, distribution by message size":             12,
+		"sweep of latency, distribution up to the 99.9th percentile": 60, "sweep of latency, bandwidth over time": 60,
 		"sweep of bandwidth, bandwidth over time": 60,
 	}
 	if !maps.Equal(legends, want) {
@@ -127,7 +134,8 @@ func TestPageSaysWhatHasNoPicture(t *testing.T) {
 	}
 }
 
-// TestPageOfManyCasesHasTheirMeasurements: cases beyond some hundreds are shown without their steps, but with their figures.
+// TestPageOfManyCasesHasTheirMeasurements: cases beyond some hundreds are shown without their steps, but with their
+// figures.
 func TestPageOfManyCasesHasTheirMeasurements(t *testing.T) {
 	m := measured(t, 64)
 	m.Latency, m.Intervals = nil, nil
@@ -163,7 +171,9 @@ func TestMetricsHaveTags(t *testing.T) {
 	word := *list[1]
 	word.Name, word.Tags = "tagged", map[string]string{"a-b": "1", "a.b": "2", "smoke": ""}
 	text := reportOf(t, "prom", append(list, &word))
-	for metric, want := range map[string]int{"rdmarun_messages_per_second": 120, "rdmarun_bandwidth_bits_per_second": 60} {
+	for metric, want := range map[string]int{
+		"rdmarun_messages_per_second": 120, "rdmarun_bandwidth_bits_per_second": 60,
+	} {
 		series := regexp.MustCompile(`(?m)^`+metric+`\{.*tag_depth="\d+".*\} `).FindAllString(text, -1)
 		if len(series) != want {
 			t.Errorf("%d series of %s with a tag, want %d", len(series), metric, want)
@@ -181,11 +191,14 @@ func TestMetricsHaveTags(t *testing.T) {
 // TestEveryOutputCountsAlike: a case with a broken threshold is one that failed in every output.
 func TestEveryOutputCountsAlike(t *testing.T) {
 	for format, want := range map[string][]string{
-		"junit": {`<testsuites name="rdmarun" time="0.012" tests="8" errors="2" failures="2">`, `<failure message="threshold failed: p99 &lt; 4us: 5.2 us" type="threshold">`},
-		"html":  {`<b>2</b> failed`, `<b>2</b> error`, `<b>1</b> passed`, `<b>1</b> flaky`},
-		"tap":   {"not ok 7 - too slow\n"},
-		"prom":  {`rdmarun_case_ok{case="too slow",file="lab.yaml"} 0`},
-		"csv":   {"case,lab.yaml,too slow,0,failed,threshold failed: p99 < 4us: 5.2 us,"},
+		"junit": {
+			`<testsuites name="rdmarun" time="0.012" tests="8" errors="2" failures="2">`,
+			`<failure message="threshold failed: p99 &lt; 4us: 5.2 us" type="threshold">`,
+		},
+		"html": {`<b>2</b> failed`, `<b>2</b> error`, `<b>1</b> passed`, `<b>1</b> flaky`},
+		"tap":  {"not ok 7 - too slow\n"},
+		"prom": {`rdmarun_case_ok{case="too slow",file="lab.yaml"} 0`},
+		"csv":  {"case,lab.yaml,too slow,0,failed,threshold failed: p99 < 4us: 5.2 us,"},
 	} {
 		text, err := os.ReadFile(write(t, format, true))
 		if err != nil {

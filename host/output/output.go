@@ -35,12 +35,27 @@ var formats = []struct {
 	make                  func(*outfile.File) Output
 	open                  func(path string, stdout io.Writer) (Output, error)
 }{
-	{name: "jsonl", extension: "jsonl", what: "every record, one a line, as JSON: all others can be made of it", open: openRecords},
-	{name: "junit", extension: "xml", what: "JUnit's XML, for CI systems", make: func(f *outfile.File) Output { return junit.New(f) }},
+	{
+		name: "jsonl", extension: "jsonl", what: "every record, one a line, as JSON: all others can be made of it",
+		open: openRecords,
+	},
+	{
+		name: "junit", extension: "xml", what: "JUnit's XML, for CI systems",
+		make: func(f *outfile.File) Output { return junit.New(f) },
+	},
 	{name: "tap", extension: "tap", what: "TAP version 14", make: func(f *outfile.File) Output { return tap.New(f) }},
-	{name: "html", extension: "html", what: "a page to look at", make: func(f *outfile.File) Output { return html.New(f) }},
-	{name: "prom", extension: "prom", what: "metrics as OpenMetrics text", make: func(f *outfile.File) Output { return prom.New(f) }},
-	{name: "csv", extension: "csv", what: "a table for spreadsheets", make: func(f *outfile.File) Output { return csv.New(f) }},
+	{
+		name: "html", extension: "html", what: "a page to look at",
+		make: func(f *outfile.File) Output { return html.New(f) },
+	},
+	{
+		name: "prom", extension: "prom", what: "metrics as OpenMetrics text",
+		make: func(f *outfile.File) Output { return prom.New(f) },
+	},
+	{
+		name: "csv", extension: "csv", what: "a table for spreadsheets",
+		make: func(f *outfile.File) Output { return csv.New(f) },
+	},
 	{name: "hdr", what: "a folder of HdrHistogram logs, one of each measurement of times", open: openHistograms},
 	{name: "log", what: "a folder of logs in text, one of each host", open: openLogs},
 }
@@ -100,7 +115,8 @@ func ParseTarget(text string) (Target, error) {
 	return Target{format, path}, nil
 }
 
-// OpenTo begins an output, of a format that has one file, on a writer that stays open; the target's path is for messages.
+// OpenTo begins an output, of a format that has one file, on a writer that stays open; the target's path is for
+// messages.
 func OpenTo(target Target, out io.Writer) (Output, error) {
 	for _, each := range formats {
 		if each.name == target.Format && each.make != nil {

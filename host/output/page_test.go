@@ -46,7 +46,8 @@ func unchanged(page string) string { return page }
 func opened(page string) string {
 	long := strings.Repeat("long_", 60)
 	return strings.NewReplacer(`<details class="case"`, `<details open class="case"`, ">fails<", ">"+long+"<",
-		">wrong &lt;status&gt;<", ">"+long+"<", ">soft0 127.0.0.1<", ">"+long+"<", ">smoke<", ">"+long+"<", ">server<", ">"+long+"<",
+		">wrong &lt;status&gt;<", ">"+long+"<", ">soft0 127.0.0.1<", ">"+long+"<", ">smoke<", ">"+long+"<", ">server<",
+		">"+long+"<",
 	).Replace(page)
 }
 
@@ -59,7 +60,8 @@ func TestPageIsNoWiderThanItsWindow(t *testing.T) {
 			}
 			measure(t, `{Width: document.documentElement.scrollWidth, Window: innerWidth, Beyond: [...document.querySelectorAll('body *')]
 				.filter(e => !e.closest('.wide, pre, .picture') && e.getBoundingClientRect().right > innerWidth + 1)
-				.map(e => e.tagName + '.' + e.getAttribute('class')).slice(0, 5)}`, &found, opened, "--window-size="+size)
+				.map(e => e.tagName + '.' + e.getAttribute('class')).slice(0, 5)}`, &found, opened,
+				"--window-size="+size)
 			if found.Window < 350 || found.Width > found.Window || len(found.Beyond) > 0 {
 				t.Errorf("the page is %d pixels wide in a window of %d: %v", found.Width, found.Window, found.Beyond)
 			}
@@ -119,10 +121,14 @@ func TestBaselineIsDashed(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Two sizes in two pictures of the case, and a curve of each in two of the whole run.
-	if n := bytes.Count(text, []byte(`<g class="curve hue-0 dashed"`)) + bytes.Count(text, []byte(`<g class="curve hue-1 dashed"`)); n != 6 {
+	if n := bytes.Count(text, []byte(`<g class="curve hue-0 dashed"`)) +
+		bytes.Count(text, []byte(`<g class="curve hue-1 dashed"`)); n != 6 {
 		t.Errorf("%d dashed curves", n)
 	}
-	for _, want := range []string{`<li class="before">baseline</li>`, "write latency, by percentile", "write bandwidth, bandwidth over time", "compared with the baseline main", "Device soft0"} {
+	for _, want := range []string{
+		`<li class="before">baseline</li>`, "write latency, by percentile", "write bandwidth, bandwidth over time",
+		"compared with the baseline main", "Device soft0",
+	} {
 		if !bytes.Contains(text, []byte(want)) {
 			t.Errorf("the page does not say %q", want)
 		}
@@ -145,7 +151,8 @@ func TestContrast(t *testing.T) {
 			colours[match[1]] = luminance(t, match[2])
 		}
 		for _, pair := range []string{
-			"ink bg", "ink card", "ink soft", "ink badsoft", "dim bg", "dim card", "dim soft", "dim badsoft", "good bg", "good card",
+			"ink bg", "ink card", "ink soft", "ink badsoft", "dim bg", "dim card", "dim soft", "dim badsoft", "good bg",
+			"good card",
 			"bad bg", "bad card", "bad badsoft", "warn card", "info card", "info badsoft",
 		} {
 			text, ground, _ := strings.Cut(pair, " ")
@@ -154,8 +161,8 @@ func TestContrast(t *testing.T) {
 				t.Errorf("%s on %s in scheme %d: %.2f to 1", text, ground, scheme, ratio)
 			}
 		}
-		// Curves: 1.4.11 wants 3 to 1 where there is no text.  Of the palette, which its readers can tell apart, three are
-		// lighter; what they show is in words and in the table, too.
+		// Curves: 1.4.11 wants 3 to 1 where there is no text.  Of the palette, which its readers can tell apart, three
+		// are lighter; what they show is in words and in the table, too.
 		for hue := range 6 {
 			least := map[bool]float64{true: 2, false: 3}[scheme == 0 && hue >= 3]
 			curve, ground := colours[fmt.Sprintf("hue%d", hue)], colours["card"]

@@ -25,7 +25,8 @@ func FuzzReported(f *testing.F) {
 		`{"kind":"output","line":{"role":"client","text":"\u001b[31mred\u001b[0m\n::warning::\u2028"}}`,
 		`{"kind":"output","line":{"role":"client","text":"` + "\xff\xfe" + `"}}`,
 		`{"kind":"device","device":{"name":"\u001b","provider":"x\"y","driver":"a\nb","rate_gbps":1e308,"mtu":-1,"numa":"\\"}}`,
-		`{"kind":"run_end","totals":{"passed":7}}`, `{"kind":"case_end","result":{"status":"passed"}}`, `{"kind":"step"}`, `{}`, `[]`, ``, `{"kind":"output","line":{}}`,
+		`{"kind":"run_end","totals":{"passed":7}}`, `{"kind":"case_end","result":{"status":"passed"}}`,
+		`{"kind":"step"}`, `{}`, `[]`, ``, `{"kind":"output","line":{}}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -42,27 +43,33 @@ func FuzzReported(f *testing.F) {
 	})
 }
 
-// FuzzToldOfCase has another process tell whatever of a case: what it has measured, how long loops took, and how its part has
-// failed.
+// FuzzToldOfCase has another process tell whatever of a case: what it has measured, how long loops took, and how its
+// part has failed.
 func FuzzToldOfCase(f *testing.F) {
 	for _, seed := range []string{
 		`{"measure":{"name":"\u001b[2J","type":"latency","operation":"\u202e","role":"\u0007","size":-1,"messages":18446744073709551615,"took_ns":-9223372036854775808,"bits_per_second":-1e308,"tags":{"\u001b":"]]>"}}}`,
 		`{"measure":{"type":"bandwidth","bytes":18446744073709551615,"intervals":[{"begin_ns":0,"end_ns":0,"bytes":7},{"begin_ns":9223372036854775807,"end_ns":-9223372036854775808}],"latency":[{"of":"\u001b","count":-1,"mean_ns":1e308,"stddev_ns":-1e308,"hdr":"x"}]}}`,
-		`{"measure":{},"result":{}}`, `{"measure":{"type":"connect","latency":[{},{},{"of":"total","count":1,"p50_ns":9223372036854775807}]}}`,
+		`{"measure":{},"result":{}}`,
+		`{"measure":{"type":"connect","latency":[{},{},{"of":"total","count":1,"p50_ns":9223372036854775807}]}}`,
 		`{"result":{"failures":[{"kind":"\u001b","line":-5,"column":9223372036854775807,"role":"\u001b[1m","action":"\n::error::x","what":"\u009b","expected":"]]>","got":"<script>","hint":"\u0000","details":["\u001b"],"path":["\u202e"],"used":["../../\u001b"]}]}}`,
 		`{"result":{"reason":"\u001b]0;x\u0007","loops":[{"name":"\u001b","rounds":-1,"min_ns":-9223372036854775808,"tags":{"":"\u0000"}}],"traffic":[{"operation":"\u001b","count":18446744073709551615,"bytes":18446744073709551615}]}}`,
 		`{"result":{"failures":[{"timeline":[{"at_ns":-9223372036854775808,"role":"\u001b","text":"\u0007","line":-1},{"at_ns":9223372036854775807,"clock_ns":-1}]}]}}`,
 	} {
 		f.Add([]byte(seed))
 	}
-	for _, h := range []*hdr.Histogram{hdr.New(1, 60e9, 3), hdr.New(1, math.MaxInt64, 5), hdr.New(1<<40, math.MaxInt64, 1)} {
+	for _, h := range []*hdr.Histogram{
+		hdr.New(1, 60e9, 3), hdr.New(1, math.MaxInt64, 5), hdr.New(1<<40, math.MaxInt64, 1),
+	} {
 		for range 2 { // an empty one, and one of a time that is none
 			text, err := h.Encode(hdr.V2CompressedEncodingCookieBase)
 			if err != nil {
 				f.Fatal(err)
 			}
 			one := `{"of":"total","count":7,"hdr":"` + string(text) + `"},`
-			f.Add([]byte(`{"measure":{"name":"x","type":"latency","size":64,"latency":[` + strings.Repeat(one, 7) + one[:len(one)-1] + `]}}`))
+			f.Add([]byte(
+				`{"measure":{"name":"x","type":"latency","size":64,"latency":[` + strings.Repeat(one, 7) +
+					one[:len(one)-1] + `]}}`,
+			))
 			_ = h.RecordValue(math.MaxInt64)
 		}
 	}
@@ -91,7 +98,9 @@ func FuzzToldOfCase(f *testing.F) {
 func written(t *testing.T, said *record.Record, result *record.Result) {
 	t.Helper()
 	var human bytes.Buffer
-	consumers := map[string]record.Consumer{"terminal": terminal.NewHuman(&human, terminal.HumanOptions{Steps: true, Places: true})}
+	consumers := map[string]record.Consumer{
+		"terminal": terminal.NewHuman(&human, terminal.HumanOptions{Steps: true, Places: true}),
+	}
 	texts := map[string]*bytes.Buffer{"terminal": &human}
 	var closing []func() error
 	for _, format := range output.Formats() {

@@ -8,7 +8,8 @@ import (
 	"rdmarun/host/ownfile"
 )
 
-// TestNameless writes to files without a name, and reads it again: in the folder of temporary files, and where that is none.
+// TestNameless writes to files without a name, and reads it again: in the folder of temporary files, and where that is
+// none.
 func TestNameless(t *testing.T) {
 	for name, folder := range map[string]string{"on disk": t.TempDir(), "in memory": "/proc/none"} {
 		t.Run(name, func(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package ownfile opens the files that rdmarun writes where a user names them, which may be a folder into which other users
-// write, such as /tmp.  Nobody else decides there what is written to, or reads what this user did not give away.
+// Package ownfile opens the files that rdmarun writes where a user names them, which may be a folder into which other
+// users write, such as /tmp.  Nobody else decides there what is written to, or reads what this user did not give away.
 //
 // What is there is written to if it belongs to this user or to root
 // and has no second name; a symbolic link is followed if it does.  Devices are what they are, and what stands in
@@ -25,7 +25,8 @@ const (
 	Shared = 0o644
 )
 
-// mostLinks bounds how many symbolic links are followed, and mostTries how often another process may remove what was there.
+// mostLinks bounds how many symbolic links are followed, and mostTries how often another process may remove what was
+// there.
 const (
 	mostLinks = 8
 	mostTries = 8
@@ -45,8 +46,9 @@ func Open(path string, flags int, mode uint32) (*os.File, error) {
 	return os.NewFile(uintptr(descriptor), path), nil
 }
 
-// Nameless makes a file without a name, to be read and written with these flags, which disappears with its process, however
-// that ends: in the folder of temporary files (O_TMPFILE of open(2)), or in memory where the process may not write there.
+// Nameless makes a file without a name, to be read and written with these flags, which disappears with its process,
+// however that ends: in the folder of temporary files (O_TMPFILE of open(2)), or in memory where the process may not
+// write there.
 func Nameless(flags int) (*os.File, error) {
 	flags |= unix.O_RDWR | unix.O_CLOEXEC
 	descriptor, err := unix.Open(os.TempDir(), flags|unix.O_TMPFILE, Private)

@@ -16,8 +16,8 @@ import (
 // stranger is a user who has no files here.
 const stranger = 65533
 
-// TestCreate opens what stands at a path: what is of this user is written to, and what is of another is refused and left
-// as it was.
+// TestCreate opens what stands at a path: what is of this user is written to, and what is of another is refused and
+// left as it was.
 func TestCreate(t *testing.T) {
 	give := func(t *testing.T, path string) {
 		t.Helper()
@@ -50,16 +50,27 @@ func TestCreate(t *testing.T) {
 			link(t, filepath.Base(path)+".target", path)
 			return path + ".target"
 		}, ""},
-		"own link to nothing":  {func(t *testing.T, path string) string { return link(t, path+".target", path) }, ""},
-		"link to itself":       {func(t *testing.T, path string) string { link(t, path, path); return "" }, "too many levels of symbolic links"},
-		"a folder":             {func(t *testing.T, path string) string { mustBeNil(t, os.Mkdir(path, 0o700)); return "" }, "is a directory"},
-		"a folder that is not": {func(t *testing.T, path string) string { mustBeNil(t, os.Remove(filepath.Dir(path))); return "" }, "no such file"},
+		"own link to nothing": {func(t *testing.T, path string) string { return link(t, path+".target", path) }, ""},
+		"link to itself": {
+			func(t *testing.T, path string) string { link(t, path, path); return "" },
+			"too many levels of symbolic links",
+		},
+		"a folder": {
+			func(t *testing.T, path string) string { mustBeNil(t, os.Mkdir(path, 0o700)); return "" }, "is a directory",
+		},
+		"a folder that is not": {
+			func(t *testing.T, path string) string { mustBeNil(t, os.Remove(filepath.Dir(path))); return "" },
+			"no such file",
+		},
 		"a second name": {func(t *testing.T, path string) string {
 			write(t, path+".target")
 			mustBeNil(t, os.Link(path+".target", path))
 			return path + ".target"
 		}, "a second name"},
-		"file of another": {func(t *testing.T, path string) string { write(t, path); give(t, path); return path }, "belongs to user 65533"},
+		"file of another": {
+			func(t *testing.T, path string) string { write(t, path); give(t, path); return path },
+			"belongs to user 65533",
+		},
 		"link of another": {func(t *testing.T, path string) string {
 			write(t, path+".target")
 			link(t, path+".target", path)
@@ -92,7 +103,8 @@ func TestCreate(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), test.want) {
 					t.Fatalf("%v, want %q", err, test.want)
 				}
-				if after, err := os.ReadFile(target); string(after) != string(before) || errors.Is(err, fs.ErrNotExist) != errors.Is(beforeErr, fs.ErrNotExist) {
+				if after, err := os.ReadFile(target); string(after) != string(before) ||
+					errors.Is(err, fs.ErrNotExist) != errors.Is(beforeErr, fs.ErrNotExist) {
 					t.Errorf("%s is %q, %v; before %q, %v", target, after, err, before, beforeErr)
 				}
 				return
@@ -125,7 +137,8 @@ func TestOpenStreams(t *testing.T) {
 	mustBeNil(t, err)
 	defer named.Close()
 	for path, from := range map[string]*os.File{
-		"/dev/null": nil, pipe: named, filepath.Join("/proc/self/fd", fmt.Sprint(writer.Fd())): reader, filepath.Join("/dev/fd", fmt.Sprint(writer.Fd())): reader,
+		"/dev/null": nil, pipe: named, filepath.Join("/proc/self/fd", fmt.Sprint(writer.Fd())): reader,
+		filepath.Join("/dev/fd", fmt.Sprint(writer.Fd())): reader,
 	} {
 		file, err := Create(path, Private)
 		if err != nil {

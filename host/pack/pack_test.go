@@ -61,7 +61,9 @@ func archive(t *testing.T, entries ...string) []byte {
 	compressed := gzip.NewWriter(&text)
 	a := tar.NewWriter(compressed)
 	for i := 0; i < len(entries); i += 2 {
-		if err := a.WriteHeader(&tar.Header{Name: entries[i], Mode: 0o644, Size: int64(len(entries[i+1]))}); err != nil {
+		if err := a.WriteHeader(&tar.Header{
+			Name: entries[i], Mode: 0o644, Size: int64(len(entries[i+1])),
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := a.Write([]byte(entries[i+1])); err != nil {
@@ -84,20 +86,29 @@ func TestRefused(t *testing.T) {
 		pack []byte
 		want string
 	}{
-		"no archive":       {[]byte("rdmarun: v1"), "not a pack"},
-		"no manifest":      {archive(t, "a", "a"), "does not begin with manifest.json"},
-		"bad manifest":     {archive(t, manifestName, "{"), "manifest.json"},
-		"other version":    {archive(t, manifestName, `{"version":9}`), "version 9"},
-		"no scenario":      {archive(t, manifestName, `{"version":1}`), "no scenario"},
-		"too much":         {archive(t, manifestName, `{"version":1,"scenarios":["a"],"files":[{"path":"a","size":9999999999}]}`), "more than"},
-		"negative":         {archive(t, manifestName, `{"version":1,"scenarios":["a"],"files":[{"path":"a","size":-1}]}`), "more than"},
-		"changed":          {archive(t, manifestName, head, "a", "b"), "hash differs"},
-		"other file":       {archive(t, manifestName, head, "b", "a"), "differs from the manifest"},
-		"missing":          {archive(t, manifestName, head), "ends early"},
-		"surplus":          {archive(t, manifestName, head, "a", "a", "b", "b"), "more in it"},
-		"leads out":        {archive(t, manifestName, strings.ReplaceAll(head, `"path":"a"`, `"path":"../a"`), "../a", "a"), "leads out"},
-		"scenario outside": {archive(t, manifestName, strings.ReplaceAll(head, `["a"]`, `["/etc/passwd"]`), "a", "a"), "leads out"},
-		"cut off":          {good[:len(good)/2], ""},
+		"no archive":    {[]byte("rdmarun: v1"), "not a pack"},
+		"no manifest":   {archive(t, "a", "a"), "does not begin with manifest.json"},
+		"bad manifest":  {archive(t, manifestName, "{"), "manifest.json"},
+		"other version": {archive(t, manifestName, `{"version":9}`), "version 9"},
+		"no scenario":   {archive(t, manifestName, `{"version":1}`), "no scenario"},
+		"too much": {
+			archive(t, manifestName, `{"version":1,"scenarios":["a"],"files":[{"path":"a","size":9999999999}]}`),
+			"more than",
+		},
+		"negative": {
+			archive(t, manifestName, `{"version":1,"scenarios":["a"],"files":[{"path":"a","size":-1}]}`), "more than",
+		},
+		"changed":    {archive(t, manifestName, head, "a", "b"), "hash differs"},
+		"other file": {archive(t, manifestName, head, "b", "a"), "differs from the manifest"},
+		"missing":    {archive(t, manifestName, head), "ends early"},
+		"surplus":    {archive(t, manifestName, head, "a", "a", "b", "b"), "more in it"},
+		"leads out": {
+			archive(t, manifestName, strings.ReplaceAll(head, `"path":"a"`, `"path":"../a"`), "../a", "a"), "leads out",
+		},
+		"scenario outside": {
+			archive(t, manifestName, strings.ReplaceAll(head, `["a"]`, `["/etc/passwd"]`), "a", "a"), "leads out",
+		},
+		"cut off": {good[:len(good)/2], ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

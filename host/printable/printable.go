@@ -19,7 +19,8 @@ func Rune(c rune) rune {
 		return '␀' + c // ESC is ␛
 	case c == 0x7f:
 		return '␡'
-	case unicode.IsControl(c), unicode.Is(unicode.Bidi_Control, c), c == '\u2028', c == '\u2029', c == '\ufffe', c == '\uffff':
+	case unicode.IsControl(c), unicode.Is(unicode.Bidi_Control, c), c == '\u2028', c == '\u2029', c == '\ufffe',
+		c == '\uffff':
 		return utf8.RuneError
 	}
 	return c
@@ -77,8 +78,8 @@ func Cut(text string, most int) string {
 	return text[:most] + "..."
 }
 
-// Brief is the beginning of a text that somebody else says: one line without columns, of so many bytes and a few, which no terminal
-// and no CI system obeys.
+// Brief is the beginning of a text that somebody else says: one line without columns, of so many bytes and a few, which
+// no terminal and no CI system obeys.
 func Brief(text string, most int) string {
 	return Cut(Log(Line(strings.ReplaceAll(Cut(text, most), "\t", " "))), most+len("..."))
 }

@@ -34,12 +34,14 @@ func TestText(t *testing.T) {
 // TestLog has everything that GitHub and Azure take for a command, wherever in a line they look for it.
 func TestLog(t *testing.T) {
 	for _, text := range []string{
-		"::set-output name=a::b", "x\n::set-output::b", "  \t::error::x", "\u00a0::error::x", "a\r::error::x", "a\r\n::error::x",
+		"::set-output name=a::b", "x\n::set-output::b", "  \t::error::x", "\u00a0::error::x", "a\r::error::x",
+		"a\r\n::error::x",
 		"##vso[task.setvariable]x", "text ##vso[a]", "##[command]x", "#####[x", "text\n###vso[a]",
 	} {
 		got := printable.Log(text)
 		for _, line := range strings.FieldsFunc(got, func(c rune) bool { return c == '\n' || c == '\r' }) {
-			if strings.HasPrefix(strings.TrimSpace(line), "::") || strings.Contains(line, "##vso[") || strings.Contains(line, "##[") {
+			if strings.HasPrefix(strings.TrimSpace(line), "::") || strings.Contains(line, "##vso[") ||
+				strings.Contains(line, "##[") {
 				t.Errorf("%q is shown as %q", text, got)
 			}
 		}
@@ -50,7 +52,8 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestBrief: what somebody else says is one line of so many bytes, also where pictures take the place of its characters.
+// TestBrief: what somebody else says is one line of so many bytes, also where pictures take the place of its
+// characters.
 func TestBrief(t *testing.T) {
 	const most = 40
 	for text, want := range map[string]string{
@@ -68,7 +71,8 @@ func TestBrief(t *testing.T) {
 		}
 	}
 	cause := errors.New(strings.Repeat("\n", 4096))
-	if err := printable.Error(cause, most); !errors.Is(err, cause) || len(err.Error()) > 2*most || strings.Contains(err.Error(), "\n") {
+	if err := printable.Error(cause, most); !errors.Is(err, cause) || len(err.Error()) > 2*most ||
+		strings.Contains(err.Error(), "\n") {
 		t.Errorf("%q", err)
 	}
 }

@@ -56,14 +56,15 @@ type Measure struct {
 	Intervals []Interval `json:"intervals,omitempty"`
 }
 
-// Since is what a measurement has done since it was at an earlier figure of its own, with that time as its one interval.  A
-// latency is of the whole measurement until then, without its histogram.
+// Since is what a measurement has done since it was at an earlier figure of its own, with that time as its one
+// interval.  A latency is of the whole measurement until then, without its histogram.
 func (m *Measure) Since(earlier *Measure) *Measure {
 	part := *m
 	begin := time.Duration(0)
 	if earlier != nil {
 		begin = earlier.Took
-		part.Messages, part.Bytes, part.Errors = m.Messages-earlier.Messages, m.Bytes-earlier.Bytes, m.Errors-earlier.Errors
+		part.Messages, part.Bytes, part.Errors = m.Messages-earlier.Messages, m.Bytes-earlier.Bytes,
+			m.Errors-earlier.Errors
 	}
 	part.Took = m.Took - begin
 	part.Intervals = []Interval{{Begin: begin, End: m.Took, Messages: part.Messages, Bytes: part.Bytes}}
@@ -112,7 +113,8 @@ type Distribution struct {
 	HDR string `json:"hdr,omitempty"`
 }
 
-// Limits of figures that another process tells: more than any device does, and so few that sums and ratios of them are numbers.
+// Limits of figures that another process tells: more than any device does, and so few that sums and ratios of them are
+// numbers.
 const (
 	mostBits, mostMessages, leastRate = 1e18, 1e15, 1e-6
 	mostCounted                       = 1 << 56
@@ -128,8 +130,14 @@ func (m *Measure) Check() error {
 	}{
 		{fmt.Sprintf("%g bits a second", m.BitsPerSecond), !isRate(m.BitsPerSecond, mostBits)},
 		{fmt.Sprintf("%g messages a second", m.MessagesPerSecond), !isRate(m.MessagesPerSecond, mostMessages)},
-		{fmt.Sprintf("%d messages of %d bytes together, and %d errors", m.Messages, m.Bytes, m.Errors), max(m.Messages, m.Bytes, m.Errors) > mostCounted},
-		{fmt.Sprintf("messages of %d bytes, %d in flight of %d queue pairs", m.Size, m.Depth, m.QPs), m.Size < 0 || m.Depth < 0 || m.QPs < 0},
+		{
+			fmt.Sprintf("%d messages of %d bytes together, and %d errors", m.Messages, m.Bytes, m.Errors),
+			max(m.Messages, m.Bytes, m.Errors) > mostCounted,
+		},
+		{
+			fmt.Sprintf("messages of %d bytes, %d in flight of %d queue pairs", m.Size, m.Depth, m.QPs),
+			m.Size < 0 || m.Depth < 0 || m.QPs < 0,
+		},
 		{fmt.Sprintf("a time of %d ns", m.Took), m.Took < 0},
 		{fmt.Sprintf("%d distributions", len(m.Latency)), len(m.Latency) > mostDistributions},
 		{fmt.Sprintf("a text of %d bytes", m.longestText()), m.longestText() > mostText},
@@ -139,14 +147,16 @@ func (m *Measure) Check() error {
 		}
 	}
 	for i := range m.Intervals {
-		if each := &m.Intervals[i]; each.Begin < 0 || each.End < each.Begin || max(each.Messages, each.Bytes) > mostCounted {
+		if each := &m.Intervals[i]; each.Begin < 0 || each.End < each.Begin ||
+			max(each.Messages, each.Bytes) > mostCounted {
 			return fmt.Errorf("no measurement has %d bytes from %d to %d ns", each.Bytes, each.Begin, each.End)
 		}
 	}
 	room := HistogramRoom
 	for i := range m.Latency {
 		d := &m.Latency[i]
-		if min(d.Count, d.Min, d.Max, d.P50, d.P90, d.P99, d.P999, d.P9999, int64(d.Took)) < 0 || !isRate(d.Mean, mostBits) || !isRate(d.StdDev, mostBits) {
+		if min(d.Count, d.Min, d.Max, d.P50, d.P90, d.P99, d.P999, d.P9999, int64(d.Took)) < 0 ||
+			!isRate(d.Mean, mostBits) || !isRate(d.StdDev, mostBits) {
 			return fmt.Errorf("no measurement has %d times of %d to %d ns", d.Count, d.Min, d.Max)
 		}
 		if d.HDR == "" {
@@ -349,8 +359,8 @@ type Loop struct {
 	// Tags are those of its step and of the steps around it.
 	Tags   map[string]string `json:"tags,omitempty"`
 	Rounds int               `json:"rounds"`
-	// Late is how many rounds of a repeat with a rate began later than they were due, and Latest how late the latest did.  The
-	// times of a round count from when it was due.
+	// Late is how many rounds of a repeat with a rate began later than they were due, and Latest how late the latest
+	// did.  The times of a round count from when it was due.
 	Late   int           `json:"late,omitempty"`
 	Latest time.Duration `json:"latest_ns,omitempty"`
 	Min    time.Duration `json:"min_ns"`

@@ -14,15 +14,15 @@ type Mesh struct {
 
 	Pattern string `json:"pattern"` // who met whom: all, ring, bisection, random, incast, list
 	Rounds  int    `json:"rounds"`  // without those of the second look
-	// Tolerance is what part of the best a pair must reach; of times, the best is the least, and must be that part of the
-	// pair's.  Best is that of the first look: bits a second, nanoseconds at the median, or connections a second; of an
-	// incast, of all pairs to one target together.
+	// Tolerance is what part of the best a pair must reach; of times, the best is the least, and must be that part of
+	// the pair's.  Best is that of the first look: bits a second, nanoseconds at the median, or connections a second;
+	// of an incast, of all pairs to one target together.
 	Tolerance float64    `json:"tolerance"`
 	Best      float64    `json:"best"`
 	Nodes     []MeshNode `json:"nodes"`
 	Pairs     []MeshPair `json:"pairs"`
-	// Suspects are the pairs that were too far from the best at first, Outliers those that still were when they were measured
-	// again, Lost those that could not be measured.
+	// Suspects are the pairs that were too far from the best at first, Outliers those that still were when they were
+	// measured again, Lost those that could not be measured.
 	Suspects int        `json:"suspects"`
 	Outliers int        `json:"outliers"`
 	Lost     int        `json:"lost"`
@@ -42,10 +42,12 @@ type MeshPair struct {
 	From  string `json:"from"` // the end these figures are of
 	To    string `json:"to"`
 	Round int    `json:"round"` // from 1
-	// First are the figures of the first look, Again those of the second, where there was one; nil for a pair that is lost.
+	// First are the figures of the first look, Again those of the second, where there was one; nil for a pair that is
+	// lost.
 	First *MeshFigures `json:"first,omitempty"`
 	Again *MeshFigures `json:"again,omitempty"`
-	// OfBest is how near it comes to the best, at the last look: 1 is as good.  Of an incast it is its target that comes.
+	// OfBest is how near it comes to the best, at the last look: 1 is as good.  Of an incast it is its target that
+	// comes.
 	OfBest float64 `json:"of_best"`
 	// Suspect was too far from the best at first, Outlier also when it was measured again.
 	Suspect bool `json:"suspect,omitempty"`
@@ -75,7 +77,8 @@ type MeshBlame struct {
 // Figures are those of a measurement.
 func (m *Measure) Figures() *MeshFigures {
 	f := &MeshFigures{
-		Messages: m.Messages, Bytes: m.Bytes, Took: m.Took, BitsPerSecond: m.BitsPerSecond, MessagesPerSecond: m.MessagesPerSecond,
+		Messages: m.Messages, Bytes: m.Bytes, Took: m.Took, BitsPerSecond: m.BitsPerSecond,
+		MessagesPerSecond: m.MessagesPerSecond,
 	}
 	for i := range m.Latency {
 		if m.Latency[i].Of == "total" {
@@ -128,8 +131,8 @@ func (m *Mesh) Spread() (median, worst float64) {
 	return parts[len(parts)/2], parts[0]
 }
 
-// Named tells what people call a node, by its role: its host, where each node has one of its own, else the host with the
-// device; the role where neither tells them apart, and of a node whose host nobody knows, since it was lost.
+// Named tells what people call a node, by its role: its host, where each node has one of its own, else the host with
+// the device; the role where neither tells them apart, and of a node whose host nobody knows, since it was lost.
 func (m *Mesh) Named() func(role string) string {
 	named, _ := m.named()
 	return named
@@ -160,8 +163,9 @@ func (m *Mesh) named() (named func(role string) string, hosts bool) {
 	return func(role string) string { return role }, false
 }
 
-// Ends tells what two runs call the ends of a pair alike, by its roles: the hosts, which another run may have given other
-// roles.  Where the pattern alone has chosen which end is first, the order is that of their names: the pair is the same then.
+// Ends tells what two runs call the ends of a pair alike, by its roles: the hosts, which another run may have given
+// other roles.  Where the pattern alone has chosen which end is first, the order is that of their names: the pair is
+// the same then.
 func (m *Mesh) Ends() func(from, to string) [2]string {
 	named, hosts := m.named()
 	either := hosts && !m.Both && slices.Contains([]string{"all", "ring", "bisection", "random"}, m.Pattern)

@@ -3,7 +3,8 @@ package record
 import "sync"
 
 const (
-	// maxQueued is how many bytes of records may wait for the consumers of a queued stream, as far as weight knows them.
+	// maxQueued is how many bytes of records may wait for the consumers of a queued stream, as far as weight knows
+	// them.
 	maxQueued = 64 << 20
 	// recordBytes is about what a record takes beside its texts.
 	recordBytes = 1 << 10

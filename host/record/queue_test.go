@@ -40,7 +40,8 @@ func (s *stuck) Record(r *Record) error {
 	return nil
 }
 
-// TestQueue: who writes records does not wait for an output, which has them in their order as they were when they were written.
+// TestQueue: who writes records does not wait for an output, which has them in their order as they were when they were
+// written.
 func TestQueue(t *testing.T) {
 	out := &stuck{goOn: make(chan bool)}
 	stream := NewQueuedStream(out, nil)

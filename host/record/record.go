@@ -81,8 +81,8 @@ func (r *Record) Reportable() bool {
 	return false
 }
 
-// ParseReported reads a record that another process reports; false for what it may not.  Nothing is taken but the part of its
-// kind, with no more of it than a process of ours would say.
+// ParseReported reads a record that another process reports; false for what it may not.  Nothing is taken but the part
+// of its kind, with no more of it than a process of ours would say.
 func ParseReported(data []byte) (taken *Record, ok bool) {
 	var said Record
 	if json.Unmarshal(data, &said) != nil || !said.Reportable() {
@@ -93,7 +93,8 @@ func ParseReported(data []byte) (taken *Record, ok bool) {
 	case StepEnd:
 		taken.Step = said.Step
 		step := taken.Step
-		step.Line, step.Column, step.Took, step.MorePackets = max(0, step.Line), max(0, step.Column), max(0, step.Took), max(0, step.MorePackets)
+		step.Line, step.Column, step.Took, step.MorePackets = max(0, step.Line), max(0, step.Column),
+			max(0, step.Took), max(0, step.MorePackets)
 		step.Packets = step.Packets[:min(len(step.Packets), MostPackets)]
 	case Output:
 		taken.Line = said.Line
@@ -220,8 +221,8 @@ type Packet struct {
 	// From and To are the roles with those addresses, or the addresses.
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Name is what it is: an operation (SEND_ONLY), what an acknowledgement says (ACK), a message of the connection manager
-	// (REQ).
+	// Name is what it is: an operation (SEND_ONLY), what an acknowledgement says (ACK), a message of the connection
+	// manager (REQ).
 	Name      string `json:"name"`
 	QueuePair uint32 `json:"qp"` // where it goes
 	PSN       uint32 `json:"psn"`
@@ -401,8 +402,8 @@ func (t *Totals) Count(result *Result) {
 	}
 }
 
-// Device is what cases ran on, as far as a comparison of two runs needs to know.  A field is empty if it does not exist or
-// cannot be found.
+// Device is what cases ran on, as far as a comparison of two runs needs to know.  A field is empty if it does not exist
+// or cannot be found.
 type Device struct {
 	Name string `json:"name"`
 	// Host is the host of a lab that has it.

@@ -19,16 +19,36 @@ func TestReported(t *testing.T) {
 	}{
 		"a step": {`{"kind":"step","step":{"role":"a","action":"poll","line":5,"took_ns":7}}`,
 			&Record{Kind: StepEnd, Step: &Step{Role: "a", Action: "poll", Line: 5, Took: 7}}},
-		"a step without one":  {`{"kind":"step"}`, nil},
-		"numbers below 0":     {`{"kind":"step","step":{"role":"a","line":-1,"column":-2,"took_ns":-3,"more_packets":-4}}`, &Record{Kind: StepEnd, Step: &Step{Role: "a"}}},
-		"with another part":   {`{"kind":"step","step":{"role":"a"},"result":{"status":"passed"},"totals":{},"case":"x","host":"b"}`, &Record{Kind: StepEnd, Step: &Step{Role: "a"}}},
-		"a line":              {`{"kind":"output","line":{"role":"a","text":"x"}}`, &Record{Kind: Output, Line: &Line{"a", "x"}}},
-		"a line of nobody":    {`{"kind":"output","line":{"text":"x"}}`, nil},
-		"a device":            {`{"kind":"device","device":{"name":"mlx5_0","rate_gbps":400}}`, &Record{Kind: DeviceUsed, Device: &Device{Name: "mlx5_0", RateGbps: 400}}},
-		"a rate of no port":   {`{"kind":"device","device":{"name":"d","rate_gbps":1e300}}`, &Record{Kind: DeviceUsed, Device: &Device{Name: "d"}}},
-		"a rate below 0":      {`{"kind":"device","device":{"name":"d","rate_gbps":-1}}`, &Record{Kind: DeviceUsed, Device: &Device{Name: "d"}}},
-		"no device":           {`{"kind":"device"}`, nil},
-		"an interval":         {`{"kind":"measuring","measure":{"role":"a","messages":5}}`, &Record{Kind: Measuring, Measure: &Measure{Role: "a", Messages: 5}}},
+		"a step without one": {`{"kind":"step"}`, nil},
+		"numbers below 0": {
+			`{"kind":"step","step":{"role":"a","line":-1,"column":-2,"took_ns":-3,"more_packets":-4}}`,
+			&Record{Kind: StepEnd, Step: &Step{Role: "a"}},
+		},
+		"with another part": {
+			`{"kind":"step","step":{"role":"a"},"result":{"status":"passed"},"totals":{},"case":"x","host":"b"}`,
+			&Record{Kind: StepEnd, Step: &Step{Role: "a"}},
+		},
+		"a line": {
+			`{"kind":"output","line":{"role":"a","text":"x"}}`, &Record{Kind: Output, Line: &Line{"a", "x"}},
+		},
+		"a line of nobody": {`{"kind":"output","line":{"text":"x"}}`, nil},
+		"a device": {
+			`{"kind":"device","device":{"name":"mlx5_0","rate_gbps":400}}`,
+			&Record{Kind: DeviceUsed, Device: &Device{Name: "mlx5_0", RateGbps: 400}},
+		},
+		"a rate of no port": {
+			`{"kind":"device","device":{"name":"d","rate_gbps":1e300}}`,
+			&Record{Kind: DeviceUsed, Device: &Device{Name: "d"}},
+		},
+		"a rate below 0": {
+			`{"kind":"device","device":{"name":"d","rate_gbps":-1}}`,
+			&Record{Kind: DeviceUsed, Device: &Device{Name: "d"}},
+		},
+		"no device": {`{"kind":"device"}`, nil},
+		"an interval": {
+			`{"kind":"measuring","measure":{"role":"a","messages":5}}`,
+			&Record{Kind: Measuring, Measure: &Measure{Role: "a", Messages: 5}},
+		},
 		"one of nobody":       {`{"kind":"measuring","measure":{"messages":5}}`, nil},
 		"one that cannot be":  {`{"kind":"measuring","measure":{"role":"a","took_ns":-5}}`, nil},
 		"what is measured":    {`{"kind":"measure","measure":{"role":"a"}}`, nil},
@@ -60,7 +80,8 @@ func FuzzReported(f *testing.F) {
 		if !ok {
 			return
 		}
-		if got.Case+got.Host+got.File != "" || got.Result != nil || got.Totals != nil || got.Start != nil || got.Run != nil || !got.Reportable() {
+		if got.Case+got.Host+got.File != "" || got.Result != nil || got.Totals != nil || got.Start != nil ||
+			got.Run != nil || !got.Reportable() {
 			t.Errorf("%+v", got)
 		}
 		if _, err := json.Marshal(got); err != nil {
@@ -71,7 +92,8 @@ func FuzzReported(f *testing.F) {
 
 func TestRole(t *testing.T) {
 	for want, each := range map[string]*Record{
-		"a": {Step: &Step{Role: "a"}}, "b": {Line: &Line{Role: "b"}}, "c": {Measure: &Measure{Role: "c"}}, "": {Totals: &Totals{}},
+		"a": {Step: &Step{Role: "a"}}, "b": {Line: &Line{Role: "b"}}, "c": {Measure: &Measure{Role: "c"}},
+		"": {Totals: &Totals{}},
 	} {
 		if got := each.Role(); got != want {
 			t.Errorf("%q, not %q", got, want)
@@ -85,18 +107,24 @@ func TestCheck(t *testing.T) {
 		measure Measure
 		want    string
 	}{
-		"nothing":          {Measure{}, ""},
-		"a real one":       {Measure{Messages: 5, Bytes: 320, Took: time.Second, BitsPerSecond: 2560, MessagesPerSecond: 5}, ""},
-		"bits":             {Measure{BitsPerSecond: 1e19}, "bits a second"},
-		"bits below 0":     {Measure{BitsPerSecond: -1}, "bits a second"},
-		"messages":         {Measure{MessagesPerSecond: 1e-9}, "messages a second"},
-		"counts":           {Measure{Messages: mostCounted + 1}, "bytes together"},
-		"errors":           {Measure{Errors: mostCounted + 1}, "errors"},
-		"a size":           {Measure{How: How{Size: -1}}, "messages of -1 bytes"},
-		"a time":           {Measure{Took: -1}, "a time of -1 ns"},
-		"a text":           {Measure{Role: strings.Repeat("x", mostText+1)}, "a text of 4097 bytes"},
-		"a tag":            {Measure{How: How{Tags: map[string]string{"a": strings.Repeat("x", mostText+1)}}}, "a text of 4097 bytes"},
-		"a distribution":   {Measure{Latency: []Distribution{{Of: strings.Repeat("x", mostText+1)}}}, "a text of 4097 bytes"},
+		"nothing": {Measure{}, ""},
+		"a real one": {
+			Measure{Messages: 5, Bytes: 320, Took: time.Second, BitsPerSecond: 2560, MessagesPerSecond: 5}, "",
+		},
+		"bits":         {Measure{BitsPerSecond: 1e19}, "bits a second"},
+		"bits below 0": {Measure{BitsPerSecond: -1}, "bits a second"},
+		"messages":     {Measure{MessagesPerSecond: 1e-9}, "messages a second"},
+		"counts":       {Measure{Messages: mostCounted + 1}, "bytes together"},
+		"errors":       {Measure{Errors: mostCounted + 1}, "errors"},
+		"a size":       {Measure{How: How{Size: -1}}, "messages of -1 bytes"},
+		"a time":       {Measure{Took: -1}, "a time of -1 ns"},
+		"a text":       {Measure{Role: strings.Repeat("x", mostText+1)}, "a text of 4097 bytes"},
+		"a tag": {
+			Measure{How: How{Tags: map[string]string{"a": strings.Repeat("x", mostText+1)}}}, "a text of 4097 bytes",
+		},
+		"a distribution": {
+			Measure{Latency: []Distribution{{Of: strings.Repeat("x", mostText+1)}}}, "a text of 4097 bytes",
+		},
 		"distributions":    {Measure{Latency: make([]Distribution, mostDistributions+1)}, "65 distributions"},
 		"a mean":           {Measure{Latency: []Distribution{{Mean: 1e300}}}, "no measurement has 0 times"},
 		"a median below 0": {Measure{Latency: []Distribution{{P50: -1}}}, "no measurement has 0 times"},
@@ -104,7 +132,8 @@ func TestCheck(t *testing.T) {
 		"an interval":      {Measure{Intervals: []Interval{{Begin: 2, End: 1}}}, "from 2 to 1 ns"},
 		"bytes of one":     {Measure{Intervals: []Interval{{End: 1, Bytes: mostCounted + 1}}}, "from 0 to 1 ns"},
 	} {
-		if err := test.measure.Check(); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+		if err := test.measure.Check(); (err == nil) != (test.want == "") ||
+			err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -113,18 +142,23 @@ func TestCheck(t *testing.T) {
 func TestTotals(t *testing.T) {
 	var totals Totals
 	for _, each := range []Result{
-		{Status: Passed}, {Status: Passed, Reason: FlakyReason}, {Status: Skipped}, {Status: XFailed}, {Status: Errored}, {Status: Broken},
+		{Status: Passed}, {Status: Passed, Reason: FlakyReason}, {Status: Skipped}, {Status: XFailed},
+		{Status: Errored}, {Status: Broken},
 		{Status: Failed, Failures: []Failure{{Kind: KindThreshold}}},
 		{Status: Failed, Failures: []Failure{{Kind: KindThreshold}, {Kind: "leak"}}},
 		{Status: Failed, Tallies: Tallies{Known: make([]KnownStep, 2)}}, {Status: TimedOut},
 	} {
 		totals.Count(&each)
 	}
-	want := Totals{Passed: 2, Flaky: 1, Skipped: 1, XFailed: 1, Errors: 1, Failed: 5, ByThreshold: 1, Bug: true, KnownSteps: 2}
+	want := Totals{
+		Passed: 2, Flaky: 1, Skipped: 1, XFailed: 1, Errors: 1, Failed: 5, ByThreshold: 1, Bug: true, KnownSteps: 2,
+	}
 	if totals != want {
 		t.Errorf("%+v", totals)
 	}
-	for status, ok := range map[Status]bool{Passed: true, XFailed: true, Skipped: true, Failed: false, Errored: false, TimedOut: false} {
+	for status, ok := range map[Status]bool{
+		Passed: true, XFailed: true, Skipped: true, Failed: false, Errored: false, TimedOut: false,
+	} {
 		if status.OK() != ok {
 			t.Errorf("%s is %v", status, !ok)
 		}
@@ -138,7 +172,9 @@ func TestTallies(t *testing.T) {
 		all.Add(&Tallies{
 			Counters: []Counter{{Device: "d", Name: "sent", Grew: 5}, {Host: "h", Device: "d", Name: "sent", Grew: 7}},
 			Faults:   []Fault{{"drop", 2}},
-			Known:    []KnownStep{{Line: 4, Column: 2, Action: "poll", What: fmt.Sprint("round ", i), Reason: "known", Count: 1}},
+			Known: []KnownStep{{
+				Line: 4, Column: 2, Action: "poll", What: fmt.Sprint("round ", i), Reason: "known", Count: 1,
+			}},
 		})
 	}
 	want := Tallies{
@@ -154,7 +190,9 @@ func TestTallies(t *testing.T) {
 	}
 	for k, text := range map[*KnownStep]string{
 		&all.Known[0]: "4:2: poll: round 0, 3 times (known)",
-		{File: "f.yaml", Line: 1, Column: 2, Role: "a", Action: "b", What: "c", Reason: "d", Count: 1}: "f.yaml:1:2: a b: c (d)",
+		{
+			File: "f.yaml", Line: 1, Column: 2, Role: "a", Action: "b", What: "c", Reason: "d", Count: 1,
+		}: "f.yaml:1:2: a b: c (d)",
 	} {
 		if k.String() != text {
 			t.Error(k)
@@ -170,12 +208,17 @@ func TestTallies(t *testing.T) {
 
 // TestIntervals: a part of a measurement is what it has done since, and the rest at the end has no rate.
 func TestIntervals(t *testing.T) {
-	m := &Measure{What: What{Type: "bandwidth"}, Messages: 30, Bytes: 3000, Errors: 3, Took: 3 * time.Second, Latency: []Distribution{{Of: "total", HDR: "x"}}}
+	m := &Measure{
+		What: What{Type: "bandwidth"}, Messages: 30, Bytes: 3000, Errors: 3, Took: 3 * time.Second,
+		Latency: []Distribution{{Of: "total", HDR: "x"}},
+	}
 	part := m.Since(&Measure{Messages: 10, Bytes: 1000, Errors: 1, Took: time.Second})
-	if part.Messages != 20 || part.Bytes != 2000 || part.Errors != 2 || part.Took != 2*time.Second || part.MessagesPerSecond != 10 || part.BitsPerSecond != 8000 {
+	if part.Messages != 20 || part.Bytes != 2000 || part.Errors != 2 || part.Took != 2*time.Second ||
+		part.MessagesPerSecond != 10 || part.BitsPerSecond != 8000 {
 		t.Errorf("%+v", part)
 	}
-	if want := []Interval{{time.Second, 3 * time.Second, 20, 2000}}; !slices.Equal(part.Intervals, want) || part.Latency[0].HDR != "" || m.Latency[0].HDR != "x" {
+	if want := []Interval{{time.Second, 3 * time.Second, 20, 2000}}; !slices.Equal(part.Intervals, want) ||
+		part.Latency[0].HDR != "" || m.Latency[0].HDR != "x" {
 		t.Errorf("%+v", part)
 	}
 	if whole := m.Since(nil); whole.Messages != 30 || whole.MessagesPerSecond != 10 {
@@ -185,10 +228,13 @@ func TestIntervals(t *testing.T) {
 		t.Errorf("%+v", none)
 	}
 	second := func(i, bytes int) Interval {
-		return Interval{Begin: time.Duration(i) * time.Second, End: time.Duration(i+1) * time.Second, Bytes: uint64(bytes)}
+		return Interval{
+			Begin: time.Duration(i) * time.Second, End: time.Duration(i+1) * time.Second, Bytes: uint64(bytes),
+		}
 	}
 	rest := Interval{Begin: 2 * time.Second, End: 2*time.Second + time.Millisecond, Bytes: 5}
-	one, other := &Measure{Intervals: []Interval{second(0, 10), second(1, 20), rest}}, &Measure{Intervals: []Interval{second(0, 1)}}
+	one, other := &Measure{Intervals: []Interval{second(0, 10), second(1, 20), rest}},
+		&Measure{Intervals: []Interval{second(0, 1)}}
 	if got := IntervalRates(one); !slices.Equal(got, []float64{80, 160}) {
 		t.Error(got)
 	}
@@ -200,7 +246,10 @@ func TestIntervals(t *testing.T) {
 // TestKeys: repetitions of one measurement have one key, and what distinguishes others is in theirs.
 func TestKeys(t *testing.T) {
 	of := func(change func(*Measure)) Measure {
-		m := Measure{What: What{Name: "n", Type: "bandwidth", Operation: "SEND"}, Role: "a", Peer: "b", How: How{Size: 64, Depth: 8, Tags: map[string]string{"depth": "8", "x": ""}}}
+		m := Measure{
+			What: What{Name: "n", Type: "bandwidth", Operation: "SEND"}, Role: "a", Peer: "b",
+			How: How{Size: 64, Depth: 8, Tags: map[string]string{"depth": "8", "x": ""}},
+		}
 		change(&m)
 		return m
 	}
@@ -209,8 +258,10 @@ func TestKeys(t *testing.T) {
 		t.Errorf("%+v", again.Key())
 	}
 	for name, change := range map[string]func(*Measure){
-		"size": func(m *Measure) { m.Size = 65 }, "both": func(m *Measure) { m.Both = true }, "depth": func(m *Measure) { m.Depth = 9 },
-		"qps": func(m *Measure) { m.QPs = 2 }, "tag": func(m *Measure) { m.Tags = map[string]string{"x": "y"} }, "role": func(m *Measure) { m.Role = "c" },
+		"size": func(m *Measure) { m.Size = 65 }, "both": func(m *Measure) { m.Both = true },
+		"depth": func(m *Measure) { m.Depth = 9 },
+		"qps":   func(m *Measure) { m.QPs = 2 }, "tag": func(m *Measure) { m.Tags = map[string]string{"x": "y"} },
+		"role": func(m *Measure) { m.Role = "c" },
 		"ends": func(m *Measure) { m.Ends = [2]string{"h", "i"} },
 	} {
 		if other := of(change); other.Key() == plain.Key() {
@@ -243,10 +294,16 @@ func mesh() *Mesh {
 	good := (&Measure{BitsPerSecond: 80, MessagesPerSecond: 3, Latency: []Distribution{{Of: "other"}, total}}).Figures()
 	return &Mesh{
 		What: What{Type: "bandwidth"}, Pattern: "all",
-		Nodes: []MeshNode{{Role: "node[0]", Host: "z", Device: "d"}, {Role: "node[1]", Host: "b", Device: "d"}, {Role: "node[2]", Host: "c", Device: "d"}},
+		Nodes: []MeshNode{
+			{Role: "node[0]", Host: "z", Device: "d"}, {Role: "node[1]", Host: "b", Device: "d"},
+			{Role: "node[2]", Host: "c", Device: "d"},
+		},
 		Pairs: []MeshPair{
 			{From: "node[0]", To: "node[1]", First: good, OfBest: 1},
-			{From: "node[1]", To: "node[2]", First: good, Again: &MeshFigures{BitsPerSecond: 8}, OfBest: 0.1, Suspect: true, Outlier: true},
+			{
+				From: "node[1]", To: "node[2]", First: good, Again: &MeshFigures{BitsPerSecond: 8}, OfBest: 0.1,
+				Suspect: true, Outlier: true,
+			},
 			{From: "node[2]", To: "node[0]", First: good, OfBest: 0.5, Suspect: true},
 			{From: "node[0]", To: "node[2]", Lost: "it has died"},
 		},
@@ -322,7 +379,9 @@ func TestNamed(t *testing.T) {
 
 func TestDeviceFacts(t *testing.T) {
 	device := Device{Name: "d", Provider: "verbs", Driver: "mlx5", RateGbps: 2.5, MTU: 4096, NetdevMTU: -1, NUMA: "1"}
-	want := []Fact{{"provider", "verbs"}, {"driver", "mlx5"}, {"rate", "2.5 Gbit/s"}, {"MTU", "4096"}, {"NUMA node", "1"}}
+	want := []Fact{
+		{"provider", "verbs"}, {"driver", "mlx5"}, {"rate", "2.5 Gbit/s"}, {"MTU", "4096"}, {"NUMA node", "1"},
+	}
 	if got := device.Facts(); !slices.Equal(got, want) {
 		t.Errorf("%v", got)
 	}
@@ -350,10 +409,13 @@ func TestOnClock(t *testing.T) {
 		t.Error(got)
 	}
 	seed := uint64(7)
-	if got := (&Run{Provider: "soft", Seed: &seed}).On() + ", " + (&Run{Provider: "verbs"}).On(); got != "soft, seed 7, verbs" {
+	if got := (&Run{Provider: "soft", Seed: &seed}).On() + ", " +
+		(&Run{Provider: "verbs"}).On(); got != "soft, seed 7, verbs" {
 		t.Error(got)
 	}
-	for text, each := range map[string]Threshold{"a: b": {Text: "a", Value: "b"}, "a: c": {Text: "a", Value: "b", Reason: "c"}, "a": {Text: "a"}} {
+	for text, each := range map[string]Threshold{
+		"a: b": {Text: "a", Value: "b"}, "a: c": {Text: "a", Value: "b", Reason: "c"}, "a": {Text: "a"},
+	} {
 		if each.String() != text {
 			t.Error(each.String())
 		}

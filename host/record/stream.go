@@ -12,8 +12,8 @@ import (
 type Consumer interface {
 	// Record takes one record; it must not keep it.  Calls never overlap.
 	Record(r *Record) error
-	// Wants tells whether records of a kind are worth making: those of steps cost time.  Any goroutine may ask, also while
-	// Record runs.
+	// Wants tells whether records of a kind are worth making: those of steps cost time.  Any goroutine may ask, also
+	// while Record runs.
 	Wants(kind Kind) bool
 }
 
@@ -49,15 +49,17 @@ func NewStream(consumers ...Consumer) *Stream {
 	return s
 }
 
-// NewQueuedStream is NewStream with a goroutine of its own for the consumers, until Close: who writes a record does not wait for a pipe
-// that nobody reads, or a slow disk, as long as the records that wait have no more than maxQueued bytes.
+// NewQueuedStream is NewStream with a goroutine of its own for the consumers, until Close: who writes a record does not
+// wait for a pipe that nobody reads, or a slow disk, as long as the records that wait have no more than maxQueued
+// bytes.
 func NewQueuedStream(consumers ...Consumer) *Stream {
 	s := NewStream(consumers...)
 	s.queue = newQueue(s.deliver)
 	return s
 }
 
-// Close waits until the consumers have all records of a queued stream, and ends its goroutine.  Nothing is written after it.
+// Close waits until the consumers have all records of a queued stream, and ends its goroutine.  Nothing is written
+// after it.
 func (s *Stream) Close() {
 	if s.queue != nil {
 		s.queue.close()

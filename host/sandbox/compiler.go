@@ -7,27 +7,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// compilerCalls are the system calls of Go's runtime, of its C library and of a sanitizer, and those that read.  A name that
-// the processor's table does not have is left out.
+// compilerCalls are the system calls of Go's runtime, of its C library and of a sanitizer, and those that read.  A name
+// that the processor's table does not have is left out.
 var compilerCalls = []string{
-	"read", "write", "readv", "writev", "pread64", "lseek", "close", "fstat", "newfstatat", "statx", "readlink", "readlinkat",
-	"getdents64", "getcwd", "epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_wait", "eventfd2", "pipe2", "poll", "ppoll",
+	"read", "write", "readv", "writev", "pread64", "lseek", "close", "fstat", "newfstatat", "statx", "readlink",
+	"readlinkat",
+	"getdents64", "getcwd", "epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_wait", "eventfd2", "pipe2", "poll",
+	"ppoll",
 	"munmap", "mremap", "madvise", "mincore", "brk", "membarrier",
-	"clone", "clone3", "exit", "exit_group", "futex", "set_robust_list", "set_tid_address", "rseq", "arch_prctl", "prctl",
+	"clone", "clone3", "exit", "exit_group", "futex", "set_robust_list", "set_tid_address", "rseq", "arch_prctl",
+	"prctl",
 	"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "restart_syscall",
 	"sched_yield", "sched_getaffinity", "nanosleep", "clock_nanosleep", "clock_gettime", "gettimeofday", "timer_create",
 	"timer_settime", "timer_delete", "setitimer",
-	"getpid", "gettid", "getppid", "getsid", "getuid", "geteuid", "getgid", "getegid", "uname", "sysinfo", "getrlimit", "getrusage", "getrandom",
+	"getpid", "gettid", "getppid", "getsid", "getuid", "geteuid", "getgid", "getegid", "uname", "sysinfo", "getrlimit",
+	"getrusage", "getrandom",
 }
 
-// FilterCompiler leaves a process that only compiles those calls, files that it reads, and memory that is not both writable and
-// executable; other calls fail with EPERM.  A kernel that has no filters leaves it as it is.
+// FilterCompiler leaves a process that only compiles those calls, files that it reads, and memory that is not both
+// writable and executable; other calls fail with EPERM.  A kernel that has no filters leaves it as it is.
 func FilterCompiler() error {
 	return filter{only: true, names: compilerCalls, conditions: compilerConditions()}.load(false, true)
 }
 
-// compilerConditions are calls that a compiler may make with some arguments.  Conditions of one name are alternatives: memory
-// is either not writable or not executable.
+// compilerConditions are calls that a compiler may make with some arguments.  Conditions of one name are alternatives:
+// memory is either not writable or not executable.
 func compilerConditions() (conditions []seccomp.NameWithConditions) {
 	for _, each := range []struct {
 		name      string
@@ -48,8 +52,10 @@ func compilerConditions() (conditions []seccomp.NameWithConditions) {
 		{"prlimit64", 0, seccomp.Equal, 0},
 	} {
 		conditions = append(conditions, seccomp.NameWithConditions{
-			Name:       each.name,
-			Conditions: seccomp.ArgumentConditions{{Argument: each.argument, Operation: each.operation, Value: each.value}},
+			Name: each.name,
+			Conditions: seccomp.ArgumentConditions{{
+				Argument: each.argument, Operation: each.operation, Value: each.value,
+			}},
 		})
 	}
 	return conditions

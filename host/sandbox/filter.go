@@ -20,9 +20,12 @@ var deniedCalls = []string{
 	// Other processes.
 	"process_vm_readv", "process_vm_writev", "process_madvise", "kcmp", "pidfd_getfd",
 	// The system's files, namespaces, clock and kernel.
-	"mount", "umount2", "mount_setattr", "move_mount", "open_tree", "fsopen", "fsconfig", "fsmount", "fspick", "pivot_root", "chroot",
-	"setns", "unshare", "swapon", "swapoff", "acct", "quotactl", "open_by_handle_at", "fanotify_init", "sethostname", "setdomainname",
-	"settimeofday", "clock_settime", "reboot", "kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module",
+	"mount", "umount2", "mount_setattr", "move_mount", "open_tree", "fsopen", "fsconfig", "fsmount", "fspick",
+	"pivot_root", "chroot",
+	"setns", "unshare", "swapon", "swapoff", "acct", "quotactl", "open_by_handle_at", "fanotify_init", "sethostname",
+	"setdomainname",
+	"settimeofday", "clock_settime", "reboot", "kexec_load", "kexec_file_load", "init_module", "finit_module",
+	"delete_module",
 	"open_tree_attr", "bpf", "perf_event_open", "userfaultfd", "syslog", "iopl", "ioperm", "modify_ldt", "vhangup",
 	// Keys, and system calls that a filter does not see.
 	"keyctl", "add_key", "request_key", "io_uring_setup", "io_uring_enter", "io_uring_register",
@@ -31,26 +34,32 @@ var deniedCalls = []string{
 // strictCalls are those of a process that starts no other.
 var strictCalls = []string{"execve", "execveat", "fork", "vfork"}
 
-// changingCalls change files, or empty them, without opening them to write.  landlock restricts them late, or not at all, and openat2 has
-// its flags where a filter does not see them.
+// changingCalls change files, or empty them, without opening them to write.  landlock restricts them late, or not at
+// all, and openat2 has its flags where a filter does not see them.
 var changingCalls = []string{
-	"truncate", "openat2", "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchown", "fchownat", "utime", "utimes", "futimesat",
-	"setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat", "file_setattr",
+	"truncate", "openat2", "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchown", "fchownat", "utime",
+	"utimes", "futimesat",
+	"setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat",
+	"file_setattr",
 }
 
-// lookingCalls read attributes of files, or tell of their use, without opening them.  No version of landlock restricts these.
+// lookingCalls read attributes of files, or tell of their use, without opening them.  No version of landlock restricts
+// these.
 var lookingCalls = []string{
 	"getxattr", "lgetxattr", "getxattrat", "listxattr", "llistxattr", "listxattrat", "inotify_add_watch",
 }
 
-// disturbingCalls make other processes of the user slower, or are names by which they are reached that no rule of landlock knows.
+// disturbingCalls make other processes of the user slower, or are names by which they are reached that no rule of
+// landlock knows.
 var disturbingCalls = []string{
-	"setpriority", "ioprio_set", "sched_setscheduler", "sched_setparam", "sched_setattr", "migrate_pages", "move_pages", "mq_open", "mq_unlink",
+	"setpriority", "ioprio_set", "sched_setscheduler", "sched_setparam", "sched_setattr", "migrate_pages", "move_pages",
+	"mq_open", "mq_unlink",
 }
 
-// newNamespaces are the flags of clone(2) for them.  A user namespace gives its process all capabilities there, and with them more of
-// the kernel to attack.
-const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID |
+// newNamespaces are the flags of clone(2) for them.  A user namespace gives its process all capabilities there, and
+// with them more of the kernel to attack.
+const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
+	unix.CLONE_NEWUSER | unix.CLONE_NEWPID |
 	unix.CLONE_NEWNET
 
 // Arguments that are refused.
@@ -64,8 +73,9 @@ const (
 // families are those of sockets that rdmarun makes: fabrics, the link udp, NATS, and routes and devices.
 var families = []uint64{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
-// Filter refuses system calls to all threads of the process, with EPERM, and new memory that is writable and executable at
-// once.  In the mode strict it fails where the kernel has no filters, and, unless the process starts others, refuses that, too.
+// Filter refuses system calls to all threads of the process, with EPERM, and new memory that is writable and executable
+// at once.  In the mode strict it fails where the kernel has no filters, and, unless the process starts others, refuses
+// that, too.
 func Filter(mode Mode, starts bool) error {
 	if mode == Off {
 		return nil
@@ -106,8 +116,8 @@ func isWord(argument uint32, value uint32) seccomp.ArgumentConditions {
 	return conditions
 }
 
-// denied are what no process of rdmarun does, in strict also what changes files that are not open to write, and what starts
-// programs unless it starts any.
+// denied are what no process of rdmarun does, in strict also what changes files that are not open to write, and what
+// starts programs unless it starts any.
 func denied(strict, starts bool) filter {
 	names := slices.Clone(deniedCalls)
 	if !sanitized {
@@ -128,9 +138,11 @@ func denied(strict, starts bool) filter {
 			call("openat", has(2, unix.O_WRONLY), has(2, unix.O_RDWR)),
 			call("utimensat", isNot(1, 0)), // by a path; 0: of an open file
 			call("prlimit64", isNot(0, 0)), // of another process
-			// Fabrics have sockets of type 5, SOCK_SEQPACKET.  Those of types below 4 are of services, which do what they are asked.
+			// Fabrics have sockets of type 5, SOCK_SEQPACKET.  Those of types below 4 are of services, which do what
+			// they are asked.
 			call("socket", append(isWord(0, unix.AF_UNIX), hasNone(1, 4))...),
-			// One of a pair of datagrams may send to others than its peer.  SOCK_STREAM, 1, and SOCK_SEQPACKET, 5, may not.
+			// One of a pair of datagrams may send to others than its peer.  SOCK_STREAM, 1, and SOCK_SEQPACKET, 5, may
+			// not.
 			call("socketpair", has(1, 2)),
 			// Compilers are started without, and have a filter of their own, which leaves them no network.
 			call("clone", has(0, newNamespaces)),
@@ -142,11 +154,12 @@ func denied(strict, starts bool) filter {
 	}
 	const protection = 2
 	both := seccomp.ArgumentConditions{has(protection, unix.PROT_WRITE), has(protection, unix.PROT_EXEC)}
-	// Of root: SOCK_RAW, 3, is the only type with both of its bits, and SOCK_PACKET, 10, the only one from 8 on, which makes
-	// sockets of AF_PACKET.  Those of netlink are raw.
+	// Of root: SOCK_RAW, 3, is the only type with both of its bits, and SOCK_PACKET, 10, the only one from 8 on, which
+	// makes sockets of AF_PACKET.  Those of netlink are raw.
 	for _, family := range []uint32{unix.AF_INET, unix.AF_INET6} {
 		conditions = append(conditions,
-			call("socket", append(isWord(0, family), has(1, 1), has(1, 2))...), call("socket", append(isWord(0, family), has(1, 8))...))
+			call("socket", append(isWord(0, family), has(1, 1), has(1, 2))...),
+			call("socket", append(isWord(0, family), has(1, 8))...))
 	}
 	f := filter{names: names, conditions: append(conditions,
 		call("socket", other...), call("mmap", both...), call("mprotect", both...), call("pkey_mprotect", both...),
@@ -162,8 +175,8 @@ func denied(strict, starts bool) filter {
 	return f
 }
 
-// filter is a list of system calls, some of them with conditions on their arguments, which are refused with EPERM, or are the
-// only ones that are not.  A name that the processor's table does not have is left out.
+// filter is a list of system calls, some of them with conditions on their arguments, which are refused with EPERM, or
+// are the only ones that are not.  A name that the processor's table does not have is left out.
 type filter struct {
 	only       bool
 	names      []string
@@ -210,8 +223,8 @@ func (f filter) program() ([]bpf.RawInstruction, error) {
 	return bpf.Assemble(append(first, instructions...))
 }
 
-// foreign refuses system calls in another way than this processor's own, which have other numbers: int 0x80 and x32.  The
-// library applies the default to them, which is to allow.
+// foreign refuses system calls in another way than this processor's own, which have other numbers: int 0x80 and x32.
+// The library applies the default to them, which is to allow.
 func foreign(info *arch.Info) []bpf.Instruction {
 	const (
 		numberOffset, archOffset = 0, 4 // of struct seccomp_data
@@ -236,8 +249,8 @@ func newer(info *arch.Info) []bpf.Instruction {
 	}
 }
 
-// load has all threads of the process have the filter, or none.  speculates: they speculate on stores as before.  optional: a
-// kernel that has no filters leaves the process as it is.
+// load has all threads of the process have the filter, or none.  speculates: they speculate on stores as before.
+// optional: a kernel that has no filters leaves the process as it is.
 func (f filter) load(speculates, optional bool) error {
 	program, err := f.program()
 	if err == nil {
@@ -266,7 +279,9 @@ func loadProgram(program []bpf.RawInstruction, speculates bool) error {
 		flags |= unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW
 	}
 	whole := unix.SockFprog{Len: uint16(len(filters)), Filter: &filters[0]}
-	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&whole)))
+	thread, _, errno := unix.Syscall(
+		unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&whole)),
+	)
 	switch {
 	case errno != 0:
 		return fmt.Errorf("seccomp: %w", errno)

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Files are what a process may use of the file system: files, and folders with all below them.  Those that do not exist are
-// left out.
+// Files are what a process may use of the file system: files, and folders with all below them.  Those that do not exist
+// are left out.
 type Files struct {
 	Read    []string
 	Write   []string // and read, and make and remove
@@ -22,11 +22,11 @@ type Files struct {
 	Execute []string // and read
 }
 
-// System are the files that a process of rdmarun needs whatever it runs: libraries, some of them opened later (providers of
-// libibverbs, name services), names of hosts, devices, and what the kernel tells.
+// System are the files that a process of rdmarun needs whatever it runs: libraries, some of them opened later
+// (providers of libibverbs, name services), names of hosts, devices, and what the kernel tells.
 //
-// A process in a domain of landlock cannot read what /proc has of processes outside, such as their environment, unless it has
-// CAP_PERFMON (Linux 6.14 and later), which restrict drops.
+// A process in a domain of landlock cannot read what /proc has of processes outside, such as their environment, unless
+// it has CAP_PERFMON (Linux 6.14 and later), which restrict drops.
 func System() Files {
 	return Files{
 		Read: []string{
@@ -49,12 +49,13 @@ func (f Files) With(more Files) Files {
 	}
 }
 
-// landlockNeeded is the version of Linux 5.19, landlockTruncates the one that restricts truncation, too (Linux 6.2; before, the
-// filter of system calls alone does), and landlockSignals the one that restricts signals to other processes (Linux 6.12).
+// landlockNeeded is the version of Linux 5.19, landlockTruncates the one that restricts truncation, too (Linux 6.2;
+// before, the filter of system calls alone does), and landlockSignals the one that restricts signals to other processes
+// (Linux 6.12).
 const landlockNeeded, landlockTruncates, landlockSignals = 2, 3, 6
 
-// keptCapabilities are those that RDMA needs, and that root needs to read what users have: locked memory, raw queue pairs,
-// addresses, realtime threads.  Others, such as those to trace processes and to manage the system, are dropped.
+// keptCapabilities are those that RDMA needs, and that root needs to read what users have: locked memory, raw queue
+// pairs, addresses, realtime threads.  Others, such as those to trace processes and to manage the system, are dropped.
 var keptCapabilities = []int{
 	unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH, unix.CAP_NET_BIND_SERVICE, unix.CAP_NET_ADMIN, unix.CAP_NET_RAW,
 	unix.CAP_IPC_LOCK, unix.CAP_SYS_NICE, unix.CAP_SYS_RESOURCE,
@@ -63,17 +64,19 @@ var keptCapabilities = []int{
 const (
 	accessRead    = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	accessExecute = accessRead | unix.LANDLOCK_ACCESS_FS_EXECUTE
-	accessWrite   = accessRead | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_REFER |
+	accessWrite   = accessRead | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE |
+		unix.LANDLOCK_ACCESS_FS_REFER |
 		unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR |
 		unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_DIR
-	// accessLink is more than accessWrite: the next run follows a symbolic link in place of a file that it writes, or of a folder
-	// that it restricts itself to.
+	// accessLink is more than accessWrite: the next run follows a symbolic link in place of a file that it writes, or
+	// of a folder that it restricts itself to.
 	accessLink = accessWrite | unix.LANDLOCK_ACCESS_FS_MAKE_SYM
 	// accessAll is what is refused where no rule allows it: all of version 3.
 	accessAll = accessExecute | accessLink | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK |
 		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK
 	// accessFile is what a rule for a file, which is no folder, may have.
-	accessFile = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE |
+	accessFile = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
+		unix.LANDLOCK_ACCESS_FS_TRUNCATE |
 		unix.LANDLOCK_ACCESS_FS_EXECUTE
 )
 
@@ -101,7 +104,9 @@ func restrict(files Files, environment []string) error {
 	if landlockVersion() >= landlockSignals {
 		attributes.Scoped, size = unix.LANDLOCK_SCOPE_SIGNAL, unsafe.Sizeof(attributes)
 	}
-	descriptor, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attributes)), size, 0)
+	descriptor, _, errno := unix.Syscall(
+		unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attributes)), size, 0,
+	)
 	if errno != 0 {
 		return fmt.Errorf("landlock_create_ruleset: %w", errno)
 	}
@@ -129,11 +134,13 @@ func restrict(files Files, environment []string) error {
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, rules.Fd(), 0, 0); errno != 0 {
 		return fmt.Errorf("landlock_restrict_self: %w", errno)
 	}
-	return &fs.PathError{Op: "execute again", Path: "/proc/self/exe", Err: syscall.Exec("/proc/self/exe", os.Args, environment)}
+	return &fs.PathError{
+		Op: "execute again", Path: "/proc/self/exe", Err: syscall.Exec("/proc/self/exe", os.Args, environment),
+	}
 }
 
-// dropCapabilities drops all but keptCapabilities of this thread.  Without new privileges, the program that it executes has no more,
-// also as root (capabilities(7)).
+// dropCapabilities drops all but keptCapabilities of this thread.  Without new privileges, the program that it executes
+// has no more, also as root (capabilities(7)).
 func dropCapabilities() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var have, kept [2]unix.CapUserData
@@ -169,7 +176,10 @@ func allow(rules *os.File, path string, access uint64) error {
 		access &= accessFile
 	}
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(descriptor)}
-	if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, rules.Fd(), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0); errno != 0 {
+	if _, _, errno := unix.Syscall6(
+		unix.SYS_LANDLOCK_ADD_RULE, rules.Fd(), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0,
+		0,
+	); errno != 0 {
 		return &fs.PathError{Op: "landlock_add_rule", Path: path, Err: errno}
 	}
 	return nil

@@ -1,5 +1,5 @@
-// Package sandbox takes from a process that runs guests what it does not need, before the first instruction of a guest.  It is
-// the defence behind the engine: a guest that escapes from wazero has the process's rights, and these are few.
+// Package sandbox takes from a process that runs guests what it does not need, before the first instruction of a guest.
+// It is the defence behind the engine: a guest that escapes from wazero has the process's rights, and these are few.
 //
 // Enter restricts files and environment, and Filter system calls.
 package sandbox
@@ -70,10 +70,13 @@ func (s Support) String() string {
 func (s Support) Strict() error {
 	switch {
 	case s.Landlock < landlockNeeded:
-		return fmt.Errorf("the kernel has landlock version %d, and %d is needed: boot Linux 5.19 or later with landlock in lsm=, or pass --sandbox default",
+		return fmt.Errorf("the kernel has landlock version %d, and %d is needed: boot Linux 5.19 or later with "+
+			"landlock in lsm=, or pass --sandbox default",
 			s.Landlock, landlockNeeded)
 	case !s.Seccomp:
-		return errors.New("the kernel has no seccomp filters: boot one with CONFIG_SECCOMP_FILTER, or pass --sandbox default")
+		return errors.New(
+			"the kernel has no seccomp filters: boot one with CONFIG_SECCOMP_FILTER, or pass --sandbox default",
+		)
 	}
 	return nil
 }
@@ -81,8 +84,9 @@ func (s Support) Strict() error {
 // stageVariable is in the environment of a process that Enter started, until Enter has returned there.
 const stageVariable = "RDMARUN_SANDBOXED"
 
-// Enter gives the process no files but these, and of its environment the variables that keep names.  For that it executes
-// the program again, with the same arguments, and returns in the new program only, so it is called before anything is opened.
+// Enter gives the process no files but these, and of its environment the variables that keep names.  For that it
+// executes the program again, with the same arguments, and returns in the new program only, so it is called before
+// anything is opened.
 //
 // A new program is the only one whose memory does not have the environment, and whose threads, also those of C, are all
 // descendants of a thread that landlock restricts: landlock restricts one thread and those that it starts.
@@ -93,12 +97,15 @@ func Enter(files Files, keep func(name string) bool) error {
 	if _, entered := os.LookupEnv(stageVariable); entered {
 		// Whoever sets the variable by hand has no sandbox, and is told.
 		if folder, err := os.Open("/"); !errors.Is(err, syscall.EACCES) {
-			return errors.Join(fmt.Errorf("the process is not in its sandbox: unset %s", stageVariable), err, folder.Close())
+			return errors.Join(
+				fmt.Errorf("the process is not in its sandbox: unset %s", stageVariable), err, folder.Close(),
+			)
 		}
 		return os.Unsetenv(stageVariable)
 	}
 	environment := slices.DeleteFunc(os.Environ(), func(pair string) bool { return !keep(variable(pair)) })
-	// What restrict does is of this thread, which becomes the program.  If that fails, the thread ends with its goroutine.
+	// What restrict does is of this thread, which becomes the program.  If that fails, the thread ends with its
+	// goroutine.
 	failed := make(chan error)
 	go func() { failed <- restrict(files, append(environment, stageVariable+"=1")) }()
 	return <-failed

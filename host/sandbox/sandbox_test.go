@@ -18,10 +18,22 @@ func TestStrictSaysWhatIsMissing(t *testing.T) {
 		shown   string
 		active  [2]string // in default and strict
 	}{
-		"all":            {Support{Landlock: 3, Seccomp: true}, "", "landlock version 3, seccomp filters", [2]string{"restricts system calls", "restricts system calls, files, environment, other programs"}},
-		"nothing":        {Support{}, "--sandbox default", "no landlock, no seccomp filters", [2]string{"restricts nothing", "refuses to run"}},
-		"an old kernel":  {Support{Landlock: 1, Seccomp: true}, "landlock version 1", "landlock version 1, seccomp filters", [2]string{"restricts system calls", "refuses to run"}},
-		"without filter": {Support{Landlock: 7}, "CONFIG_SECCOMP_FILTER", "landlock version 7, no seccomp filters", [2]string{"restricts nothing", "refuses to run"}},
+		"all": {
+			Support{Landlock: 3, Seccomp: true}, "", "landlock version 3, seccomp filters",
+			[2]string{"restricts system calls", "restricts system calls, files, environment, other programs"},
+		},
+		"nothing": {
+			Support{}, "--sandbox default", "no landlock, no seccomp filters",
+			[2]string{"restricts nothing", "refuses to run"},
+		},
+		"an old kernel": {
+			Support{Landlock: 1, Seccomp: true}, "landlock version 1", "landlock version 1, seccomp filters",
+			[2]string{"restricts system calls", "refuses to run"},
+		},
+		"without filter": {
+			Support{Landlock: 7}, "CONFIG_SECCOMP_FILTER", "landlock version 7, no seccomp filters",
+			[2]string{"restricts nothing", "refuses to run"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := test.support.Strict()
@@ -31,7 +43,8 @@ func TestStrictSaysWhatIsMissing(t *testing.T) {
 			if test.support.String() != test.shown {
 				t.Errorf("shown as %q, want %q", test.support, test.shown)
 			}
-			if active := [2]string{test.support.Active(Default), test.support.Active(Strict)}; active != test.active || test.support.Active(Off) != "restricts nothing" {
+			if active := [2]string{test.support.Active(Default), test.support.Active(Strict)}; active != test.active ||
+				test.support.Active(Off) != "restricts nothing" {
 				t.Errorf("active: %q, want %q", active, test.active)
 			}
 		})

@@ -73,13 +73,19 @@ func BenchmarkManySteps(b *testing.B) {
 			var text strings.Builder
 			text.WriteString("rdmarun: v1\nroles: {client: {buffers: {tx: {size: 16}}}}\nsteps:\n")
 			for i := range n {
-				fmt.Fprintf(&text, "  - {role: client, decode: {buffer: tx, fields: [{u8: n}]}, as: r%d, expect: {n: $(%d - %d)}}\n", i, i, i)
+				fmt.Fprintf(
+					&text,
+					"  - {role: client, decode: {buffer: tx, fields: [{u8: n}]}, as: r%d, expect: {n: $(%d - %d)}}\n",
+					i, i, i,
+				)
 			}
 			path := write(b, b.TempDir()+"/steps.yaml", text.String())
 			provider := soft(b)
 			for b.Loop() {
 				var totals record.Totals
-				totals, err := scenario.Run(context.Background(), load(b, nil, path), scenario.RunConfig{Provider: provider})
+				totals, err := scenario.Run(
+					context.Background(), load(b, nil, path), scenario.RunConfig{Provider: provider},
+				)
 				if err != nil || totals.Passed != 1 {
 					b.Fatal(totals, err)
 				}

@@ -110,7 +110,9 @@ func check(ctx context.Context, locate Locate, paths []string, given Params) *Ch
 	checked.Files = len(found)
 	var files []*ast.File
 	var inputs []input
-	for i, file := range eachFile(ctx, found, checked.Errors, func(in input, errors *diag.List) *ast.File { return parse(locate, in.path, table, errors) }) {
+	for i, file := range eachFile(ctx, found, checked.Errors, func(in input, errors *diag.List) *ast.File {
+		return parse(locate, in.path, table, errors)
+	}) {
 		if file != nil {
 			files, inputs = append(files, file), append(inputs, found[i])
 		}
@@ -127,14 +129,22 @@ func check(ctx context.Context, locate Locate, paths []string, given Params) *Ch
 		wrong[each.Span.File()] = wrong[each.Span.File()] || !each.Code.IsWarning()
 	}
 	programs := eachFile(ctx, files, checked.Errors, func(file *ast.File, errors *diag.List) *compile.Program {
-		return compile.Compile(file, compile.Options{Params: params, InspectModule: inspectModule, ParseScript: given.ParseScript, Locate: locate, Hosts: given.Hosts, Wrong: wrong[file.Root.Source.Name]}, errors)
+		return compile.Compile(
+			file,
+			compile.Options{
+				Params: params, InspectModule: inspectModule, ParseScript: given.ParseScript, Locate: locate,
+				Hosts: given.Hosts, Wrong: wrong[file.Root.Source.Name],
+			},
+			errors,
+		)
 	})
 	for i, file := range files {
 		if programs[i] == nil {
 			continue // it was left within, as it has too many errors
 		}
 		checked.Scenarios = append(checked.Scenarios, Scenario{
-			Path: inputs[i].path, Program: programs[i], Library: file.IsLibrary(), Named: inputs[i].named, locate: locate,
+			Path: inputs[i].path, Program: programs[i], Library: file.IsLibrary(), Named: inputs[i].named,
+			locate: locate,
 		})
 	}
 	return checked
@@ -335,7 +345,10 @@ func ReadSettings(path string) ([]Setting, *diag.List) {
 		}
 		for _, value := range values {
 			if value.Kind != syntax.Scalar {
-				errors.Report(diag.WrongShape, value.Span(), "the value of %q must be a scalar, and is a %s", setting.Name, value.Kind)
+				errors.Report(
+					diag.WrongShape, value.Span(), "the value of %q must be a scalar, and is a %s", setting.Name,
+					value.Kind,
+				)
 				continue
 			}
 			setting.Values = append(setting.Values, value.Value)

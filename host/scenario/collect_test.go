@@ -90,7 +90,11 @@ func TestTooLarge(t *testing.T) {
 
 func TestParameters(t *testing.T) {
 	dir := t.TempDir()
-	a := write(t, dir+"/a.yaml", "rdmarun: v1\nparams:\n  count: {type: int, default: 1, min: 1}\n  size: {type: size, default: 4}\nsteps:\n  - log: a\n")
+	a := write(
+		t, dir+"/a.yaml",
+		"rdmarun: v1\nparams:\n  count: {type: int, default: 1, min: 1}\n  size: {type: size, default: 4}\nsteps:\n"+
+			"  - log: a\n",
+	)
 	b := write(t, dir+"/b.yaml", "rdmarun: v1\nparams:\n  peer: {type: string}\nsteps:\n  - log: $(peer)\n")
 	for name, test := range map[string]struct {
 		params  map[string]string
@@ -122,7 +126,8 @@ func TestParameters(t *testing.T) {
 // TestEveryCode holds that each code of a diagnostic has a file in the corpus that shows it, or a test by
 // name here, and a title.
 func TestEveryCode(t *testing.T) {
-	elsewhere := map[string]bool{diag.Unreadable.Number(): true, diag.TooLarge.Number(): true} // TestUnreadable, TestTooLarge
+	// TestUnreadable, TestTooLarge
+	elsewhere := map[string]bool{diag.Unreadable.Number(): true, diag.TooLarge.Number(): true}
 	var all strings.Builder
 	var shown []string
 	for _, folder := range []string{"testdata/bad/*.txtar", "testdata/warn/*.txtar", "testdata/run/*.golden"} {
@@ -155,7 +160,10 @@ func TestNeeds(t *testing.T) {
 	dir := t.TempDir()
 	elsewhere := write(t, t.TempDir()+"/far.yaml", "rdmarun: v1\nfragments:\n  far: {do: [{log: far}]}\n")
 	write(t, dir+"/lib/inner.yaml", "rdmarun: v1\nfragments:\n  inner: {do: [{log: inner}]}\n")
-	write(t, dir+"/lib/outer.yaml", "rdmarun: v1\nimports: {inner: inner.yaml}\nfragments:\n  outer: {do: [{use: inner.inner}]}\n")
+	write(
+		t, dir+"/lib/outer.yaml",
+		"rdmarun: v1\nimports: {inner: inner.yaml}\nfragments:\n  outer: {do: [{use: inner.inner}]}\n",
+	)
 	module, err := filepath.Abs("../guest/testdata/calls.wasm")
 	if err != nil {
 		t.Fatal(err)

@@ -75,7 +75,8 @@ steps:
   - {role: server, accept: {ep: ep, retry_count: 3}}
 `
 	for looks, want := range map[string]int{
-		"":                                   4, // both counts are large, accept ignores one, and the server sends nothing
+		// both counts are large, accept ignores one, and the server sends nothing
+		"":                                   4,
 		"{role: client, query_qp: {ep: ep}}": 4,
 		"{role: client, query_qp: {ep: ep}, expect: {retry_cnt: 7}}":               2,
 		"{role: client, query_qp: {ep: ep}, expect: {rnr_retry: 7}}":               2,
@@ -89,8 +90,11 @@ steps:
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if checked := scenario.Check([]string{path}, scenario.Params{}); checked.Errors.Len() > 0 || checked.Errors.Warnings() != want {
-			t.Errorf("%q: %d warnings, expected %d: %v", looks, checked.Errors.Warnings(), want, checked.Errors.Sorted())
+		if checked := scenario.Check([]string{path}, scenario.Params{}); checked.Errors.Len() > 0 ||
+			checked.Errors.Warnings() != want {
+			t.Errorf(
+				"%q: %d warnings, expected %d: %v", looks, checked.Errors.Warnings(), want, checked.Errors.Sorted(),
+			)
 		}
 	}
 }
@@ -181,7 +185,10 @@ func compareLines(t *testing.T, path, got, want string) {
 
 // TestExamples runs the scenarios that come with rdmarun on soft, each case with the clock of its file.
 func TestExamples(t *testing.T) {
-	for file, cases := range map[string]int{"rping.yaml": 1, "negotiate.yaml": 9, "faults.yaml": 7, "sweep.yaml": 1, "connections.yaml": 1, "mesh.yaml": 1, "guest-faults.yaml": 2, "guest-crowd.yaml": 2} {
+	for file, cases := range map[string]int{
+		"rping.yaml": 1, "negotiate.yaml": 9, "faults.yaml": 7, "sweep.yaml": 1, "connections.yaml": 1, "mesh.yaml": 1,
+		"guest-faults.yaml": 2, "guest-crowd.yaml": 2,
+	} {
 		t.Run(file, func(t *testing.T) {
 			var text strings.Builder
 			human := terminal.NewHuman(&text, terminal.HumanOptions{})

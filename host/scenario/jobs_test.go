@@ -54,7 +54,8 @@ func TestRetries(t *testing.T) {
 					Open: open.open, ProviderName: "soft", Retries: test.retries, Jobs: jobs, Seed: &seed,
 					Consumers: []record.Consumer{seen},
 				})
-				if err != nil || totals.Passed != test.want.Passed || totals.Failed != test.want.Failed || totals.Flaky != test.want.Flaky {
+				if err != nil || totals.Passed != test.want.Passed || totals.Failed != test.want.Failed ||
+					totals.Flaky != test.want.Flaky {
 					t.Error(totals, err)
 				}
 				var ends []string
@@ -108,7 +109,9 @@ func TestJobsDoNotMix(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	selected, err := scenario.Select(scenarios, scenario.Selection{Tags: odd, Shard: scenario.Shard{Index: 2, Count: 5}})
+	selected, err := scenario.Select(scenarios, scenario.Selection{
+		Tags: odd, Shard: scenario.Shard{Index: 2, Count: 5},
+	})
 	if err != nil || len(selected) != 2 || selected[0].Case.Name != "c3" || selected[1].Case.Name != "c13" {
 		t.Error(len(selected), err)
 	}

@@ -100,7 +100,8 @@ func TestThresholds(t *testing.T) {
 		t.Fatalf("%+v %+v", totals, seen.checked)
 	}
 	for i, threshold := range seen.checked {
-		if threshold.OK != want[i] || threshold.Line == 0 || threshold.OK == (threshold.Reason != "") && threshold.Value == "" {
+		if threshold.OK != want[i] || threshold.Line == 0 ||
+			threshold.OK == (threshold.Reason != "") && threshold.Value == "" {
 			t.Errorf("%+v", threshold)
 		}
 	}
@@ -144,7 +145,9 @@ func TestStall(t *testing.T) {
 func TestCutOff(t *testing.T) {
 	seen := &collector{}
 	onOwn(t, "testdata/run/cut_off.yaml", seen)
-	for i, want := range []string{"in this step, in round 2/3, round 2/2", "in this step, in naps round 5/5", "it was cut off in this step"} {
+	for i, want := range []string{
+		"in this step, in round 2/3, round 2/2", "in this step, in naps round 5/5", "it was cut off in this step",
+	} {
 		if i >= len(seen.results) || len(seen.results[i].Failures) == 0 {
 			t.Fatalf("case %d did not fail", i)
 		}
@@ -170,8 +173,8 @@ steps:
   - {role: server, wait_event: {ep: ep, type: ESTABLISHED}}
 `
 
-// TestExpectAny: any status and any errno is taken, but no silence, and no event of another type than the step asks for.
-// The buffer without rights shows the statuses: nobody may write to it.
+// TestExpectAny: any status and any errno is taken, but no silence, and no event of another type than the step asks
+// for. The buffer without rights shows the statuses: nobody may write to it.
 func TestExpectAny(t *testing.T) {
 	for name, test := range map[string]struct {
 		steps  string
@@ -192,14 +195,23 @@ func TestExpectAny(t *testing.T) {
 		"a failure, without any": {`  - {role: client, post_write: {buffer: tx, to: server.rx}}
   - {role: client, poll: {cq: send}, leftovers: ignore}
 `, false, "wrong status"},
-		"an errno":              {"  - {role: client, connect: {ep: ep}, expect: any}\n", true, "failed with EINVAL, where anything may come"},
+		"an errno": {
+			"  - {role: client, connect: {ep: ep}, expect: any}\n", true, "failed with EINVAL, where anything may come",
+		},
 		"an errno, without any": {"  - {role: client, connect: {ep: ep}}\n", false, "it failed"},
-		"silence":               {"  - {role: client, poll: {cq: send, within: 1s}, expect: any}\n", false, "no completion"},
-		"a wrong event":         {"  - {role: client, disconnect: {ep: ep}}\n  - {role: server, wait_event: {ep: ep, type: ESTABLISHED}, expect: any}\n", false, "wrong event"},
+		"silence": {
+			"  - {role: client, poll: {cq: send, within: 1s}, expect: any}\n", false, "no completion",
+		},
+		"a wrong event": {
+			"  - {role: client, disconnect: {ep: ep}}\n" +
+				"  - {role: server, wait_event: {ep: ep, type: ESTABLISHED}, expect: any}\n",
+			false, "wrong event",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shown := everywhere(t, connected+test.steps)["terminal"]
-			if passed := strings.Contains(shown, "1 passed"); passed != test.passes || !strings.Contains(shown, test.says) {
+			if passed := strings.Contains(shown, "1 passed"); passed != test.passes ||
+				!strings.Contains(shown, test.says) {
 				t.Errorf("passed %v, want %v and %q:\n%s", passed, test.passes, test.says, shown)
 			}
 		})
@@ -286,7 +298,8 @@ func TestModifiers(t *testing.T) {
 	if got := tags[`text="WRITE"`]; got["test"] != "lat_WRITE" || got["kind"] != "latency" {
 		t.Errorf("tags of a round: %v", got)
 	}
-	if _, outer := tags[`text="inside"`]["outer"]; !outer || tags[`text="inside"`]["inner"] != "yes" || len(tags[`text="outside"`]) != 1 {
+	if _, outer := tags[`text="inside"`]["outer"]; !outer || tags[`text="inside"`]["inner"] != "yes" ||
+		len(tags[`text="outside"`]) != 1 {
 		t.Errorf("tags of steps around: %v %v", tags[`text="inside"`], tags[`text="outside"`])
 	}
 	if !known["arithmetic"] || !known["it ends half way"] || !known["two"] || known["only there"] {
@@ -315,7 +328,8 @@ func TestThresholdsByTag(t *testing.T) {
 	}
 }
 
-// TestFairness: fields that compare all samples which a threshold chooses, of each size, and which one sample does not have.
+// TestFairness: fields that compare all samples which a threshold chooses, of each size, and which one sample does not
+// have.
 func TestFairness(t *testing.T) {
 	seen := &thresholdCollector{}
 	onOwn(t, "testdata/run/fairness.yaml", seen)
@@ -346,8 +360,10 @@ func TestXFailRaises(t *testing.T) {
 		t.Errorf("%+v", totals)
 	}
 	for i, want := range map[int]string{
-		1: `xfail expects another failure (what "wrong max_qp"): known`, 2: "xfail expects another failure (got something like /^max_qp 2$/): known",
-		4: "xfail expects another failure (what something like /value < 1ms/): known", 5: `xfail expects another failure (what "wrong max_qp"): known`,
+		1: `xfail expects another failure (what "wrong max_qp"): known`,
+		2: "xfail expects another failure (got something like /^max_qp 2$/): known",
+		4: "xfail expects another failure (what something like /value < 1ms/): known",
+		5: `xfail expects another failure (what "wrong max_qp"): known`,
 		6: "remove the xfail: known",
 	} {
 		failures := seen.results[i].Failures
@@ -362,7 +378,8 @@ func TestXFailRaises(t *testing.T) {
 
 // TestSkipsSayWhatThereIs: a skip shows what was compared, and names the provider where another could have it.
 func TestSkipsSayWhatThereIs(t *testing.T) {
-	const lab = "rdmarun: v1\nmatrix: {part: [functions]}\nroles: {client: {}}\nrequires: [REQUIRED]\nsteps: [{log: $(part)}]\n"
+	const lab = "rdmarun: v1\nmatrix: {part: [functions]}\nroles: {client: {}}\nrequires: [REQUIRED]\n" +
+		"steps: [{log: $(part)}]\n"
 	for required, want := range map[string]string{
 		"part == 'kept'":             "it requires part == 'kept', and part is \"functions\"",
 		"$(part == 'kept')":          "it requires $(part == 'kept'), and part is \"functions\"",

@@ -15,8 +15,8 @@ import (
 	"rdmarun/host/scenario/exec"
 )
 
-// turn is what the process that leads a run tells the others of a case: that it runs now.  One without a case is the end of
-// the run.
+// turn is what the process that leads a run tells the others of a case: that it runs now.  One without a case is the
+// end of the run.
 type turn struct {
 	Case string `json:"case,omitempty"`
 	// Number tells the runs of the case apart, as relay has it.
@@ -102,11 +102,13 @@ func brief(reported *record.Record) {
 }
 
 const (
-	// mostReported is how many bytes of records are kept of all processes in a run, mostOfOne of one: they are written to disks.
+	// mostReported is how many bytes of records are kept of all processes in a run, mostOfOne of one: they are written
+	// to disks.
 	mostReported, mostOfOne = 8 << 30, 1 << 30
 	// mostText bounds a text of a record: it is as long as a line that a guest prints.
 	mostText = 4 << 10
-	// Of what is measured as much of mostReported, and of mostOfOne, is kept beside records as they are divided by this.
+	// Of what is measured as much of mostReported, and of mostOfOne, is kept beside records as they are divided by
+	// this.
 	measuredPart = 4
 	// mostDevices is how many devices a process reports, which stay in memory.
 	mostDevices = 256
@@ -183,7 +185,8 @@ func (l *Lead) leftOut() (sentences map[string]string) {
 	sentences = make(map[string]string)
 	for from, by := range r.of {
 		if by.left > 0 {
-			sentences[from] = fmt.Sprintf("host %s: of the records of its roles there is no room for %d: a host has %d MiB and %d devices in a run",
+			sentences[from] = fmt.Sprintf("host %s: of the records of its roles there is no room for %d: a host has "+
+				"%d MiB and %d devices in a run",
 				from, by.left, r.each(l.Players)>>20, mostDevices)
 		}
 		by.left = 0
@@ -202,7 +205,10 @@ func (p *Party) Report(ctx context.Context, each *record.Record) error {
 		data, err = json.Marshal(&whole)
 	}
 	if err == nil && len(data) > bus.Largest {
-		instead := record.Line{Role: each.Role(), Text: fmt.Sprintf("(a record of %d bytes is left out here: it is too long for a message)", len(data))}
+		instead := record.Line{
+			Role: each.Role(),
+			Text: fmt.Sprintf("(a record of %d bytes is left out here: it is too long for a message)", len(data)),
+		}
 		data, err = json.Marshal(&record.Record{Kind: record.Output, Time: each.Time, Line: &instead})
 	}
 	if err != nil {
@@ -255,12 +261,16 @@ func (p *Party) meets(config *exec.Config, each Selected, runs int, with []strin
 				config.Modules[role.Name] = role.Guest.Module
 			}
 		}
-		config.Room = func(process string, bytes int) bool { return p.Leads.room.measured(process, bytes, p.Leads.Players) }
+		config.Room = func(process string, bytes int) bool {
+			return p.Leads.room.measured(process, bytes, p.Leads.Players)
+		}
 		config.Reported = p.meeting.Reported
 		config.Stop = func() { _ = p.meeting.Tell(stopKey(runs), true) } // who is gone needs none
 	}
 	if config.Others = p.meeting.Others(); with != nil {
 		config.Others = append(slices.Clone(with), p.Follows)
 	}
-	config.Others = slices.DeleteFunc(slices.Clone(config.Others), func(name string) bool { return name == "" || name == p.meeting.Name() })
+	config.Others = slices.DeleteFunc(slices.Clone(config.Others), func(name string) bool {
+		return name == "" || name == p.meeting.Name()
+	})
 }

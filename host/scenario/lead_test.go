@@ -22,12 +22,15 @@ func (r *reportedTo) Record(each *record.Record) error {
 func leading() (*Lead, *reportedTo) {
 	found := &reportedTo{}
 	l := &Lead{Players: map[string]string{"a": "a", "b": "b"}, Clocks: map[string]record.Clock{"a": {Ahead: time.Hour}}}
-	l.begin(record.NewStream(found), Selected{Scenario: Scenario{Path: "case.yaml"}, Case: &compile.Case{ID: "case.yaml::x"}})
+	l.begin(record.NewStream(found), Selected{
+		Scenario: Scenario{Path: "case.yaml"}, Case: &compile.Case{ID: "case.yaml::x"},
+	})
 	l.began = time.Now().Add(-10 * time.Second)
 	return l, found
 }
 
-// TestReportedSteps: a step is in the records when it began by the clock of the controller, and never before the case or after now.
+// TestReportedSteps: a step is in the records when it began by the clock of the controller, and never before the case
+// or after now.
 func TestReportedSteps(t *testing.T) {
 	for name, test := range map[string]struct {
 		from          string
@@ -40,24 +43,33 @@ func TestReportedSteps(t *testing.T) {
 		"ended before the case": {"b", -time.Hour, time.Second, 0, time.Second},
 	} {
 		l, found := leading()
-		each := &record.Record{Kind: record.StepEnd, Time: l.began.Add(test.ended), Step: &record.Step{Role: test.from, Took: test.took}}
+		each := &record.Record{
+			Kind: record.StepEnd, Time: l.began.Add(test.ended), Step: &record.Step{Role: test.from, Took: test.took},
+		}
 		l.take(test.from, reportOf(t, each))
 		if len(found.records) != 1 {
 			t.Fatalf("%s: %d records", name, len(found.records))
 		}
 		got := found.records[0]
-		if near := (got.Step.At - test.at).Abs(); near > time.Microsecond || got.Step.Took != test.wantsTook || got.Host != test.from || got.Case != "case.yaml::x" || got.File != "case.yaml" {
+		if near := (got.Step.At - test.at).Abs(); near > time.Microsecond || got.Step.Took != test.wantsTook ||
+			got.Host != test.from || got.Case != "case.yaml::x" || got.File != "case.yaml" {
 			t.Errorf("%s: at %s for %s, %+v", name, got.Step.At, got.Step.Took, got)
 		}
 	}
 	l, found := leading()
-	l.take("b", reportOf(t, &record.Record{Kind: record.StepEnd, Time: time.Now().Add(time.Hour), Step: &record.Step{Role: "b", Took: time.Hour}}))
+	l.take(
+		"b",
+		reportOf(t, &record.Record{
+			Kind: record.StepEnd, Time: time.Now().Add(time.Hour), Step: &record.Step{Role: "b", Took: time.Hour},
+		}),
+	)
 	if step := found.records[0].Step; step.At != 0 || step.Took >= time.Hour {
 		t.Errorf("in time to come: at %s for %s", step.At, step.Took)
 	}
 }
 
-// TestReportsOfNoCase: what a process reports between two cases is of none, and a device is on the host that reports it.
+// TestReportsOfNoCase: what a process reports between two cases is of none, and a device is on the host that reports
+// it.
 func TestReportsOfNoCase(t *testing.T) {
 	l, found := leading()
 	l.take("b", reportOf(t, &record.Record{Kind: record.DeviceUsed, Device: &record.Device{Name: "d", Host: "a"}}))

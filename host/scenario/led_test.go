@@ -43,8 +43,8 @@ func (r *reporting) Record(each *record.Record) error {
 	return r.party.Report(r.ctx, each)
 }
 
-// TestStuckOutput: processes run all cases, to their ends, while the one that leads cannot write a single record; it has all of them
-// later, each within its case.
+// TestStuckOutput: processes run all cases, to their ends, while the one that leads cannot write a single record; it
+// has all of them later, each within its case.
 func TestStuckOutput(t *testing.T) {
 	const rounds = 200 // with two steps a round, more than may be under way at once
 	path := filepath.Join(t.TempDir(), "case.yaml")
@@ -76,7 +76,9 @@ cases:
 			t.Fatal(err)
 		}
 		t.Cleanup(conn.Close)
-		parties = append(parties, &scenario.Party{Roles: []string{role}, Follows: "lead", Way: meeting.Config{Name: role, Bus: conn}})
+		parties = append(parties, &scenario.Party{
+			Roles: []string{role}, Follows: "lead", Way: meeting.Config{Name: role, Bus: conn},
+		})
 	}
 	lead := &scenario.Party{
 		Leads: &scenario.Lead{Players: map[string]string{"server": "server", "client": "client"}},

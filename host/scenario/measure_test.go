@@ -43,7 +43,9 @@ func (m *measurements) Record(r *record.Record) error {
 }
 
 // runMeasured runs a file on soft, with the clock of the file or the wall clock.
-func runMeasured(t *testing.T, ctx context.Context, config scenario.RunConfig, path string) (*measurements, record.Totals) {
+func runMeasured(
+	t *testing.T, ctx context.Context, config scenario.RunConfig, path string,
+) (*measurements, record.Totals) {
 	t.Helper()
 	seen := &measurements{checked: make(map[string]record.Threshold)}
 	config.Consumers = append(config.Consumers, seen)
@@ -105,7 +107,10 @@ func checkStages(t *testing.T, found []record.Measure) {
 		key := fmt.Sprint(m.Name, m.Size, m.Role)
 		first, last := m.Intervals[0], m.Intervals[len(m.Intervals)-1]
 		if begin := ends[key]; first.Begin < begin || first.Begin-begin > time.Minute || last.End <= first.Begin {
-			t.Errorf("%s, stage %s: its intervals are from %s to %s, and the stage before it ended at %s", m.Name, m.Tags["stage"], first.Begin, last.End, begin)
+			t.Errorf(
+				"%s, stage %s: its intervals are from %s to %s, and the stage before it ended at %s", m.Name,
+				m.Tags["stage"], first.Begin, last.End, begin,
+			)
 		}
 		if m.Role == "client" {
 			ends[key] += m.Took
@@ -113,7 +118,9 @@ func checkStages(t *testing.T, found []record.Measure) {
 	}
 	var want []load
 	for _, size := range []int64{64, 4096} {
-		for _, each := range []load{{stage: "1", depth: 2}, {stage: "deep", depth: 16, qps: 2}, {stage: "slow", depth: 128}} {
+		for _, each := range []load{
+			{stage: "1", depth: 2}, {stage: "deep", depth: 16, qps: 2}, {stage: "slow", depth: 128},
+		} {
 			for _, role := range []string{"client", "server"} {
 				want = append(want, load{each.stage, "load", role, size, each.depth, each.qps})
 			}
@@ -144,7 +151,8 @@ func checkMeasure(t *testing.T, m *record.Measure) {
 		t.Errorf("%s: %d distributions of %s", m.Name, len(m.Latency), m.Type)
 	}
 	for _, d := range m.Latency {
-		if d.Count != int64(m.Messages) || d.Min > d.P50 || d.P50 > d.P99 || d.P99 > d.Max || d.Mean < float64(d.Min) || d.Mean > float64(d.Max) {
+		if d.Count != int64(m.Messages) || d.Min > d.P50 || d.P50 > d.P99 || d.P99 > d.Max ||
+			d.Mean < float64(d.Min) || d.Mean > float64(d.Max) {
 			t.Errorf("%s: %+v", m.Name, d)
 		}
 		if (d.Took > 0) != (m.Name == "in lockstep") || d.Took > 0 && d.Took < time.Duration(d.Max) {
@@ -167,7 +175,8 @@ func checkMeasure(t *testing.T, m *record.Measure) {
 			t.Errorf("%s: the intervals are not in order", m.Name)
 		}
 	}
-	if (m.Name == "several" || m.Tags["stage"] != "") != (m.Intervals != nil) || m.Intervals != nil && sum != m.Messages {
+	if (m.Name == "several" || m.Tags["stage"] != "") != (m.Intervals != nil) ||
+		m.Intervals != nil && sum != m.Messages {
 		t.Errorf("%s: %d intervals of %d messages together, want %d", m.Name, len(m.Intervals), sum, m.Messages)
 	}
 }
@@ -182,7 +191,8 @@ func checkThresholds(t *testing.T, checked map[string]record.Threshold) {
 	}
 	for text, threshold := range checked {
 		reason, isBroken := broken[text]
-		if threshold.OK == isBroken || !strings.HasPrefix(threshold.Reason, reason) || threshold.Value == "" && reason == "" {
+		if threshold.OK == isBroken || !strings.HasPrefix(threshold.Reason, reason) ||
+			threshold.Value == "" && reason == "" {
 			t.Errorf("%+v", threshold)
 		}
 	}
@@ -288,7 +298,9 @@ func TestMeasureAtomic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, totals := runMeasured(t, t.Context(), scenario.RunConfig{Provider: provider}, "testdata/run/measure_atomic.yaml")
+	seen, totals := runMeasured(
+		t, t.Context(), scenario.RunConfig{Provider: provider}, "testdata/run/measure_atomic.yaml",
+	)
 	switch {
 	case attr.Atomic && (totals.Passed != 1 || len(seen.found) != 4):
 		t.Errorf("%d measurements, %+v\n%+v", len(seen.found), totals, seen.results)
@@ -301,7 +313,9 @@ func TestMeasureAtomic(t *testing.T) {
 func TestMeasureLate(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
-	if totals := onOwn(t, "testdata/run/measure_late.yaml", terminal.NewHuman(&text, terminal.HumanOptions{})); totals.Passed != 1 {
+	if totals := onOwn(
+		t, "testdata/run/measure_late.yaml", terminal.NewHuman(&text, terminal.HumanOptions{}),
+	); totals.Passed != 1 {
 		t.Errorf("%+v\n%s", totals, &text)
 	}
 }
@@ -313,7 +327,9 @@ func TestMeasureScant(t *testing.T) {
 	if totals.Passed != 2 || totals.Failed != 2 || len(seen.found) != 5 {
 		t.Fatalf("%+v, %d measurements", totals, len(seen.found))
 	}
-	for i, what := range map[int]string{0: "client completed 10 messages of 64 B", 3: "node[0] completed 10 messages of 64 B"} {
+	for i, what := range map[int]string{
+		0: "client completed 10 messages of 64 B", 3: "node[0] completed 10 messages of 64 B",
+	} {
 		failure := seen.results[i].Failures[0]
 		if !strings.Contains(failure.What, what) || failure.Expected != "at least 11" || failure.Got != "10" {
 			t.Errorf("%+v", failure)
@@ -356,7 +372,8 @@ steps:
 	if totals := onOwn(t, path, seen); totals.Passed != 1 {
 		t.Errorf("%+v", totals)
 	}
-	const want = "round 1/2, SEND 64 B (1/2); round 1/2, SEND 4KiB (2/2); round 2/2, SEND 64 B (1/2); round 2/2, SEND 4KiB (2/2)"
+	const want = "round 1/2, SEND 64 B (1/2); round 1/2, SEND 4KiB (2/2); round 2/2, SEND 64 B (1/2); round 2/2, " +
+		"SEND 4KiB (2/2)"
 	if got := strings.Join(seen.texts, "; "); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -365,8 +382,8 @@ steps:
 	}
 }
 
-// TestThresholdsOfCases: a threshold concerns the cases that have a step measured so, and no other; one that such a step
-// has no sample for fails.
+// TestThresholdsOfCases: a threshold concerns the cases that have a step measured so, and no other; one that such a
+// step has no sample for fails.
 func TestThresholdsOfCases(t *testing.T) {
 	const path = "testdata/run/thresholds_of_cases.yaml"
 	seen := &thresholdCollector{}
@@ -378,13 +395,21 @@ func TestThresholdsOfCases(t *testing.T) {
 	}
 	const hour, large = "duration value < 1h", "FAILS bandwidth{size>=64KiB} count == 100"
 	want := map[string][]string{
-		"measures nothing":                         {hour},
-		"by a fragment":                            {"bandwidth{test=fragment} count == 100", large, hour},
-		"part[part=kept,least=100]":                {"bandwidth{test=own} count == 100", large, hour, "bandwidth{test=own} count >= least", "bandwidth{test=own} messages > least / 1000"},
-		"part[part=left,least=100]":                {large, hour, "bandwidth{test=own} count >= least", "bandwidth{test=own} messages > least / 1000", "duration value < 1m"},
-		"without a sample":                         {"FAILS bandwidth{test=fragment} count == 100", large, hour},
-		"behind what is false[on=false]":           {hour},
-		"with a tag that the run tells[part=kept]": {"FAILS bandwidth{test=fragment} count == 100", "FAILS bandwidth{test=own} count == 100", large, hour},
+		"measures nothing": {hour},
+		"by a fragment":    {"bandwidth{test=fragment} count == 100", large, hour},
+		"part[part=kept,least=100]": {
+			"bandwidth{test=own} count == 100", large, hour, "bandwidth{test=own} count >= least",
+			"bandwidth{test=own} messages > least / 1000",
+		},
+		"part[part=left,least=100]": {
+			large, hour, "bandwidth{test=own} count >= least", "bandwidth{test=own} messages > least / 1000",
+			"duration value < 1m",
+		},
+		"without a sample":               {"FAILS bandwidth{test=fragment} count == 100", large, hour},
+		"behind what is false[on=false]": {hour},
+		"with a tag that the run tells[part=kept]": {
+			"FAILS bandwidth{test=fragment} count == 100", "FAILS bandwidth{test=own} count == 100", large, hour,
+		},
 	}
 	if !maps.EqualFunc(checked, want, slices.Equal) {
 		t.Errorf("%+v\n got %q\nwant %q", totals, checked, want)

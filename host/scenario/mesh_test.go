@@ -36,7 +36,8 @@ func (m *meshes) Record(r *record.Record) error {
 
 func runMeshes(t *testing.T, config scenario.RunConfig, path string) (*meshes, record.Totals, string) {
 	t.Helper()
-	seen, text := &meshes{found: make(map[string][]record.Mesh), checked: make(map[string]record.Threshold)}, &strings.Builder{}
+	seen, text := &meshes{found: make(map[string][]record.Mesh), checked: make(map[string]record.Threshold)},
+		&strings.Builder{}
 	config.Consumers = []record.Consumer{seen, terminal.NewHuman(text, terminal.HumanOptions{})}
 	if config.Provider == nil {
 		config.Open, config.ProviderName = scenario.OpenSoft, "soft"
@@ -57,24 +58,29 @@ func TestMesh(t *testing.T) {
 				t.Fatalf("%+v, %d measurements\n%s", totals, seen.single, text)
 			}
 			all := seen.found["all"][0]
-			if all.Type != "bandwidth" || all.Operation != "RDMA_WRITE" || all.Size != 64 || all.Pattern != "all" || all.Rounds != 3 || all.Tolerance != 0.4 ||
-				len(all.Nodes) != 4 || len(all.Pairs) != 6 || all.Nodes[3].Role != "node[3]" || all.Nodes[3].Device != "soft0" || all.Blame != nil || all.Line == 0 {
+			if all.Type != "bandwidth" || all.Operation != "RDMA_WRITE" || all.Size != 64 || all.Pattern != "all" ||
+				all.Rounds != 3 || all.Tolerance != 0.4 ||
+				len(all.Nodes) != 4 || len(all.Pairs) != 6 || all.Nodes[3].Role != "node[3]" ||
+				all.Nodes[3].Device != "soft0" || all.Blame != nil || all.Line == 0 {
 				t.Errorf("%+v", all)
 			}
 			for _, pair := range all.Pairs {
-				if f := pair.First; f.Messages != 20 || f.BitsPerSecond <= 0 || f.Bytes != 20*64 || pair.OfBest < 0.4 || pair.Round < 1 || pair.Round > 3 {
+				if f := pair.First; f.Messages != 20 || f.BitsPerSecond <= 0 || f.Bytes != 20*64 ||
+					pair.OfBest < 0.4 || pair.Round < 1 || pair.Round > 3 {
 					t.Errorf("%+v", pair)
 				}
 			}
 			kinds := seen.found["kinds"]
-			if len(kinds) != 4 || kinds[1].Size != 64 || kinds[0].Pairs[0].First.Latency == nil || kinds[2].Pairs[0].First.MessagesPerSecond <= 0 || len(kinds[3].Pairs) != 12 {
+			if len(kinds) != 4 || kinds[1].Size != 64 || kinds[0].Pairs[0].First.Latency == nil ||
+				kinds[2].Pairs[0].First.MessagesPerSecond <= 0 || len(kinds[3].Pairs) != 12 {
 				t.Fatalf("%+v", kinds)
 			}
 			if there, back := kinds[3].Pairs[0], kinds[3].Pairs[6]; there.From != back.To || there.To != back.From {
 				t.Errorf("both directions: %+v, %+v", there, back)
 			}
 			cut := seen.found["a pair that is cut"][0]
-			if lost := cut.Pairs[0]; cut.Lost != 1 || lost.Lost == "" || lost.First != nil || lost.OfBest != 0 || cut.Blame == nil || cut.Blame.Kind != "pairs" {
+			if lost := cut.Pairs[0]; cut.Lost != 1 || lost.Lost == "" || lost.First != nil || lost.OfBest != 0 ||
+				cut.Blame == nil || cut.Blame.Kind != "pairs" {
 				t.Errorf("%+v", cut)
 			}
 		})
@@ -88,15 +94,20 @@ func TestMeshFindsFaults(t *testing.T) {
 		t.Fatalf("%+v\n%s", totals, text)
 	}
 	found := seen.found["one node"][0]
-	if found.Outliers != 2 || found.Suspects < 2 || found.Blame == nil || found.Blame.Kind != "node" || found.Blame.Names[0] != "three[2]" {
+	if found.Outliers != 2 || found.Suspects < 2 || found.Blame == nil || found.Blame.Kind != "node" ||
+		found.Blame.Names[0] != "three[2]" {
 		t.Errorf("%+v", found)
 	}
 	for _, pair := range found.Pairs {
-		if with := pair.From == "three[2]" || pair.To == "three[2]"; pair.Outlier != with || with && (pair.Again == nil || !pair.Suspect || pair.OfBest >= 0.25) {
+		if with := pair.From == "three[2]" || pair.To == "three[2]"; pair.Outlier != with ||
+			with && (pair.Again == nil || !pair.Suspect || pair.OfBest >= 0.25) {
 			t.Errorf("%+v", pair)
 		}
 	}
-	for _, want := range []string{"3 pairs of 3 nodes in 3 rounds", "2 outliers", "three[2] (soft0) is in all of them", "all of them are between rack r1 and rack r2", "one pair alone is bad"} {
+	for _, want := range []string{
+		"3 pairs of 3 nodes in 3 rounds", "2 outliers", "three[2] (soft0) is in all of them",
+		"all of them are between rack r1 and rack r2", "one pair alone is bad",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the terminal lacks %q\n%s", want, text)
 		}

@@ -13,8 +13,8 @@ import (
 
 // FailureCapture keeps what soft sends around the failures of cases.  Cases may run at once.
 type FailureCapture interface {
-	// Begin begins the recording of one run of a case, which are numbered from 0.  processes are those that play its roles, where
-	// this one plays none.
+	// Begin begins the recording of one run of a case, which are numbered from 0.  processes are those that play its
+	// roles, where this one plays none.
 	Begin(id string, number int, processes []string) (Recording, error)
 }
 
@@ -28,8 +28,8 @@ type Recording interface {
 	End(failed bool) (path string, err error)
 }
 
-// record begins the recording of an attempt, and returns what its providers write to.  with are the processes that play its
-// roles, where this one leads them: those record, also of roles that are not on soft.
+// record begins the recording of an attempt, and returns what its providers write to.  with are the processes that play
+// its roles, where this one leads them: those record, also of roles that are not on soft.
 func (j *jobs) record(each Selected, relay *relay, with []string) (*rdmacore.Capture, error) {
 	party := j.config.Party
 	if j.config.OnFailure == nil || !j.on.onSoft(each) && (party == nil || party.Leads == nil && party.Follows == "") {
@@ -81,8 +81,8 @@ const verdictTime = time.Minute
 
 func verdictKey(run int) string { return fmt.Sprintf("verdict/%d", run) }
 
-// verdict tells whether a case failed, which the process that leads a run knows: a threshold may have failed there, or a step
-// in one process alone.
+// verdict tells whether a case failed, which the process that leads a run knows: a threshold may have failed there, or
+// a step in one process alone.
 func (p *Party) verdict(r *relay, failed bool) (bool, error) {
 	switch {
 	case p == nil || p.Leads == nil && p.Follows == "":

@@ -30,7 +30,9 @@ type keeping struct {
 }
 
 func (v *verdicts) Begin(id string, number int, processes []string) (scenario.Recording, error) {
-	return &keeping{v, fmt.Sprintf("%s %d %s", id[strings.LastIndex(id, ":")+1:], number, strings.Join(processes, "+"))}, nil
+	return &keeping{
+		v, fmt.Sprintf("%s %d %s", id[strings.LastIndex(id, ":")+1:], number, strings.Join(processes, "+")),
+	}, nil
 }
 
 func (*keeping) Capture() *rdmacore.Capture { return nil }
@@ -43,8 +45,8 @@ func (k *keeping) End(failed bool) (string, error) {
 	return map[bool]string{true: "kept/" + k.what}[failed], nil
 }
 
-// TestVerdicts: processes that keep packets are told by the one that leads which case failed, also where only that one knows: with
-// --strict a skip has failed.
+// TestVerdicts: processes that keep packets are told by the one that leads which case failed, also where only that one
+// knows: with --strict a skip has failed.
 func TestVerdicts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "case.yaml")
 	text := "rdmarun: v1\nroles: {server: {}, client: {}}\ncases:\n" +
@@ -63,7 +65,10 @@ func TestVerdicts(t *testing.T) {
 	}
 	t.Cleanup(server.Close)
 	players := map[string]string{"server": "server", "client": "client"}
-	lead := &scenario.Party{Leads: &scenario.Lead{Players: players}, Way: meeting.Config{Name: leader, Server: server, Members: make(map[string]string)}}
+	lead := &scenario.Party{
+		Leads: &scenario.Lead{Players: players},
+		Way:   meeting.Config{Name: leader, Server: server, Members: make(map[string]string)},
+	}
 	parties := []*scenario.Party{lead}
 	for _, role := range []string{"server", "client"} {
 		who := bus.NewCredentials()
@@ -75,7 +80,9 @@ func TestVerdicts(t *testing.T) {
 		}
 		t.Cleanup(conn.Close)
 		lead.Way.Members[who.Name] = role
-		parties = append(parties, &scenario.Party{Roles: []string{role}, Follows: leader, Way: meeting.Config{Name: role, Bus: conn}})
+		parties = append(parties, &scenario.Party{
+			Roles: []string{role}, Follows: leader, Way: meeting.Config{Name: role, Bus: conn},
+		})
 	}
 	kept, seen := make([]verdicts, len(parties)), newRoleRecords()
 	var running sync.WaitGroup
@@ -96,7 +103,10 @@ func TestVerdicts(t *testing.T) {
 	running.Wait()
 	for i := range parties {
 		var want []string
-		for _, each := range []string{"good 0 %s: failed false", "bad 0 %s: failed true", "known 0 %s: failed false", "skipped 0 %s: failed true", "server's 0 %s: failed false"} {
+		for _, each := range []string{
+			"good 0 %s: failed false", "bad 0 %s: failed true", "known 0 %s: failed false", "skipped 0 %s: failed true",
+			"server's 0 %s: failed false",
+		} {
 			want = append(want, fmt.Sprintf(each, "server+client"))
 		}
 		if !slices.Equal(kept[i].said, want) {

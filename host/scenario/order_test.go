@@ -49,7 +49,8 @@ func TestBarriers(t *testing.T) {
 			t.Errorf("%s: %s %+v", result.Name, result.Status, result.Failures)
 		}
 	}
-	if f := seen.results[3].Failures; len(f) != 1 || !strings.Contains(f[0].What, "never") || f[0].Expected != "the branch of role client" {
+	if f := seen.results[3].Failures; len(f) != 1 || !strings.Contains(f[0].What, "never") ||
+		f[0].Expected != "the branch of role client" {
 		t.Errorf("nobody comes: %+v", f)
 	}
 	var lines []string
@@ -60,7 +61,8 @@ func TestBarriers(t *testing.T) {
 	if !strings.HasPrefix(text, "client comes, server comes, waiter comes, ") {
 		t.Errorf("order of arrival: %s", text)
 	}
-	if !strings.Contains(text, "a 1, b 1, c 1, a 2, b 2, c 2, d 1, a 3") && !strings.Contains(text, "a 1, b 1, c 1, d 1, a 2, b 2, c 2, a 3") {
+	if !strings.Contains(text, "a 1, b 1, c 1, a 2, b 2, c 2, d 1, a 3") &&
+		!strings.Contains(text, "a 1, b 1, c 1, d 1, a 2, b 2, c 2, a 3") {
 		t.Errorf("order of branches: %s", text)
 	}
 }
@@ -74,7 +76,10 @@ func TestSameSeedSameTrace(t *testing.T) {
 		onOwn(t, "testdata/run/barriers.yaml", again)
 		for i := range max(len(first.lines), len(again.lines)) {
 			if i >= len(first.lines) || i >= len(again.lines) || first.lines[i] != again.lines[i] {
-				t.Fatalf("record %d of %d and %d:\n%s\n%s", i, len(first.lines), len(again.lines), first.lines[i], again.lines[i])
+				t.Fatalf(
+					"record %d of %d and %d:\n%s\n%s", i, len(first.lines), len(again.lines), first.lines[i],
+					again.lines[i],
+				)
 			}
 		}
 	}
@@ -93,7 +98,8 @@ func TestAsync(t *testing.T) {
 func TestAsyncLeft(t *testing.T) {
 	seen := &collector{}
 	onOwn(t, "testdata/run/async_fail.yaml", seen)
-	want := []string{"server ep: an asynchronous event: QP_ACCESS_ERR", "server ep: an asynchronous event: QP_ACCESS_ERR",
+	want := []string{"server ep: an asynchronous event: QP_ACCESS_ERR", "server ep: an asynchronous event: " +
+		"QP_ACCESS_ERR",
 		"server ep: an asynchronous event: QP_ACCESS_ERR", "server ep: an asynchronous event: QP_ACCESS_ERR",
 		"server srq: an asynchronous event: SRQ_LIMIT_REACHED", "soft0: an asynchronous event: DEVICE_FATAL"}
 	for at, result := range seen.results {

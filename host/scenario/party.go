@@ -95,8 +95,8 @@ func (p *Party) Meet(ctx context.Context, cases []Selected) error {
 // Others are the names of the other processes, after Meet.
 func (p *Party) Others() []string { return p.meeting.Others() }
 
-// reached is this host's address by which a process of another host is reached; "" where there is none, or all are on this
-// host: there each role on soft has an address of its own.
+// reached is this host's address by which a process of another host is reached; "" where there is none, or all are on
+// this host: there each role on soft has an address of its own.
 func (p *Party) reached() string {
 	if p == nil || p.meeting == nil || !p.meeting.Reached().IsValid() || p.meeting.Reached().IsLoopback() {
 		return ""
@@ -111,8 +111,8 @@ func (p *Party) Close() {
 	}
 }
 
-// planned is a case as all processes must have it: its id without the folders of its file, and what decides what its steps
-// do, in short.
+// planned is a case as all processes must have it: its id without the folders of its file, and what decides what its
+// steps do, in short.
 func planned(each Selected) (string, error) {
 	text, err := os.ReadFile(each.Scenario.Located())
 	if err != nil {
@@ -123,7 +123,10 @@ func planned(each Selected) (string, error) {
 	for _, constant := range each.Case.Constants {
 		fmt.Fprintf(sum, "%q=%q\n", constant.Name, constant.Text)
 	}
-	return fmt.Sprintf("%s (%x)", path.Base(filepath.ToSlash(each.Scenario.Path))+each.Case.ID[len(each.Scenario.Path):], sum.Sum(nil)[:4]), nil
+	return fmt.Sprintf(
+		"%s (%x)", path.Base(filepath.ToSlash(each.Scenario.Path))+each.Case.ID[len(each.Scenario.Path):],
+		sum.Sum(nil)[:4],
+	), nil
 }
 
 // here is a case with the roles alone that this process plays.
@@ -174,7 +177,10 @@ func (p *Party) Needs(config *RunConfig, each Selected) (needs []Need) {
 	}
 	here.Case.EachCall(func(step *compile.Step, call *compile.Call) {
 		if call.Verb.Measures {
-			add(NeedMeasure, "%s:%d is a %s", path.Base(filepath.ToSlash(each.Scenario.Path)), step.Span.Line, call.Verb.Name)
+			add(
+				NeedMeasure, "%s:%d is a %s", path.Base(filepath.ToSlash(each.Scenario.Path)), step.Span.Line,
+				call.Verb.Name,
+			)
 		}
 	})
 	return needs
@@ -188,7 +194,9 @@ func (p *Party) Check(config *RunConfig, cases []Selected) error {
 	known := RoleNames(cases)
 	for _, name := range slices.Concat(p.Roles, slices.Sorted(maps.Keys(p.Addresses))) {
 		if !slices.Contains(known, name) {
-			failures = append(failures, fmt.Errorf("no selected case has a role %q%s", name, hinted(diag.DidYouMean(name, known))))
+			failures = append(
+				failures, fmt.Errorf("no selected case has a role %q%s", name, hinted(diag.DidYouMean(name, known))),
+			)
 		}
 	}
 	seen := make(map[string]bool)
@@ -213,11 +221,12 @@ func Unfit(config *RunConfig, each Selected, players map[string]string) (reason 
 		roles[process] = append(roles[process], role)
 	}
 	for _, process := range slices.Sorted(maps.Keys(roles)) {
-		(&Party{Roles: roles[process]}).unfit(on, each, "on two hosts", func(span diag.Span, format string, args ...any) {
-			if reason == "" {
-				reason = fmt.Sprintf("in line %d ", span.Line) + fmt.Sprintf(format, args...)
-			}
-		})
+		(&Party{Roles: roles[process]}).unfit(on, each, "on two hosts",
+			func(span diag.Span, format string, args ...any) {
+				if reason == "" {
+					reason = fmt.Sprintf("in line %d ", span.Line) + fmt.Sprintf(format, args...)
+				}
+			})
 	}
 	return reason
 }
@@ -232,11 +241,13 @@ func (p *Party) unfit(on *providers, each Selected, apart string, add func(diag.
 	configs := on.configs(each)
 	for _, meeting := range each.Case.Meetings {
 		for i, role := range each.Case.Roles {
-			if one, other := meeting.Roles[0], meeting.Roles[1]; mine[one] == mine[other] || !mine[role.Name] || role.Name != one && role.Name != other {
+			if one, other := meeting.Roles[0], meeting.Roles[1]; mine[one] == mine[other] || !mine[role.Name] ||
+				role.Name != one && role.Name != other {
 				continue
 			}
 			if configs[i].Island() {
-				add(meeting.Span, "%s and %s are %s, and %s, on %s, reaches nobody outside of its own: --link udp, or -P verbs",
+				add(meeting.Span, "%s and %s are %s, and %s, on %s, reaches nobody outside of its own: --link udp, "+
+					"or -P verbs",
 					meeting.Roles[0], meeting.Roles[1], apart, role.Name, configs[i])
 			}
 		}
@@ -257,7 +268,8 @@ func (p *Party) divided(c *compile.Case, mine map[string]bool, apart string, add
 		}
 		for i, argument := range call.Verb.Arguments {
 			if i < len(call.Arguments) && call.Arguments[i] != nil {
-				if value, known := call.Arguments[i].Constant(); known && !(argument.Type == verb.Roles) { // of a link one end will do
+				// of a link one end will do
+				if value, known := call.Arguments[i].Constant(); known && !(argument.Type == verb.Roles) {
 					roles = append(roles, verb.RolesNamed(argument.Type, value)...)
 				}
 			}

@@ -20,7 +20,9 @@ import (
 )
 
 // measuredTogether runs a file in several parties at once, over sockets.
-func measuredTogether(t *testing.T, path string, change func(i int, config *scenario.RunConfig), parties ...*scenario.Party) []*measurements {
+func measuredTogether(
+	t *testing.T, path string, change func(i int, config *scenario.RunConfig), parties ...*scenario.Party,
+) []*measurements {
 	t.Helper()
 	joinFirst(t, parties)
 	found := make([]*measurements, len(parties))
@@ -95,7 +97,10 @@ func TestPartyMeasure(t *testing.T) {
 
 // TestPartyStages: each of two processes has its half of each stage.
 func TestPartyStages(t *testing.T) {
-	seen := measuredTogether(t, "testdata/run/stages.yaml", nil, &scenario.Party{Roles: []string{"server"}}, &scenario.Party{Roles: []string{"client"}})
+	seen := measuredTogether(
+		t, "testdata/run/stages.yaml", nil, &scenario.Party{Roles: []string{"server"}},
+		&scenario.Party{Roles: []string{"client"}},
+	)
 	if len(seen[0].results) != 1 || seen[0].results[0].Status != record.Passed {
 		t.Fatalf("%+v", seen[0].results)
 	}
@@ -106,16 +111,23 @@ func TestPartyStages(t *testing.T) {
 // TestPartyMeasureBystander: a process of neither role sees the results and the figures.
 func TestPartyMeasureBystander(t *testing.T) {
 	seen := measuredTogether(t, "testdata/run/party_measure.yaml", nil,
-		&scenario.Party{Roles: []string{"watcher"}}, &scenario.Party{Roles: []string{"server"}}, &scenario.Party{Roles: []string{"client"}})
-	want := map[string]record.Status{"results": record.Passed, "refused there": record.Failed, "refused here": record.Failed, "after": record.Passed}
-	said := map[string]string{"refused there": "role server: receive_depth: post_list 4 needs at least 8", "refused here": "outstanding: more than the 128 requests"}
+		&scenario.Party{Roles: []string{"watcher"}}, &scenario.Party{Roles: []string{"server"}},
+		&scenario.Party{Roles: []string{"client"}})
+	want := map[string]record.Status{
+		"results": record.Passed, "refused there": record.Failed, "refused here": record.Failed, "after": record.Passed,
+	}
+	said := map[string]string{
+		"refused there": "role server: receive_depth: post_list 4 needs at least 8",
+		"refused here":  "outstanding: more than the 128 requests",
+	}
 	for i, each := range seen {
 		same(t, seen[0], each)
 		for _, result := range each.results {
 			if want[result.Name] != result.Status {
 				t.Errorf("%d: %+v", i, result)
 			}
-			if wanted := said[result.Name]; wanted != "" && (len(result.Failures) != 1 || !strings.Contains(result.Failures[0].What, wanted)) {
+			if wanted := said[result.Name]; wanted != "" &&
+				(len(result.Failures) != 1 || !strings.Contains(result.Failures[0].What, wanted)) {
 				t.Errorf("%d: %+v", i, result)
 			}
 		}
@@ -127,7 +139,10 @@ func TestPartyMeasureBystander(t *testing.T) {
 
 // TestPartyMeasureEndsEarly: a threshold ends both halves, and so does the death of either role.
 func TestPartyMeasureEndsEarly(t *testing.T) {
-	seen := measuredTogether(t, "testdata/run/measure_abort.yaml", nil, &scenario.Party{Roles: []string{"server"}}, &scenario.Party{Roles: []string{"client"}})
+	seen := measuredTogether(
+		t, "testdata/run/measure_abort.yaml", nil, &scenario.Party{Roles: []string{"server"}},
+		&scenario.Party{Roles: []string{"client"}},
+	)
 	same(t, seen[0], seen[1])
 	if len(seen[0].found) != 2 || !seen[0].results[0].FailedByThreshold() {
 		t.Fatalf("%+v, %+v", seen[0].found, seen[0].results)
@@ -165,7 +180,8 @@ func TestPartyMeasureBaseline(t *testing.T) {
 			}
 		}, parties()...)
 		same(t, second[0], second[1])
-		if got, checked := second[0].checked["bandwidth avg >= baseline.avg * 0.97"]; !checked || got.OK || got.Reason != "" || len(second[0].checked) != 4 {
+		if got, checked := second[0].checked["bandwidth avg >= baseline.avg * 0.97"]; !checked || got.OK ||
+			got.Reason != "" || len(second[0].checked) != 4 {
 			t.Errorf("process %d has the baseline: %+v", has, second[0].checked)
 		}
 	}
@@ -187,7 +203,8 @@ func TestPartyMeasureLost(t *testing.T) {
 			var running sync.WaitGroup
 			stays := newRoleRecords()
 			for role, party := range map[string]*scenario.Party{
-				"server": {Roles: []string{"server"}, Way: meeting.Config{Listen: at}}, "client": {Roles: []string{"client"}, Way: meeting.Config{Peers: []string{at}}},
+				"server": {Roles: []string{"server"}, Way: meeting.Config{Listen: at}},
+				"client": {Roles: []string{"client"}, Way: meeting.Config{Peers: []string{at}}},
 			} {
 				running.Go(func() {
 					if err := play(ctxOf(t, ctx, role == leaves), path, party, func(config *scenario.RunConfig) bool {
@@ -203,7 +220,8 @@ func TestPartyMeasureLost(t *testing.T) {
 			}
 			running.Wait()
 			for _, result := range stays.results {
-				if result.Status.OK() || len(result.Failures) == 0 || !strings.Contains(result.Failures[0].What, leaves) {
+				if result.Status.OK() || len(result.Failures) == 0 ||
+					!strings.Contains(result.Failures[0].What, leaves) {
 					t.Errorf("%+v", result)
 				}
 			}
@@ -240,7 +258,8 @@ func TestPartyBarrier(t *testing.T) {
 					t.Fatalf("%d: %v, %+v", i, each.err, each.results)
 				}
 				for name, result := range each.results {
-					if what := failed[name]; (what == "") != result.Status.OK() || what != "" && !strings.Contains(result.Failures[0].What, what) {
+					if what := failed[name]; (what == "") != result.Status.OK() ||
+						what != "" && !strings.Contains(result.Failures[0].What, what) {
 						t.Errorf("%d: %s: %+v", i, name, result)
 					}
 				}
@@ -263,7 +282,9 @@ thresholds:
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	seen := measuredTogether(t, path, nil, &scenario.Party{Roles: []string{"server"}}, &scenario.Party{Roles: []string{"client"}})
+	seen := measuredTogether(
+		t, path, nil, &scenario.Party{Roles: []string{"server"}}, &scenario.Party{Roles: []string{"client"}},
+	)
 	same(t, seen[0], seen[1])
 	if len(seen[0].found) != 2 || !seen[0].results[0].FailedByThreshold() {
 		t.Fatalf("%+v, %+v", seen[0].found, seen[0].results)
@@ -280,15 +301,18 @@ func TestPartySweep(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it measures for a second or two")
 	}
-	seen := measuredTogether(t, "../../scenarios/sweep.yaml", nil, &scenario.Party{Roles: []string{"server"}}, &scenario.Party{Roles: []string{"client"}})
+	seen := measuredTogether(
+		t, "../../scenarios/sweep.yaml", nil, &scenario.Party{Roles: []string{"server"}},
+		&scenario.Party{Roles: []string{"client"}},
+	)
 	same(t, seen[0], seen[1])
 	if len(seen[0].results) != 1 || seen[0].results[0].Status != record.Passed || len(seen[0].found) < 20 {
 		t.Errorf("%d measurements, %+v", len(seen[0].found), seen[0].results)
 	}
 }
 
-// TestAllowed: what the owner of a host does not allow no step does, wherever it stands, and whatever was looked at before; of a
-// step of two processes both say why.
+// TestAllowed: what the owner of a host does not allow no step does, wherever it stands, and whatever was looked at
+// before; of a step of two processes both say why.
 func TestAllowed(t *testing.T) {
 	const measures = "{measure: {kind: latency, op: SEND, from: client, to: server, sizes: [64], iterations: 10}}"
 	module, err := filepath.Abs("../../guests/echo.wasm")
@@ -299,11 +323,23 @@ func TestAllowed(t *testing.T) {
 		text, refused, want string
 		together            bool
 	}{
-		"nothing":       {"roles: {server: {}, client: {}}\nsteps: [" + measures + "]\n", "", "", false},
-		"a measurement": {"roles: {server: {}, client: {}}\nsteps: [{for_each: {i: [1]}, do: [{parallel: [{do: [" + measures + "]}, {role: client, log: x}]}]}]\n", "measure", "measure: refused: the step is a measure", false},
-		"a provider":    {"roles: {client: {}}\nsteps: [{role: client, log: x}]\n", "soft", "refused: a role is on it", false},
-		"a guest":       {"roles: {client: {guest: {module: " + module + "}}}\nsteps: [{role: client, guest: start}]\n", "guests", "guest start: refused: role client is one", false},
-		"of two":        {"roles: {server: {}, client: {}}\nsteps: [" + measures + "]\n", "measure", "measure: refused: the step is a measure", true},
+		"nothing": {"roles: {server: {}, client: {}}\nsteps: [" + measures + "]\n", "", "", false},
+		"a measurement": {
+			"roles: {server: {}, client: {}}\nsteps: [{for_each: {i: [1]}, do: [{parallel: [{do: [" + measures +
+				"]}, {role: client, log: x}]}]}]\n",
+			"measure", "measure: refused: the step is a measure", false,
+		},
+		"a provider": {
+			"roles: {client: {}}\nsteps: [{role: client, log: x}]\n", "soft", "refused: a role is on it", false,
+		},
+		"a guest": {
+			"roles: {client: {guest: {module: " + module + "}}}\nsteps: [{role: client, guest: start}]\n", "guests",
+			"guest start: refused: role client is one", false,
+		},
+		"of two": {
+			"roles: {server: {}, client: {}}\nsteps: [" + measures + "]\n", "measure",
+			"measure: refused: the step is a measure", true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "case.yaml")
@@ -328,7 +364,8 @@ func TestAllowed(t *testing.T) {
 				all = append(all, seen)
 			}
 			for i, seen := range all {
-				if len(seen.results) != 1 || (test.want == "") != (seen.results[0].Status == record.Passed) || !strings.Contains(seen.results[0].Reason, test.want) {
+				if len(seen.results) != 1 || (test.want == "") != (seen.results[0].Status == record.Passed) ||
+					!strings.Contains(seen.results[0].Reason, test.want) {
 					t.Errorf("%d: %+v", i, seen.results)
 				}
 			}
@@ -336,7 +373,8 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// TestPartyIntervals: both processes tell what a measurement does while it runs, also that which has no figures of its own.
+// TestPartyIntervals: both processes tell what a measurement does while it runs, also that which has no figures of its
+// own.
 func TestPartyIntervals(t *testing.T) {
 	intervals := [2]*liveIntervals{{}, {}}
 	measuredTogether(t, "testdata/run/intervals.yaml", func(i int, config *scenario.RunConfig) {
@@ -348,12 +386,19 @@ func TestPartyIntervals(t *testing.T) {
 		for _, each := range intervals[i].found {
 			key := strings.Join([]string{each.Name, each.Role, each.Tags[record.StageTag]}, " ")
 			span := each.Intervals[0]
-			if span.Begin < seen[key] || span.End <= span.Begin || each.Size == 0 || each.Type == "latency" && len(each.Latency) == 0 {
-				t.Errorf("the %s tells of %s from %s to %s, after %s: %+v", process, key, span.Begin, span.End, seen[key], each)
+			if span.Begin < seen[key] || span.End <= span.Begin || each.Size == 0 ||
+				each.Type == "latency" && len(each.Latency) == 0 {
+				t.Errorf(
+					"the %s tells of %s from %s to %s, after %s: %+v", process, key, span.Begin, span.End, seen[key],
+					each,
+				)
 			}
 			seen[key] = span.End
 		}
-		for _, key := range []string{"one way client ", "both ways client ", "both ways server ", "round trips client ", "staged client slow", "staged client fast"} {
+		for _, key := range []string{
+			"one way client ", "both ways client ", "both ways server ", "round trips client ", "staged client slow",
+			"staged client fast",
+		} {
 			if seen[key] == 0 {
 				t.Errorf("the %s tells nothing of %q, but of %v", process, key, seen)
 			}

@@ -11,9 +11,11 @@ import (
 	"rdmarun/host/scenario"
 )
 
-// meshedTogether runs a file in several parties at once, over sockets; leaves is the one that leaves when the case begins, and
-// prepare changes how each runs (nil: as it is).
-func meshedTogether(t *testing.T, path string, leaves int, prepare func(i int, config *scenario.RunConfig), parties ...*scenario.Party) []*meshes {
+// meshedTogether runs a file in several parties at once, over sockets; leaves is the one that leaves when the case
+// begins, and prepare changes how each runs (nil: as it is).
+func meshedTogether(
+	t *testing.T, path string, leaves int, prepare func(i int, config *scenario.RunConfig), parties ...*scenario.Party,
+) []*meshes {
 	t.Helper()
 	joinFirst(t, parties)
 	seen := make([]*meshes, len(parties))
@@ -52,14 +54,20 @@ func (l *leaver) Record(*record.Record) error {
 
 // TestPartyMesh: each process measures the pairs of its nodes, and all find the same.
 func TestPartyMesh(t *testing.T) {
-	seen := meshedTogether(t, "testdata/run/party_mesh.yaml", -1, nil, &scenario.Party{Roles: []string{"node[0]", "node[2]"}},
-		&scenario.Party{Roles: []string{"node[1]"}}, &scenario.Party{Roles: []string{"node[3]"}}, &scenario.Party{Roles: []string{"watcher"}})
+	seen := meshedTogether(t, "testdata/run/party_mesh.yaml", -1, nil, &scenario.Party{
+		Roles: []string{"node[0]", "node[2]"},
+	},
+		&scenario.Party{Roles: []string{"node[1]"}}, &scenario.Party{Roles: []string{"node[3]"}},
+		&scenario.Party{Roles: []string{"watcher"}})
 	want := map[string]record.Status{
-		"all": record.Passed, "others": record.Passed, "cut by a threshold": record.Failed, "a pair that is cut": record.Passed, "refused": record.Failed,
+		"all": record.Passed, "others": record.Passed, "cut by a threshold": record.Failed,
+		"a pair that is cut": record.Passed, "refused": record.Failed,
 	}
 	for i, each := range seen {
 		if !reflect.DeepEqual(each.found, seen[0].found) || !reflect.DeepEqual(each.checked, seen[0].checked) {
-			t.Errorf("%d has found\n%+v\n%+v\nand 0\n%+v\n%+v", i, each.found, each.checked, seen[0].found, seen[0].checked)
+			t.Errorf(
+				"%d has found\n%+v\n%+v\nand 0\n%+v\n%+v", i, each.found, each.checked, seen[0].found, seen[0].checked,
+			)
 		}
 		if len(each.results) != len(want) {
 			t.Errorf("%d: %+v", i, each.results)
@@ -68,13 +76,15 @@ func TestPartyMesh(t *testing.T) {
 			if result.Status != want[result.Name] {
 				t.Errorf("%d: %s is %s: %+v", i, result.Name, result.Status, result.Failures)
 			}
-			if result.Name == "refused" && (len(result.Failures) == 0 || !strings.Contains(result.Failures[0].What, "receive_depth")) {
+			if result.Name == "refused" &&
+				(len(result.Failures) == 0 || !strings.Contains(result.Failures[0].What, "receive_depth")) {
 				t.Errorf("%d: %+v", i, result.Failures)
 			}
 		}
 	}
 	all := seen[3].found["all"]
-	if len(all) != 2 || len(all[0].Pairs) != 6 || all[0].Nodes[3].Labels["rack"] != "r2" || all[0].Nodes[0].Device == "" || all[0].Pairs[0].First.Messages != 10 {
+	if len(all) != 2 || len(all[0].Pairs) != 6 || all[0].Nodes[3].Labels["rack"] != "r2" ||
+		all[0].Nodes[0].Device == "" || all[0].Pairs[0].First.Messages != 10 {
 		t.Errorf("%+v", all)
 	}
 }
@@ -118,23 +128,28 @@ func TestPartyMeshBaseline(t *testing.T) {
 
 // TestPartyMeshLost: a process that is there no more loses the pairs of its nodes, and the others are measured.
 func TestPartyMeshLost(t *testing.T) {
-	seen := meshedTogether(t, "testdata/run/party_mesh_lost.yaml", 2, nil, &scenario.Party{Roles: []string{"node[0]", "node[2]"}},
+	seen := meshedTogether(t, "testdata/run/party_mesh_lost.yaml", 2, nil, &scenario.Party{
+		Roles: []string{"node[0]", "node[2]"},
+	},
 		&scenario.Party{Roles: []string{"node[1]"}}, &scenario.Party{Roles: []string{"node[3]"}})
 	for _, i := range []int{0, 1} {
 		if len(seen[i].found) != 1 || len(seen[i].results) != 1 {
 			t.Fatalf("%d: %+v", i, seen[i])
 		}
 		for _, found := range seen[i].found {
-			if found[0].Lost != 3 || found[0].Blame == nil || found[0].Blame.Kind != "node" || found[0].Blame.Names[0] != "node[3]" {
+			if found[0].Lost != 3 || found[0].Blame == nil || found[0].Blame.Kind != "node" ||
+				found[0].Blame.Names[0] != "node[3]" {
 				t.Errorf("%d: %+v", i, found)
 			}
 			for _, pair := range found[0].Pairs {
-				if with := pair.From == "node[3]" || pair.To == "node[3]"; with != (pair.First == nil) || with && !strings.Contains(pair.Lost, "node[3]") {
+				if with := pair.From == "node[3]" || pair.To == "node[3]"; with != (pair.First == nil) ||
+					with && !strings.Contains(pair.Lost, "node[3]") {
 					t.Errorf("%d: %+v", i, pair)
 				}
 			}
 		}
-		if result := seen[i].results[0]; result.Status != record.Errored || !strings.Contains(result.Reason, "node[3]") {
+		if result := seen[i].results[0]; result.Status != record.Errored ||
+			!strings.Contains(result.Reason, "node[3]") {
 			t.Errorf("%d: %+v", i, result)
 		}
 	}

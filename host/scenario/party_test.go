@@ -61,19 +61,26 @@ func together(t *testing.T, path string, parties ...*scenario.Party) []process {
 // TestParty: two processes that share the roles of a file come to the same result, as one that has all of them does.
 func TestParty(t *testing.T) {
 	want := map[string]record.Status{
-		"results": record.Passed, "loops and branches": record.Passed, "a failure is everybody's": record.Failed, "known to fail": record.XFailed,
-		"a step known to fail": record.Passed, "skipped by one": record.Skipped, "after a leftover of one": record.Failed,
-		"loops of one role": record.Passed, "ends of loops": record.Passed, "a failure in a loop": record.Failed, "a loop without end": record.Failed,
+		"results": record.Passed, "loops and branches": record.Passed, "a failure is everybody's": record.Failed,
+		"known to fail":        record.XFailed,
+		"a step known to fail": record.Passed, "skipped by one": record.Skipped,
+		"after a leftover of one": record.Failed,
+		"loops of one role":       record.Passed, "ends of loops": record.Passed, "a failure in a loop": record.Failed,
+		"a loop without end": record.Failed,
 	}
 	const path = "testdata/run/party.yaml"
 	alone := newRoleRecords()
-	if _, err := scenario.Run(t.Context(), load(t, nil, path), scenario.RunConfig{ProviderName: "soft", Consumers: []record.Consumer{alone}}); err != nil {
+	if _, err := scenario.Run(t.Context(), load(t, nil, path), scenario.RunConfig{
+		ProviderName: "soft", Consumers: []record.Consumer{alone},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for name, parties := range map[string][]*scenario.Party{
-		"two":                    {{Roles: []string{"server"}}, {Roles: []string{"client"}}},
-		"the client waits":       {{Roles: []string{"client"}}, {Roles: []string{"server"}}},
-		"three, one an instance": {{Roles: []string{"server"}}, {Roles: []string{"client[1]"}}, {Roles: []string{"client[0]"}}},
+		"two":              {{Roles: []string{"server"}}, {Roles: []string{"client"}}},
+		"the client waits": {{Roles: []string{"client"}}, {Roles: []string{"server"}}},
+		"three, one an instance": {
+			{Roles: []string{"server"}}, {Roles: []string{"client[1]"}}, {Roles: []string{"client[0]"}},
+		},
 		"one has nothing to say": {{Roles: []string{"server", "client[1]"}}, {Roles: []string{"client[0]"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,20 +97,27 @@ func TestParty(t *testing.T) {
 					t.Errorf("%d: %+v", i, each.results)
 				}
 				failed := each.results["a failure is everybody's"]
-				if len(failed.Failures) != 1 || failed.Failures[0].Action != "check" || failed.Failures[0].Role != "server" || failed.Failures[0].Line != 59 {
+				if len(failed.Failures) != 1 || failed.Failures[0].Action != "check" ||
+					failed.Failures[0].Role != "server" || failed.Failures[0].Line != 59 {
 					t.Errorf("%d: %+v", i, failed.Failures)
 				}
-				if reason := each.results["skipped by one"].Reason; !strings.Contains(reason, "it requires server.provider.verbs") {
+				if reason := each.results["skipped by one"].Reason; !strings.Contains(
+					reason, "it requires server.provider.verbs",
+				) {
 					t.Errorf("%d: %s", i, reason)
 				}
 				loops, same := each.results["loops of one role"], alone.results["loops of one role"]
 				finally := 2 // steps, which only one has had
-				if loops.Steps != same.Steps && loops.Steps != same.Steps-finally || len(loops.Loops) != 1 || loops.Loops[0].Name != "outer" || loops.Loops[0].Rounds != 3 {
+				if loops.Steps != same.Steps && loops.Steps != same.Steps-finally || len(loops.Loops) != 1 ||
+					loops.Loops[0].Name != "outer" || loops.Loops[0].Rounds != 3 {
 					t.Errorf("%d: %d steps, loops %+v; alone %d steps", i, loops.Steps, loops.Loops, same.Steps)
 				}
-				failures, sames := each.results["a failure in a loop"].Failures, alone.results["a failure in a loop"].Failures
-				if len(failures) != 1 || len(sames) != 1 || failures[0].Line != sames[0].Line || failures[0].Action != sames[0].Action || failures[0].Role != sames[0].Role ||
-					!slices.Equal(failures[0].Path, sames[0].Path) || !slices.Equal(failures[0].Used, sames[0].Used) || failures[0].What != sames[0].What {
+				failures, sames := each.results["a failure in a loop"].Failures,
+					alone.results["a failure in a loop"].Failures
+				if len(failures) != 1 || len(sames) != 1 || failures[0].Line != sames[0].Line ||
+					failures[0].Action != sames[0].Action || failures[0].Role != sames[0].Role ||
+					!slices.Equal(failures[0].Path, sames[0].Path) || !slices.Equal(failures[0].Used, sames[0].Used) ||
+					failures[0].What != sames[0].What {
 					t.Errorf("%d: %+v, alone %+v", i, failures, sames)
 				}
 				left := each.results["after a leftover of one"].Failures
@@ -115,15 +129,20 @@ func TestParty(t *testing.T) {
 	}
 }
 
-// TestPartyFault: a fault of a link between two processes is made by one of them, which disturbs what it sends and what comes
-// to it; and none frees anything before the other has looked for what it left unread.
+// TestPartyFault: a fault of a link between two processes is made by one of them, which disturbs what it sends and what
+// comes to it; and none frees anything before the other has looked for what it left unread.
 func TestPartyFault(t *testing.T) {
 	const path = "testdata/run/party_fault.yaml"
-	for i, each := range together(t, path, &scenario.Party{Roles: []string{"server"}}, &scenario.Party{Roles: []string{"client"}}) {
+	for i, each := range together(
+		t, path, &scenario.Party{Roles: []string{"server"}}, &scenario.Party{Roles: []string{"client"}},
+	) {
 		if each.err != nil {
 			t.Fatalf("%d: %v", i, each.err)
 		}
-		want := map[string]record.Status{"what comes": record.Passed, "what the peer of a step has left": record.Passed, "what is sent": record.Passed, "in a loop of one role": record.Passed}
+		want := map[string]record.Status{
+			"what comes": record.Passed, "what the peer of a step has left": record.Passed,
+			"what is sent": record.Passed, "in a loop of one role": record.Passed,
+		}
 		for name, result := range each.results {
 			if result.Status != want[name] {
 				t.Errorf("%d: %s: %+v", i, name, result)
@@ -140,16 +159,20 @@ func TestPartyFault(t *testing.T) {
 func TestPartyPlan(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"a buffer of another": {
-			"roles: {server: {buffers: {rx: {size: 8}}}, client: {}}\nsteps: [{role: client, check: {buffer: server.rx, all: 0}}]\n",
+			"roles: {server: {buffers: {rx: {size: 8}}}, client: {}}\n" +
+				"steps: [{role: client, check: {buffer: server.rx, all: 0}}]\n",
 			"check works on client and server, which are in two processes: give both roles to one process",
 		},
 		"an island": {
 			"roles: {server: {}, client: {}}\nsteps: [{role: client, create_ep: {to: server, port: 7471}, as: ep}]\n",
-			"client and server are in two processes, and server, on soft (link local), reaches nobody outside of its own: --link udp",
+			"client and server are in two processes, and server, on soft (link local), reaches nobody outside of " +
+				"its own: --link udp",
 		},
 		"ends of a measurement": {
-			"roles: {server: {}, client: {}}\nsteps: [{measure: {kind: latency, op: SEND, from: client, to: server, sizes: [64], iterations: 10}}]\n",
-			"client and server are in two processes, and server, on soft (link local), reaches nobody outside of its own: --link udp",
+			"roles: {server: {}, client: {}}\nsteps: [{measure: {kind: latency, op: SEND, from: client, to: server, " +
+				"sizes: [64], iterations: 10}}]\n",
+			"client and server are in two processes, and server, on soft (link local), reaches nobody outside of " +
+				"its own: --link udp",
 		},
 		"another role": {"roles: {client: {}}\nsteps: [{log: x}]\n", `no selected case has a role "server"`},
 	} {
@@ -174,7 +197,9 @@ func TestPartyPlan(t *testing.T) {
 // TestPartyEnds: when the process of another role ends the case, or itself, the others say so at once.
 func TestPartyEnds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "case.yaml")
-	text := "rdmarun: v1\nroles: {server: {}, client: {}}\ncases:\n  - name: long\n    steps: [{role: server, sleep: 1h}, {role: client, log: x}]\n    timeout: 2h\n  - {name: next, steps: [{role: client, log: x}]}\n"
+	text := "rdmarun: v1\nroles: {server: {}, client: {}}\ncases:\n  - name: long\n" +
+		"    steps: [{role: server, sleep: 1h}, {role: client, log: x}]\n    timeout: 2h\n" +
+		"  - {name: next, steps: [{role: client, log: x}]}\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -182,8 +207,12 @@ func TestPartyEnds(t *testing.T) {
 		stop bool // the server's run, in its first case; else it begins none
 		want [2]string
 	}{
-		"in a case":     {true, [2]string{"the process of server has ended the case", "the process of server has ended its run"}},
-		"before a case": {false, [2]string{"the process of server has ended its run", "the process of server has ended its run"}},
+		"in a case": {
+			true, [2]string{"the process of server has ended the case", "the process of server has ended its run"},
+		},
+		"before a case": {
+			false, [2]string{"the process of server has ended its run", "the process of server has ended its run"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := &scenario.Party{Roles: []string{"server"}, Way: meeting.Config{Listen: address.Free(t)}}
@@ -197,7 +226,9 @@ func TestPartyEnds(t *testing.T) {
 				})
 			}()
 			seen := newRoleRecords()
-			err := play(t.Context(), path, &scenario.Party{Roles: []string{"client"}, Way: meeting.Config{Peers: []string{server.Way.Listen}}}, func(config *scenario.RunConfig) bool {
+			err := play(t.Context(), path, &scenario.Party{
+				Roles: []string{"client"}, Way: meeting.Config{Peers: []string{server.Way.Listen}},
+			}, func(config *scenario.RunConfig) bool {
 				config.Consumers = []record.Consumer{seen}
 				return true
 			})
@@ -206,7 +237,10 @@ func TestPartyEnds(t *testing.T) {
 			}
 			for i, name := range []string{"long", "next"} {
 				result := seen.results[name]
-				if result.Status.OK() || !slices.ContainsFunc(result.Failures, func(f record.Failure) bool { return strings.Contains(f.What, test.want[i]) }) {
+				if result.Status.OK() ||
+					!slices.ContainsFunc(result.Failures, func(f record.Failure) bool {
+						return strings.Contains(f.What, test.want[i])
+					}) {
 					t.Errorf("%s: %+v", name, result)
 				}
 			}
@@ -252,9 +286,13 @@ func play(ctx context.Context, path string, party *scenario.Party, run func(*sce
 	return err
 }
 
-// TestPartyCounters: a process that does not play a role has no numbers of its counters, and says so where they are used.
+// TestPartyCounters: a process that does not play a role has no numbers of its counters, and says so where they are
+// used.
 func TestPartyCounters(t *testing.T) {
-	processes := together(t, "testdata/run/party_counters.yaml", &scenario.Party{Roles: []string{"server"}}, &scenario.Party{Roles: []string{"client"}})
+	processes := together(
+		t, "testdata/run/party_counters.yaml", &scenario.Party{Roles: []string{"server"}},
+		&scenario.Party{Roles: []string{"client"}},
+	)
 	for i, each := range processes {
 		if each.err != nil || len(each.results) != 3 {
 			t.Fatalf("%d: %v, %+v", i, each.err, each.results)
@@ -262,7 +300,8 @@ func TestPartyCounters(t *testing.T) {
 		for name, result := range each.results {
 			switch {
 			case name == "in a step of its role" && result.Status == record.Passed:
-			case name != "in a step of its role" && len(result.Failures) == 1 && strings.Contains(result.Failures[0].Got, "give the step that role"):
+			case name != "in a step of its role" && len(result.Failures) == 1 &&
+				strings.Contains(result.Failures[0].Got, "give the step that role"):
 			default:
 				t.Errorf("%d: %s: %+v", i, name, result)
 			}

@@ -23,7 +23,8 @@ type Opening struct {
 	// Virtual is set if it has a virtual clock (which the link udp has not), Seed if its numbers are drawn from one.
 	Virtual bool
 	Seed    *uint64
-	// Fabric is that of the providers of the case which reach each other, here and in other processes; "" for one alone.
+	// Fabric is that of the providers of the case which reach each other, here and in other processes; "" for one
+	// alone.
 	Fabric string
 	// SharedFabric trusts every user of this host there.
 	SharedFabric bool
@@ -86,7 +87,8 @@ func (p *providers) name(program *compile.Program) string {
 // configs are those of the roles of a case, in their order; of a case without roles that of one.
 func (p *providers) configs(each Selected) []testbed.ProviderConfig {
 	if p.config.Party != nil && p.config.Party.Leads != nil {
-		return []testbed.ProviderConfig{{Name: testbed.Soft, Link: rdmacore.LinkLocal}} // of a clock, for nothing is on it
+		// of a clock, for nothing is on it
+		return []testbed.ProviderConfig{{Name: testbed.Soft, Link: rdmacore.LinkLocal}}
 	}
 	program := each.Scenario.Program
 	fill := func(config testbed.ProviderConfig) testbed.ProviderConfig {
@@ -125,9 +127,12 @@ type unusableError struct{ reason string }
 
 func (e *unusableError) Error() string { return e.reason }
 
-// open opens the providers of a case; seed is that of its first soft, nil for none or the file's, and capture where they write
-// what they send, if anywhere.  close ends those that are of this case alone, and returns them with what they said.
-func (p *providers) open(each Selected, seed *uint64, capture *rdmacore.Capture) (on testbed.Providers, close func() []closed, err error) {
+// open opens the providers of a case; seed is that of its first soft, nil for none or the file's, and capture where
+// they write what they send, if anywhere.  close ends those that are of this case alone, and returns them with what
+// they said.
+func (p *providers) open(
+	each Selected, seed *uint64, capture *rdmacore.Capture,
+) (on testbed.Providers, close func() []closed, err error) {
 	configs := p.configs(each)
 	opened := make(map[testbed.ProviderConfig]*rdmacore.Provider)
 	var own []*rdmacore.Provider
@@ -152,9 +157,11 @@ func (p *providers) open(each Selected, seed *uint64, capture *rdmacore.Capture)
 		}
 		switch {
 		case provider != nil, err != nil:
-		case config.Name == testbed.Soft && (p.config.Provider == nil || p.config.Provider.Name() != testbed.Soft || several):
+		case config.Name == testbed.Soft &&
+			(p.config.Provider == nil || p.config.Provider.Name() != testbed.Soft || several):
 			opening := Opening{
-				Case: each, Config: config, Virtual: p.virtual(each, config) && !several, Seed: p.seed(config, seed, drawnAs),
+				Case: each, Config: config, Virtual: p.virtual(each, config) && !several,
+				Seed:    p.seed(config, seed, drawnAs),
 				Capture: capture, Fabric: fabric, SharedFabric: p.config.SharedFabric,
 			}
 			if opening.Notices, err = p.noticesFor(config); err != nil {
@@ -220,7 +227,9 @@ type closed struct {
 const seedStep = 0x9e3779b97f4a7c15
 
 // seed is that of a soft provider; before counts those of the case that have the same.
-func (p *providers) seed(config testbed.ProviderConfig, ofCase *uint64, before map[testbed.ProviderConfig]uint64) *uint64 {
+func (p *providers) seed(
+	config testbed.ProviderConfig, ofCase *uint64, before map[testbed.ProviderConfig]uint64,
+) *uint64 {
 	var drawn uint64
 	switch {
 	case ofCase != nil && (p.config.Seed != nil || !config.Seeded):

@@ -37,8 +37,8 @@ func newRoleRecords() *roleRecords {
 	return &roleRecords{roles: make(map[string][]record.RolePlace), results: make(map[string]record.Result)}
 }
 
-// TestProviders: roles of the same settings share a provider, of which each draws numbers of its own; a fault of a device
-// is that of its role's provider.
+// TestProviders: roles of the same settings share a provider, of which each draws numbers of its own; a fault of a
+// device is that of its role's provider.
 func TestProviders(t *testing.T) {
 	seen := newRoleRecords()
 	opened := make(map[string]uint64)
@@ -62,13 +62,15 @@ func TestProviders(t *testing.T) {
 	for _, place := range seen.roles["one provider for the same settings"] {
 		on = append(on, place.Role+": "+place.Provider)
 	}
-	if want := []string{"dut: soft (link local)", "same: soft (link local)", "tester: soft (link packets)"}; !slices.Equal(on, want) {
+	if want := []string{
+		"dut: soft (link local)", "same: soft (link local)", "tester: soft (link packets)",
+	}; !slices.Equal(on, want) {
 		t.Errorf("the records have %q", on)
 	}
 }
 
-// TestProvidersOfTheRun: a role that chooses nothing is on what the command line or the file says, and steps that cannot
-// work there skip the case with the reason.
+// TestProvidersOfTheRun: a role that chooses nothing is on what the command line or the file says, and steps that
+// cannot work there skip the case with the reason.
 func TestProvidersOfTheRun(t *testing.T) {
 	const meet = "steps:\n  - {role: dut, create_ep: {to: tester, port: 7471}, as: ep}\n"
 	for name, test := range map[string]struct {
@@ -82,28 +84,35 @@ func TestProvidersOfTheRun(t *testing.T) {
 			config: scenario.RunConfig{ProviderName: "verbs", FilesChoose: true}, status: record.Passed,
 		},
 		"the link of the run": {
-			text:   "roles: {dut: {provider: soft}, tester: {}}\nsteps: [{assert: dut.provider.link + tester.provider.link == 'packetspackets'}]\n",
+			text: "roles: {dut: {provider: soft}, tester: {}}\n" +
+				"steps: [{assert: dut.provider.link + tester.provider.link == 'packetspackets'}]\n",
 			config: scenario.RunConfig{Link: "packets"}, status: record.Passed,
 		},
 		"islands of the run": {
 			text:   "roles: {dut: {}, tester: {provider: {soft: {link: packets}}}}\n" + meet,
 			config: scenario.RunConfig{Link: "local"}, status: record.Skipped,
-			reason: "in line 4 dut on soft (link local) meets tester on soft (link packets), and neither reaches the other",
+			reason: "in line 4 dut on soft (link local) meets tester on soft (link packets), and neither reaches " +
+				"the other",
 		},
 		"one island": {
 			text:   "roles: {dut: {}, tester: {provider: {soft: {link: packets}}}}\n" + meet,
 			config: scenario.RunConfig{Link: "packets"}, status: record.Passed,
 		},
 		"a capability of a role": {
-			text:   "roles: {dut: {}, tester: {provider: {soft: {link: packets}}}, third: {}}\nsteps: [{fault: {link: [dut, third], drop: data, action: corrupt}}]\n",
-			status: record.Skipped, reason: `it needs fault.packet, and of role dut on the link "local" each message is copied at once`,
+			text: "roles: {dut: {}, tester: {provider: {soft: {link: packets}}}, third: {}}\n" +
+				"steps: [{fault: {link: [dut, third], drop: data, action: corrupt}}]\n",
+			status: record.Skipped,
+			reason: `it needs fault.packet, and of role dut on the link "local" each message is copied at once`,
 		},
 		"a requirement of a role": {
-			text:   "roles: {dut: {}, tester: {provider: {soft: {link: packets}}}}\nrequires: [dut.provider.link == 'packets']\nsteps: [{log: x}]\n",
+			text: "roles: {dut: {}, tester: {provider: {soft: {link: packets}}}}\n" +
+				"requires: [dut.provider.link == 'packets']\nsteps: [{log: x}]\n",
 			status: record.Skipped, reason: "it requires dut.provider.link == 'packets'",
 		},
 		"instances": {
-			text:   "roles: {dut: {count: 2, provider: {soft: {link: packets}}}, tester: {}}\nrequires: [\"dut[1].provider.link == 'packets'\"]\nsteps: [{assert: \"dut[0].provider.link == 'packets' && tester.provider.link == 'local'\"}]\n",
+			text: "roles: {dut: {count: 2, provider: {soft: {link: packets}}}, tester: {}}\n" +
+				"requires: [\"dut[1].provider.link == 'packets'\"]\n" +
+				"steps: [{assert: \"dut[0].provider.link == 'packets' && tester.provider.link == 'local'\"}]\n",
 			status: record.Passed,
 		},
 	} {
@@ -144,12 +153,15 @@ func TestNoDeviceForARole(t *testing.T) {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "case.yaml")
-	text := "rdmarun: v1\nroles: {dut: {provider: verbs}, tester: {provider: {soft: {link: packets}}}}\ncases: [{name: a, steps: [{log: x}]}, {name: b, steps: [{log: x}]}]\n"
+	text := "rdmarun: v1\nroles: {dut: {provider: verbs}, tester: {provider: {soft: {link: packets}}}}\n" +
+		"cases: [{name: a, steps: [{log: x}]}, {name: b, steps: [{log: x}]}]\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	seen := newRoleRecords()
-	totals, err := scenario.Run(t.Context(), load(t, nil, path), scenario.RunConfig{ProviderName: "soft", Jobs: 2, Consumers: []record.Consumer{seen}})
+	totals, err := scenario.Run(t.Context(), load(t, nil, path), scenario.RunConfig{
+		ProviderName: "soft", Jobs: 2, Consumers: []record.Consumer{seen},
+	})
 	if err != nil || totals.Skipped != 2 || !strings.HasPrefix(seen.results["a"].Reason, "role dut is on verbs, and ") {
 		t.Errorf("%+v %v %+v", totals, err, seen.results)
 	}
@@ -158,7 +170,10 @@ func TestNoDeviceForARole(t *testing.T) {
 // TestProvidersReachEachOther: on the link udp, providers of one process are as those of two.
 func TestProvidersReachEachOther(t *testing.T) {
 	seen := newRoleRecords()
-	totals, err := scenario.Run(t.Context(), load(t, nil, "testdata/run/providers_udp.yaml"), scenario.RunConfig{ProviderName: "soft", Consumers: []record.Consumer{seen}})
+	totals, err := scenario.Run(
+		t.Context(), load(t, nil, "testdata/run/providers_udp.yaml"),
+		scenario.RunConfig{ProviderName: "soft", Consumers: []record.Consumer{seen}},
+	)
 	if err != nil || totals.Passed != 1 {
 		t.Errorf("%+v %v %+v", totals, err, seen.results)
 	}

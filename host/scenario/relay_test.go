@@ -21,8 +21,8 @@ func (k *kinds) Record(each *record.Record) error {
 	return nil
 }
 
-// TestOthersBeginSooner: what another process reports of a case comes behind its beginning, and before its end, also of a case
-// that does not begin here.
+// TestOthersBeginSooner: what another process reports of a case comes behind its beginning, and before its end, also of
+// a case that does not begin here.
 func TestOthersBeginSooner(t *testing.T) {
 	start := &record.Record{Kind: record.CaseStart, Start: &record.Start{}}
 	end := &record.Record{Kind: record.CaseEnd, Result: &record.Result{}}
@@ -34,13 +34,22 @@ func TestOthersBeginSooner(t *testing.T) {
 		come []*record.Record
 		want []string
 	}{
-		"sooner": {false, []*record.Record{from("a"), from("b"), start, from("c"), end}, []string{"case_start", "outputa", "outputb", "outputc", "case_end"}},
-		"held":   {true, []*record.Record{from("a"), start, from("b"), end}, []string{"case_start", "outputa", "outputb", "case_end"}},
-		"never":  {false, []*record.Record{from("a"), end}, []string{"outputa", "case_end"}},
+		"sooner": {
+			false, []*record.Record{from("a"), from("b"), start, from("c"), end},
+			[]string{"case_start", "outputa", "outputb", "outputc", "case_end"},
+		},
+		"held": {
+			true, []*record.Record{from("a"), start, from("b"), end},
+			[]string{"case_start", "outputa", "outputb", "case_end"},
+		},
+		"never": {false, []*record.Record{from("a"), end}, []string{"outputa", "case_end"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got kinds
-			r := &relay{hold: test.hold, jobs: &jobs{stream: record.NewStream(&got), config: RunConfig{Party: &Party{Leads: &Lead{}}}}}
+			r := &relay{
+				hold: test.hold,
+				jobs: &jobs{stream: record.NewStream(&got), config: RunConfig{Party: &Party{Leads: &Lead{}}}},
+			}
 			for _, each := range test.come {
 				if err := r.Record(each); err != nil {
 					t.Fatal(err)
@@ -66,8 +75,11 @@ func reportOf(t *testing.T, each *record.Record) []byte {
 // TestBriefReports: texts of others are cut, and what a call has returned is not.
 func TestBriefReports(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
-	step := &record.Record{Step: &record.Step{Action: long, Tags: map[string]string{"a": long}, Fields: []record.Field{{Name: "bytes", Value: long}}}}
-	line, device := &record.Record{Line: &record.Line{Text: long}}, &record.Record{Device: &record.Device{Firmware: long}}
+	step := &record.Record{Step: &record.Step{
+		Action: long, Tags: map[string]string{"a": long}, Fields: []record.Field{{Name: "bytes", Value: long}},
+	}}
+	line, device := &record.Record{Line: &record.Line{Text: long}},
+		&record.Record{Device: &record.Device{Firmware: long}}
 	for _, each := range []*record.Record{step, line, device} {
 		brief(each)
 	}
@@ -81,8 +93,8 @@ func TestBriefReports(t *testing.T) {
 	}
 }
 
-// TestRoomForReports: a process has room for so many bytes and devices, and one that has none more is named in each case, with how
-// much of it is left out; what others report is not.
+// TestRoomForReports: a process has room for so many bytes and devices, and one that has none more is named in each
+// case, with how much of it is left out; what others report is not.
 func TestRoomForReports(t *testing.T) {
 	var got texts
 	lead := &Lead{Players: map[string]string{"client": "a", "server": "b"}}
@@ -122,7 +134,8 @@ func TestRoomForReports(t *testing.T) {
 	}
 	// Of what it has measured there is room for as much in all cases together, whatever it has reported.
 	const part = mostOfOne / measuredPart
-	if !lead.room.measured("a", part-1, lead.Players) || lead.room.measured("a", 2, lead.Players) || !lead.room.measured("a", 1, lead.Players) || !lead.room.measured("b", part, lead.Players) {
+	if !lead.room.measured("a", part-1, lead.Players) || lead.room.measured("a", 2, lead.Players) ||
+		!lead.room.measured("a", 1, lead.Players) || !lead.room.measured("b", part, lead.Players) {
 		t.Error("what is measured takes other room")
 	}
 	many := make(map[string]string)

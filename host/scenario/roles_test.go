@@ -16,10 +16,12 @@ import (
 func TestCPUs(t *testing.T) {
 	for cpu, want := range map[string]string{"0": "", "1023": "role server: cpu: there is no CPU 1023"} {
 		seen, all := &places{}, &collector{}
-		_, err := scenario.Run(t.Context(), load(t, map[string]string{"cpu": cpu}, "testdata/run/roles_cpu.yaml"), scenario.RunConfig{
-			Open: scenario.OpenSoft, ProviderName: "soft", Consumers: []record.Consumer{seen, all},
-		})
-		if result := all.results[0]; err != nil || !strings.Contains(result.Reason, want) || (result.Status == record.Passed) != (want == "") {
+		_, err := scenario.Run(t.Context(),
+			load(t, map[string]string{"cpu": cpu}, "testdata/run/roles_cpu.yaml"), scenario.RunConfig{
+				Open: scenario.OpenSoft, ProviderName: "soft", Consumers: []record.Consumer{seen, all},
+			})
+		if result := all.results[0]; err != nil || !strings.Contains(result.Reason, want) ||
+			(result.Status == record.Passed) != (want == "") {
 			t.Errorf("CPU %s: %v %s %q %+v", cpu, err, result.Status, result.Reason, result.Failures)
 		}
 		for _, role := range seen.roles {
@@ -38,7 +40,9 @@ func TestRoles(t *testing.T) {
 		huge = "huge pages"
 	}
 	for path, reasons := range map[string][]string{
-		"roles.yaml":           {passed, passed, "provider=verbs, and this is provider soft", "provider=verbs, and this is provider soft"},
+		"roles.yaml": {
+			passed, passed, "provider=verbs, and this is provider soft", "provider=verbs, and this is provider soft",
+		},
 		"counters.yaml":        {passed, passed},
 		"roles_elsewhere.yaml": {"spread: host"},
 		"roles_huge.yaml":      {huge, "30720 huge pages"},
@@ -91,13 +95,15 @@ func TestInstances(t *testing.T) {
 	}
 	want := "speaker[0] guest start, speaker[1] guest start, speaker[2] guest start, " +
 		"speaker[0] guest wait, speaker[1] guest wait, speaker[2] guest wait, "
-	if got := strings.Join(steps.byCase["guests start before the first is waited for"], ", "); !strings.HasPrefix(got, want) {
+	if got := strings.Join(steps.byCase["guests start before the first is waited for"], ", "); !strings.HasPrefix(
+		got, want,
+	) {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }
 
-// TestInstancesInParallel: each instance is a branch, with a step or with steps that all are of its role; the file says how long
-// they take on the virtual clock.
+// TestInstancesInParallel: each instance is a branch, with a step or with steps that all are of its role; the file says
+// how long they take on the virtual clock.
 func TestInstancesInParallel(t *testing.T) {
 	seen := &collector{}
 	totals, err := scenario.Run(t.Context(), load(t, nil, "testdata/run/counted_parallel.yaml"), scenario.RunConfig{
@@ -135,7 +141,10 @@ func TestSeveralUnderOneWord(t *testing.T) {
 	}
 	seen := &collector{}
 	onOwn(t, "testdata/run/several_fails.yaml", seen)
-	for i, want := range []string{`no endpoint "eps[3]"`, `"port" of`, "eps[0] to eps[65535]", `server doors[3]: an unread event: CONNECT_REQUEST`} {
+	for i, want := range []string{
+		`no endpoint "eps[3]"`, `"port" of`, "eps[0] to eps[65535]",
+		`server doors[3]: an unread event: CONNECT_REQUEST`,
+	} {
 		if i >= len(seen.results) || len(seen.results[i].Failures) == 0 {
 			t.Fatalf("case %d did not fail", i)
 		}
@@ -161,21 +170,32 @@ func TestPlaces(t *testing.T) {
 		places map[string]scenario.Place
 		want   string // addresses, or words of the error
 	}{
-		"default":           {nil, "127.0.0.1 127.0.0.2"},
-		"device":            {map[string]scenario.Place{"client": {Device: "soft0"}}, "127.0.0.1 127.0.0.2"},
-		"port":              {map[string]scenario.Place{"": {Device: "soft0", Port: 1}}, "127.0.0.1 127.0.0.2"},
-		"GID by index":      {map[string]scenario.Place{"": {GID: "1"}}, "::1 ::1"},
-		"GID by address":    {map[string]scenario.Place{"": {GID: "::1"}}, "::1 ::1"},
-		"mapped address":    {map[string]scenario.Place{"": {GID: "::ffff:127.0.0.1"}}, "127.0.0.1 127.0.0.2"},
-		"role before all":   {map[string]scenario.Place{"": {GID: "1"}, "client": {GID: "0"}, "server": {GID: "0"}}, "127.0.0.1 127.0.0.2"},
-		"no such device":    {map[string]scenario.Place{"server": {Device: "mlx5_9"}}, `no device "mlx5_9"; provider soft has soft0`},
-		"no such port":      {map[string]scenario.Place{"server": {Device: "soft0", Port: 2}}, "device soft0 has no port 2"},
-		"no such GID":       {map[string]scenario.Place{"server": {GID: "7"}}, "has no GID 7; it has 0 127.0.0.1, 1 ::1"},
+		"default":        {nil, "127.0.0.1 127.0.0.2"},
+		"device":         {map[string]scenario.Place{"client": {Device: "soft0"}}, "127.0.0.1 127.0.0.2"},
+		"port":           {map[string]scenario.Place{"": {Device: "soft0", Port: 1}}, "127.0.0.1 127.0.0.2"},
+		"GID by index":   {map[string]scenario.Place{"": {GID: "1"}}, "::1 ::1"},
+		"GID by address": {map[string]scenario.Place{"": {GID: "::1"}}, "::1 ::1"},
+		"mapped address": {map[string]scenario.Place{"": {GID: "::ffff:127.0.0.1"}}, "127.0.0.1 127.0.0.2"},
+		"role before all": {
+			map[string]scenario.Place{"": {GID: "1"}, "client": {GID: "0"}, "server": {GID: "0"}},
+			"127.0.0.1 127.0.0.2",
+		},
+		"no such device": {
+			map[string]scenario.Place{"server": {Device: "mlx5_9"}}, `no device "mlx5_9"; provider soft has soft0`,
+		},
+		"no such port": {
+			map[string]scenario.Place{"server": {Device: "soft0", Port: 2}}, "device soft0 has no port 2",
+		},
+		"no such GID": {
+			map[string]scenario.Place{"server": {GID: "7"}}, "has no GID 7; it has 0 127.0.0.1, 1 ::1",
+		},
 		"GID of a stranger": {map[string]scenario.Place{"server": {GID: "192.0.2.9"}}, "has no GID 192.0.2.9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := &places{}
-			totals, all := runFiles(t, t.Context(), scenario.RunConfig{Places: test.places, Consumers: []record.Consumer{seen}},
+			totals, all := runFiles(t, t.Context(), scenario.RunConfig{
+				Places: test.places, Consumers: []record.Consumer{seen},
+			},
 				map[string]string{"count": "1"}, "../../scenarios/rping.yaml")
 			var addresses []string
 			for _, role := range seen.roles {

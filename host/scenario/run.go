@@ -26,11 +26,11 @@ import (
 
 // RunConfig says how to run scenarios.
 type RunConfig struct {
-	// Provider is what roles are on that choose no other one, in all cases, one after another; nil: each case has its own
-	// soft.
+	// Provider is what roles are on that choose no other one, in all cases, one after another; nil: each case has its
+	// own soft.
 	Provider *rdmacore.Provider
-	// Open opens soft for one case, which is closed after it; nil: OpenSoft.  The seed is Seed, or what was drawn, for the
-	// first attempt of a case and a number of its own for each further one; nil when there is none.
+	// Open opens soft for one case, which is closed after it; nil: OpenSoft.  The seed is Seed, or what was drawn, for
+	// the first attempt of a case and a number of its own for each further one; nil when there is none.
 	Open func(Opening) (*rdmacore.Provider, error)
 	// Capture is where soft writes what it sends; nil: nowhere.
 	Capture *rdmacore.Capture
@@ -46,7 +46,8 @@ type RunConfig struct {
 	Link string
 	// Fabric is what soft's providers are of on the link udp, together with those of other programs; empty: their own.
 	Fabric string
-	// SharedFabric connects them to programs of every user of this host that share the fabric; else to those of this user and root.
+	// SharedFabric connects them to programs of every user of this host that share the fabric; else to those of this
+	// user and root.
 	SharedFabric bool
 	Selection    Selection
 	// Party is what this process plays of the run, together with others that it has met; nil: all.
@@ -94,8 +95,8 @@ type RunConfig struct {
 	GuestCompiler []string
 	// Confine restricts the process, before the first guest starts; nil does not.
 	Confine func() error
-	// Allow is asked whether this host may be used for something, before each provider is opened and before each step; nil
-	// allows all.  Its error ends the case.
+	// Allow is asked whether this host may be used for something, before each provider is opened and before each step;
+	// nil allows all.  Its error ends the case.
 	Allow func(Need) error
 	// GuestTrace shows the calls of guests; nil shows none.
 	GuestTrace *trace.Tracer
@@ -121,8 +122,14 @@ func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.To
 	}
 	j := &jobs{
 		config: config, stream: newStream(config.Consumers...),
-		guests: &guests{confine: config.Confine, config: guest.RuntimeConfig{CacheDir: config.GuestCache, Compiler: config.GuestCompiler, Warn: config.Warn, Trace: config.GuestTrace}},
-		cases:  cases, families: families(cases), rounds: max(1, config.Repeat), noted: make(map[string]bool),
+		guests: &guests{
+			confine: config.Confine,
+			config: guest.RuntimeConfig{
+				CacheDir: config.GuestCache, Compiler: config.GuestCompiler, Warn: config.Warn,
+				Trace: config.GuestTrace,
+			},
+		},
+		cases: cases, families: families(cases), rounds: max(1, config.Repeat), noted: make(map[string]bool),
 	}
 	j.on = &providers{config: &j.config}
 	if !slices.ContainsFunc(cases, j.on.onSoft) {
@@ -157,7 +164,8 @@ func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.To
 
 func describe(cases []Selected, config RunConfig) *record.Run {
 	description := &record.Run{
-		Provider: cmp.Or(strings.Join(config.HostProviders, ", "), config.ProviderName), Cases: len(cases) * max(1, config.Repeat), UntilFail: config.UntilFail,
+		Provider: cmp.Or(strings.Join(config.HostProviders, ", "), config.ProviderName),
+		Cases:    len(cases) * max(1, config.Repeat), UntilFail: config.UntilFail,
 		Rerun: config.Rerun, Seed: config.Seed, Environment: config.Environment, Baseline: config.BaselineName,
 	}
 	if description.Provider == "" {
@@ -268,7 +276,8 @@ func (j *jobs) one(ctx context.Context, each Selected, relay *relay, with []stri
 	program, seed := each.Scenario.Program, j.seed(each, relay.number)
 	config := exec.Config{
 		Guests: j.guests, Stream: j.stream.Branch(relay), Rerun: j.config.Rerun, Seed: seed,
-		Baseline: relay.earlier, TimeScale: j.config.TimeScale, Stall: j.config.Stall, Interval: j.config.Interval, NoThresholds: j.config.NoThresholds,
+		Baseline: relay.earlier, TimeScale: j.config.TimeScale, Stall: j.config.Stall, Interval: j.config.Interval,
+		NoThresholds: j.config.NoThresholds,
 	}
 	if allow := j.config.Allow; allow != nil {
 		config.Allow = func(what, why string) error { return allow(Need{what, why}) }
@@ -301,7 +310,9 @@ func (j *jobs) one(ctx context.Context, each Selected, relay *relay, with []stri
 		return
 	}
 	defer relay.complete()
-	on, close, err := share.open(func() (testbed.Providers, func() []closed, error) { return j.on.open(each, seed, recording) })
+	on, close, err := share.open(func() (testbed.Providers, func() []closed, error) {
+		return j.on.open(each, seed, recording)
+	})
 	var unusable *unusableError
 	switch {
 	case errors.As(err, &unusable):
@@ -361,8 +372,8 @@ type relay struct {
 	// earlier is what the baseline has of the case; nil: nothing.
 	earlier *record.Earlier
 
-	// recording captures the attempt, if somebody does; ended is its end until that is over.  run is its number among all runs of
-	// cases, with are the processes that this one leads through it.
+	// recording captures the attempt, if somebody does; ended is its end until that is over.  run is its number among
+	// all runs of cases, with are the processes that this one leads through it.
 	recording Recording
 	ended     *record.Record
 	run       int
@@ -526,8 +537,8 @@ func (j *jobs) noteDevices(on testbed.Providers, roles []record.RolePlace) {
 	}
 }
 
-// guests starts the guests of all cases of a run with one runtime.  It is made when the first guest starts: most scenarios
-// have none.
+// guests starts the guests of all cases of a run with one runtime.  It is made when the first guest starts: most
+// scenarios have none.
 type guests struct {
 	config  guest.RuntimeConfig
 	confine func() error // before the first guest; nil: nothing
@@ -564,7 +575,8 @@ func (g *guests) Start(ctx context.Context, path string, config guest.Config) (t
 		return nil, &testbed.EnvironmentError{What: "the guest's module", Err: err}
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &testbed.Failure{
-			What: "the guest's module cannot be used", Got: err.Error(), Hint: "`make guests` builds the guests that come with rdmarun",
+			What: "the guest's module cannot be used", Got: err.Error(),
+			Hint: "`make guests` builds the guests that come with rdmarun",
 		}
 	case err != nil:
 		return nil, &testbed.Failure{What: "the guest's module cannot be used", Got: err.Error()}

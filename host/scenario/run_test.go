@@ -76,7 +76,9 @@ func load(t testing.TB, params map[string]string, paths ...string) []scenario.Sc
 }
 
 // runFiles runs files on soft.
-func runFiles(t *testing.T, ctx context.Context, config scenario.RunConfig, params map[string]string, paths ...string) (record.Totals, *collector) {
+func runFiles(
+	t *testing.T, ctx context.Context, config scenario.RunConfig, params map[string]string, paths ...string,
+) (record.Totals, *collector) {
 	t.Helper()
 	seen := &collector{}
 	config.Provider = soft(t)
@@ -133,7 +135,8 @@ func TestFailing(t *testing.T) {
 	golden(t, "testdata/run/fail_cases.golden", normal(text.String()))
 }
 
-// normal replaces what differs from run to run: which cases were slow, times, ports that the system chose, addresses and keys.
+// normal replaces what differs from run to run: which cases were slow, times, ports that the system chose, addresses
+// and keys.
 func normal(text string) string {
 	for _, each := range []struct{ pattern, by string }{
 		{`\nslowest\n( .*\n)+`, ""},
@@ -179,7 +182,8 @@ func TestInterrupted(t *testing.T) {
 	if !totals.Interrupted || totals.TimedOut || totals.NotRun != 1 {
 		t.Errorf("%+v", totals)
 	}
-	if len(seen.results) != 1 || seen.results[0].Status != record.Interrupted || seen.results[0].Reason != "interrupted (test)" {
+	if len(seen.results) != 1 || seen.results[0].Status != record.Interrupted ||
+		seen.results[0].Reason != "interrupted (test)" {
 		t.Fatalf("%+v", seen.results)
 	}
 	if len(seen.lines) != 1 || seen.lines[0].Text != "finally" {
@@ -196,7 +200,8 @@ func checkStopped(t *testing.T, result *record.Result) {
 	}
 	f := &result.Failures[0]
 	last := f.Timeline[len(f.Timeline)-1]
-	if f.Kind != "stopped" || f.What != result.Reason || f.Action != "wait_event" || f.Line != 8 || len(f.Excerpt) != 2 ||
+	if f.Kind != "stopped" || f.What != result.Reason || f.Action != "wait_event" || f.Line != 8 ||
+		len(f.Excerpt) != 2 ||
 		len(f.Timeline) != 3 || last.Line != 8 || !strings.Contains(last.Text, "FAILED: "+result.Reason) {
 		t.Errorf("%+v", f)
 	}
@@ -221,7 +226,8 @@ steps:
   - {role: a, wait_event: {ep: ep, within: 3s}}
 `
 
-// TestVirtualTimes: steps and timelines have the times of the clock that the scenario speaks of, and the wall clock beside.
+// TestVirtualTimes: steps and timelines have the times of the clock that the scenario speaks of, and the wall clock
+// beside.
 func TestVirtualTimes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lab.yaml")
 	if err := os.WriteFile(path, []byte(virtualLab), 0o600); err != nil {
@@ -242,21 +248,29 @@ func TestVirtualTimes(t *testing.T) {
 		}
 		times = append(times, step.OnClock())
 	}
-	if want := []record.StepTimes{{Took: time.Minute}, {At: time.Minute}, {At: time.Minute, Took: 3 * time.Second}}; !slices.Equal(times, want) {
+	if want := []record.StepTimes{
+		{Took: time.Minute}, {At: time.Minute}, {At: time.Minute, Took: 3 * time.Second},
+	}; !slices.Equal(times, want) {
 		t.Errorf("%v, want %v", times, want)
 	}
-	for _, want := range []string{"+1m  3.00 s  a        wait_event ep", "on the virtual clock)", "+60.000 000  a  wait_event ep"} {
+	for _, want := range []string{
+		"+1m  3.00 s  a        wait_event ep", "on the virtual clock)", "+60.000 000  a  wait_event ep",
+	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, &text)
 		}
 	}
 }
 
-// TestDrawnSeed: what soft's numbers were drawn from is in the text, the records and the command that repeats a failure.
+// TestDrawnSeed: what soft's numbers were drawn from is in the text, the records and the command that repeats a
+// failure.
 func TestDrawnSeed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lab.yaml")
 	fixed := filepath.Join(filepath.Dir(path), "fixed.yaml")
-	if err := errors.Join(os.WriteFile(path, []byte(virtualLab), 0o600), os.WriteFile(fixed, []byte(virtualLab+"provider: {soft: {seed: 7}}\n"), 0o600)); err != nil {
+	if err := errors.Join(
+		os.WriteFile(path, []byte(virtualLab), 0o600),
+		os.WriteFile(fixed, []byte(virtualLab+"provider: {soft: {seed: 7}}\n"), 0o600),
+	); err != nil {
 		t.Fatal(err)
 	}
 	var text strings.Builder
@@ -280,7 +294,8 @@ func TestDrawnSeed(t *testing.T) {
 		t.Errorf("the run has %d, %q", seeds.run, seeds.rerun)
 	}
 	for _, want := range []string{
-		"on provider soft, seed 1234\n", "rerun: rdmarun run --seed 1234 " + path, "rerun: rdmarun run --seed 1235 " + path, "rerun: rdmarun run " + fixed,
+		"on provider soft, seed 1234\n", "rerun: rdmarun run --seed 1234 " + path,
+		"rerun: rdmarun run --seed 1235 " + path, "rerun: rdmarun run " + fixed,
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, &text)
@@ -313,12 +328,13 @@ func TestNameServerThatIsSilent(t *testing.T) {
 	ended := make(chan error, 16) // both families, and whatever is asked again
 	resolver := net.DefaultResolver
 	defer func() { net.DefaultResolver = resolver }()
-	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(asked context.Context, _, _ string) (net.Conn, error) {
-		cancel(errors.New("interrupted (test)"))
-		<-asked.Done()
-		ended <- asked.Err()
-		return nil, asked.Err()
-	}}
+	net.DefaultResolver = &net.Resolver{PreferGo: true,
+		Dial: func(asked context.Context, _, _ string) (net.Conn, error) {
+			cancel(errors.New("interrupted (test)"))
+			<-asked.Done()
+			ended <- asked.Err()
+			return nil, asked.Err()
+		}}
 	totals, seen := runFiles(t, ctx, scenario.RunConfig{}, nil, "testdata/run/name.yaml")
 	if !totals.Interrupted || len(seen.results) != 1 || seen.results[0].Status != record.Interrupted {
 		t.Errorf("%+v %+v", totals, seen.results)
@@ -341,7 +357,9 @@ func TestSelection(t *testing.T) {
 		"none":    {[]string{"*::something else"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			totals, _ := runFiles(t, t.Context(), scenario.RunConfig{Selection: scenario.Selection{IDs: test.ids}}, nil, file)
+			totals, _ := runFiles(
+				t, t.Context(), scenario.RunConfig{Selection: scenario.Selection{IDs: test.ids}}, nil, file,
+			)
 			if totals.Passed != test.runs || totals.Failed > 0 {
 				t.Errorf("%+v", totals)
 			}
@@ -355,7 +373,10 @@ func TestMissingParameter(t *testing.T) {
 	if totals.Skipped != 1 || !strings.Contains(seen.results[0].Reason, "-p peer=") {
 		t.Errorf("%+v %+v", totals, seen.results)
 	}
-	totals, _ = runFiles(t, t.Context(), scenario.RunConfig{}, map[string]string{"peer": "127.0.0.1"}, "testdata/run/needs_parameter.yaml")
+	totals, _ = runFiles(
+		t, t.Context(), scenario.RunConfig{}, map[string]string{"peer": "127.0.0.1"},
+		"testdata/run/needs_parameter.yaml",
+	)
 	if totals.Passed != 1 {
 		t.Errorf("%+v", totals)
 	}
@@ -363,8 +384,11 @@ func TestMissingParameter(t *testing.T) {
 
 // TestRecords looks at the stream itself.
 func TestRecords(t *testing.T) {
-	_, seen := runFiles(t, t.Context(), scenario.RunConfig{}, map[string]string{"count": "1"}, "../../scenarios/rping.yaml")
-	if !slices.Equal(seen.kinds[:3], []record.Kind{record.RunStart, record.DeviceUsed, record.CaseStart}) || seen.kinds[len(seen.kinds)-1] != record.RunEnd {
+	_, seen := runFiles(
+		t, t.Context(), scenario.RunConfig{}, map[string]string{"count": "1"}, "../../scenarios/rping.yaml",
+	)
+	if !slices.Equal(seen.kinds[:3], []record.Kind{record.RunStart, record.DeviceUsed, record.CaseStart}) ||
+		seen.kinds[len(seen.kinds)-1] != record.RunEnd {
 		t.Errorf("%v", seen.kinds)
 	}
 	if len(seen.steps) != seen.results[0].Steps {

@@ -63,7 +63,8 @@ func ParseShard(text string) (Shard, error) {
 // has deals the cases like cards, so that neighbours, which often take as long, go to different parts.
 func (s Shard) has(position int) bool { return s.Count <= 1 || position%s.Count == s.Index-1 }
 
-// Select lists the cases that are meant, in the order of files and cases unless they are shuffled.  The error is that of a pattern.
+// Select lists the cases that are meant, in the order of files and cases unless they are shuffled.  The error is that
+// of a pattern.
 func Select(scenarios []Scenario, selection Selection) ([]Selected, error) {
 	var cases []Selected
 	position := 0
@@ -73,7 +74,8 @@ func Select(scenarios []Scenario, selection Selection) ([]Selected, error) {
 			if err != nil {
 				return nil, err
 			}
-			if !wanted || !selection.Tags.Matches(c.Tags) || !selection.Words.Within(c.ID) || selection.Only != nil && !selection.Only(c.ID) {
+			if !wanted || !selection.Tags.Matches(c.Tags) || !selection.Words.Within(c.ID) ||
+				selection.Only != nil && !selection.Only(c.ID) {
 				continue
 			}
 			if selection.Shard.has(position) {
@@ -88,8 +90,8 @@ func Select(scenarios []Scenario, selection Selection) ([]Selected, error) {
 	return cases, nil
 }
 
-// shuffle orders cases by numbers that are drawn from the seed and their ids, so that two cases come in the same order whatever
-// else is selected: a part of a run repeats with the same seed.
+// shuffle orders cases by numbers that are drawn from the seed and their ids, so that two cases come in the same order
+// whatever else is selected: a part of a run repeats with the same seed.
 func shuffle(cases []Selected, seed uint64) {
 	drawn := func(each Selected) uint64 {
 		id := fnv.New64a()
@@ -166,8 +168,8 @@ func RoleNames(cases []Selected) []string {
 	return slices.Sorted(maps.Keys(known))
 }
 
-// StepCount is how many steps a run of the case would report, if all conditions hold: actions, in each round of a loop whose
-// rounds are known; of others once.
+// StepCount is how many steps a run of the case would report, if all conditions hold: actions, in each round of a loop
+// whose rounds are known; of others once.
 func (s Selected) StepCount() int { return s.Case.Actions() }
 
 // Place is where a role runs.  What is zero is left to the scenario, then to the provider.
@@ -191,8 +193,8 @@ func joined(ofHost, ofRole map[string]string) map[string]string {
 	return all
 }
 
-// placed is a case with its roles where they were asked to be.  On the link udp, those that were not are where another host
-// reaches them.
+// placed is a case with its roles where they were asked to be.  On the link udp, those that were not are where another
+// host reaches them.
 func (c *RunConfig) placed(each Selected, on []testbed.ProviderConfig) *compile.Case {
 	device, reached := each.Scenario.Program.Device, c.Party.reached()
 	if len(c.Places) == 0 && device == "" && reached == "" {

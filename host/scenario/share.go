@@ -60,8 +60,8 @@ type share struct {
 	isLast    bool
 }
 
-// share is what cases may share.  Where several processes play them, each would have to know whether all of them keep it, and
-// the packets of a capture are those of one case: there each case has its own.
+// share is what cases may share.  Where several processes play them, each would have to know whether all of them keep
+// it, and the packets of a capture are those of one case: there each case has its own.
 func (j *jobs) share(cases []Selected) *share {
 	if len(cases) < 2 || j.config.Party != nil || j.config.Capture != nil || j.config.OnFailure != nil {
 		return nil

@@ -20,8 +20,8 @@ func (c *collector) ofFixtures() string {
 	return strings.Join(lines, ", ")
 }
 
-// TestSharedFixtures: cases share fixtures of the file as long as these are as they were; a case that changes them ends them, and
-// the next one has them anew, with memory as it was.
+// TestSharedFixtures: cases share fixtures of the file as long as these are as they were; a case that changes them ends
+// them, and the next one has them anew, with memory as it was.
 func TestSharedFixtures(t *testing.T) {
 	const (
 		both  = "listens, connected, "
@@ -43,7 +43,8 @@ func TestSharedFixtures(t *testing.T) {
 	// Alone each has its own, and so has each attempt.
 	seen := &collector{}
 	totals, err := scenario.Run(t.Context(), scenarios, scenario.RunConfig{
-		Open: scenario.OpenSoft, ProviderName: "soft", Selection: scenario.Selection{IDs: []string{"*::second"}}, Repeat: 2, Consumers: []record.Consumer{seen},
+		Open: scenario.OpenSoft, ProviderName: "soft", Selection: scenario.Selection{IDs: []string{"*::second"}},
+		Repeat: 2, Consumers: []record.Consumer{seen},
 	})
 	if err != nil || totals.Passed != 2 || seen.ofFixtures() != both+ended+", "+both+ended {
 		t.Errorf("%+v %v\n%s", totals, err, seen.ofFixtures())
@@ -56,8 +57,9 @@ func TestSharedInAnyOrder(t *testing.T) {
 	for order := range uint64(5) {
 		seen := &collector{}
 		totals, err := scenario.Run(t.Context(), scenarios, scenario.RunConfig{
-			Open: scenario.OpenSoft, ProviderName: "soft", Selection: scenario.Selection{Shuffle: &order}, Consumers: []record.Consumer{seen},
-			Warn: func(text string) { t.Error(text) },
+			Open: scenario.OpenSoft, ProviderName: "soft", Selection: scenario.Selection{Shuffle: &order},
+			Consumers: []record.Consumer{seen},
+			Warn:      func(text string) { t.Error(text) },
 		})
 		if err != nil || totals.Passed != 11 || strings.Count(seen.ofFixtures(), "listens no more") > 3 {
 			t.Errorf("%+v %v\n%s", totals, err, seen.ofFixtures())
@@ -65,8 +67,8 @@ func TestSharedInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestSharedFailure: a fixture that cannot be set up is tried once, and is the error of each case that needs it; one that cannot be
-// torn down is that of the last.
+// TestSharedFailure: a fixture that cannot be set up is tried once, and is the error of each case that needs it; one
+// that cannot be torn down is that of the last.
 func TestSharedFailure(t *testing.T) {
 	const text = `rdmarun: v1
 roles: {server: {buffers: {rx: {size: 8}}}}
@@ -80,28 +82,33 @@ cases:
 	const more = "  - {name: c, needs: [sound], steps: [{log: c}]}\n  - {name: d, needs: [sound], steps: [{log: d}]}\n"
 	run := func(text string) (record.Totals, *collector) {
 		seen := &collector{}
-		totals, err := scenario.Run(t.Context(), load(t, nil, write(t, t.TempDir()+"/shared.yaml", text)), scenario.RunConfig{
-			Open: scenario.OpenSoft, ProviderName: "soft", Consumers: []record.Consumer{seen},
-		})
+		totals, err := scenario.Run(t.Context(),
+			load(t, nil, write(t, t.TempDir()+"/shared.yaml", text)), scenario.RunConfig{
+				Open: scenario.OpenSoft, ProviderName: "soft", Consumers: []record.Consumer{seen},
+			})
 		if err != nil {
 			t.Error(err)
 		}
 		return totals, seen
 	}
-	totals, seen := run(strings.Replace(text, "  sound: {scope: file, setup: [{log: sound}], teardown: [{assert: false}]}\n", "", 1))
+	totals, seen := run(strings.Replace(
+		text, "  sound: {scope: file, setup: [{log: sound}], teardown: [{assert: false}]}\n", "", 1,
+	))
 	if totals.Errors != 2 || seen.ofFixtures() != "broken, it is over" {
 		t.Errorf("%+v %s", totals, seen.ofFixtures())
 	}
 	for _, result := range seen.results {
-		if f := result.Failures[0]; !strings.Contains(f.What, "the fixture broken could not be set up: byte 0 of buffer") || f.Line != 4 {
+		f := result.Failures[0]
+		if !strings.Contains(f.What, "the fixture broken could not be set up: byte 0 of buffer") || f.Line != 4 {
 			t.Errorf("%+v", f)
 		}
 	}
 	cases := strings.Index(text, "  - {name: a")
 	totals, seen = run(text[:cases] + more)
-	if totals.Passed != 1 || totals.Errors != 1 || !slices.ContainsFunc(seen.results[1].Failures, func(f record.Failure) bool {
-		return strings.Contains(f.What, "the fixture sound could not be torn down")
-	}) {
+	if totals.Passed != 1 || totals.Errors != 1 ||
+		!slices.ContainsFunc(seen.results[1].Failures, func(f record.Failure) bool {
+			return strings.Contains(f.What, "the fixture sound could not be torn down")
+		}) {
 		t.Errorf("%+v %s", totals, seen.ofFixtures())
 	}
 }

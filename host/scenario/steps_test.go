@@ -12,8 +12,8 @@ import (
 	"rdmarun/host/scenario/explain"
 )
 
-// TestRNRTimersAreThose holds the list of explain against what soft does: a send that finds no receive is repeated once,
-// after the receiver's timer and no sooner or later.
+// TestRNRTimersAreThose holds the list of explain against what soft does: a send that finds no receive is repeated
+// once, after the receiver's timer and no sooner or later.
 func TestRNRTimersAreThose(t *testing.T) {
 	times := explain.Times()
 	at := slices.IndexFunc(times, func(each explain.Time) bool { return each.What == "RNR timers" })
@@ -106,7 +106,9 @@ func TestBuildersFail(t *testing.T) {
 
 // TestRates: the rounds of a repeat begin when they are due, as long as it lasts, and until its condition holds.
 func TestRates(t *testing.T) {
-	totals, err := scenario.Run(t.Context(), load(t, nil, "testdata/run/rate.yaml"), scenario.RunConfig{ProviderName: "soft"})
+	totals, err := scenario.Run(
+		t.Context(), load(t, nil, "testdata/run/rate.yaml"), scenario.RunConfig{ProviderName: "soft"},
+	)
 	if err != nil || totals.Passed != 1 || totals.Thresholds != 0 {
 		t.Errorf("%v, %+v", err, totals)
 	}

@@ -54,13 +54,33 @@ func TestIntegersOf64BitsHaveNoSign(t *testing.T) {
 		shown  []string
 		failed bool
 	}{
-		"all is well":  {"", []string{"old 18446744073709551615, wc 18446744073709551615, less one 18446744073709551614, magic 0xffffffffffffffff, small 0x20, plain 31", "wr_id=0xffffffffffffffff", "wr_id=18446744073709551615"}, false},
-		"wrong field":  {"{role: client, decode: {buffer: tx, fields: [{host64: old}]}, expect: {old: 0x1234}}", []string{"old 0x1234", "old=0xffffffffffffffff"}, true},
-		"decimal":      {"{role: client, decode: {buffer: tx, fields: [{host64: old}]}, expect: {old: 1234}}", []string{"old 1234", "old 18446744073709551615"}, true},
-		"below":        {"{role: client, decode: {buffer: tx, fields: [{host64: old}]}, expect: {old: {lt: 5}}}", []string{"old less than 5", "old 18446744073709551615"}, true},
-		"by parameter": {"{role: client, decode: {buffer: tx, fields: [{host64: old}]}, expect: {old: $(small)}}", []string{"old 0x1f", "old=0xffffffffffffffff"}, true},
-		"assert":       {"{assert: was.old < 7}", []string{"was.old is 18446744073709551615"}, true},
-		"assert, hex":  {"{assert: was.old == 0x10}", []string{"was.old is 0xffffffffffffffff"}, true},
+		"all is well": {
+			"",
+			[]string{
+				"old 18446744073709551615, wc 18446744073709551615, less one 18446744073709551614, magic " +
+					"0xffffffffffffffff, small 0x20, plain 31",
+				"wr_id=0xffffffffffffffff", "wr_id=18446744073709551615",
+			},
+			false,
+		},
+		"wrong field": {
+			"{role: client, decode: {buffer: tx, fields: [{host64: old}]}, expect: {old: 0x1234}}",
+			[]string{"old 0x1234", "old=0xffffffffffffffff"}, true,
+		},
+		"decimal": {
+			"{role: client, decode: {buffer: tx, fields: [{host64: old}]}, expect: {old: 1234}}",
+			[]string{"old 1234", "old 18446744073709551615"}, true,
+		},
+		"below": {
+			"{role: client, decode: {buffer: tx, fields: [{host64: old}]}, expect: {old: {lt: 5}}}",
+			[]string{"old less than 5", "old 18446744073709551615"}, true,
+		},
+		"by parameter": {
+			"{role: client, decode: {buffer: tx, fields: [{host64: old}]}, expect: {old: $(small)}}",
+			[]string{"old 0x1f", "old=0xffffffffffffffff"}, true,
+		},
+		"assert":      {"{assert: was.old < 7}", []string{"was.old is 18446744073709551615"}, true},
+		"assert, hex": {"{assert: was.old == 0x10}", []string{"was.old is 0xffffffffffffffff"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := wideScenario
@@ -69,7 +89,8 @@ func TestIntegersOf64BitsHaveNoSign(t *testing.T) {
 			}
 			shown := everywhere(t, text)
 			for where, text := range shown {
-				text = strings.ReplaceAll(text, `"name":"index","value":"-1"`, "") // the kernel's number of a device that it does not know
+				// the kernel's number of a device that it does not know
+				text = strings.ReplaceAll(text, `"name":"index","value":"-1"`, "")
 				if minusOne.MatchString(text) {
 					t.Errorf("%s has %q", where, minusOne.FindString(text))
 				}
@@ -116,7 +137,9 @@ func everywhere(t *testing.T, text string) map[string]string {
 		}
 		outputs[form], consumers = output, append(consumers, output)
 	}
-	if _, err := scenario.Run(t.Context(), checked.Scenarios, scenario.RunConfig{Open: scenario.OpenSoft, ProviderName: "soft", Consumers: consumers}); err != nil {
+	if _, err := scenario.Run(t.Context(), checked.Scenarios, scenario.RunConfig{
+		Open: scenario.OpenSoft, ProviderName: "soft", Consumers: consumers,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	shown := map[string]string{"terminal": terminal.String()}

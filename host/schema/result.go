@@ -17,7 +17,8 @@ var parts = []struct {
 	part string
 }{
 	{record.RunStart, "run"}, {record.DeviceUsed, "device"}, {record.CaseStart, "start"}, {record.StepEnd, "step"},
-	{record.Output, "line"}, {record.Measuring, "measure"}, {record.Measured, "measure"}, {record.Before, "measure"}, {record.Meshed, "mesh"}, {record.Checked, "threshold"}, {record.CaseEnd, "result"}, {record.CaseRetry, "result"},
+	{record.Output, "line"}, {record.Measuring, "measure"}, {record.Measured, "measure"}, {record.Before, "measure"},
+	{record.Meshed, "mesh"}, {record.Checked, "threshold"}, {record.CaseEnd, "result"}, {record.CaseRetry, "result"},
 	{record.RunEnd, "totals"},
 }
 
@@ -28,7 +29,8 @@ func Result() ([]byte, error) {
 	root := types.structure(reflect.TypeFor[record.Record]())
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "rdmarun record 1"
-	root["description"] = "One thing that happened in a run: a line of the records that \"rdmarun run --out jsonl=FILE\" writes."
+	root["description"] = "One thing that happened in a run: a line of the records that \"rdmarun run --out " +
+		"jsonl=FILE\" writes."
 	properties := root["properties"].(object)
 	properties["v"] = object{"const": record.Version}
 	var kinds []record.Kind

@@ -68,7 +68,8 @@ func TestLiveRecords(t *testing.T) {
 		kinds[value.(map[string]any)["kind"].(string)] = true
 	}
 	for _, each := range parts {
-		if each.kind != record.Measuring && each.kind != record.Measured && each.kind != record.Before && !kinds[string(each.kind)] {
+		if each.kind != record.Measuring && each.kind != record.Measured && each.kind != record.Before &&
+			!kinds[string(each.kind)] {
 			t.Errorf("no record %q was seen, of %v", each.kind, kinds)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package schema makes the JSON Schemas of scenarios and of records.  That of scenarios comes from the tables
-// of the checker: the keys of package ast and the verbs of package verb.  It is laxer than the checker, which knows names,
+// Package schema makes the JSON Schemas of scenarios and of records.  That of scenarios comes from the tables of the
+// checker: the keys of package ast and the verbs of package verb.  It is laxer than the checker, which knows names,
 // units and expressions, and never stricter: editors complete and document with it.
 //
 // The result is kept in the folder schema, from where the binary embeds it; after a change of the language:
@@ -26,7 +26,10 @@ func Scenario() ([]byte, error) {
 	root["title"] = "rdmarun scenario " + ast.Version
 	root["required"] = []string{"rdmarun"}
 	// A file has steps or cases; without either it is a library of fragments and fixtures.
-	root["anyOf"] = []any{jsonschema.Require("steps"), jsonschema.Require("cases"), jsonschema.Require("fragments"), jsonschema.Require("fixtures")}
+	root["anyOf"] = []any{
+		jsonschema.Require("steps"), jsonschema.Require("cases"), jsonschema.Require("fragments"),
+		jsonschema.Require("fixtures"),
+	}
 	root["not"] = jsonschema.Require("steps", "cases")
 	root["allOf"] = []any{completeWithoutDefaults()}
 	definitions := values()
@@ -38,13 +41,18 @@ func Scenario() ([]byte, error) {
 		"fragment": required(mapping("Steps to use in several places.", ast.Keys("fragments"), fileTypes()), "do"),
 		"fixture":  required(mapping("What cases need.", ast.Keys("fixtures"), fileTypes()), "setup"),
 		"param": required(mapping("A parameter.", ast.Keys("params"), object{
-			"type": object{"enum": ast.Names(ast.Keys("type"))}, "values": jsonschema.ListOf(jsonschema.Scalar()), "min": jsonschema.Scalar(), "max": jsonschema.Scalar(), "doc": jsonschema.Scalar(),
+			"type": object{"enum": ast.Names(ast.Keys("type"))}, "values": jsonschema.ListOf(jsonschema.Scalar()),
+			"min": jsonschema.Scalar(), "max": jsonschema.Scalar(), "doc": jsonschema.Scalar(),
 		}), "type"),
 		"defaults": defaults(table),
-		"repeat": object{"anyOf": []any{jsonschema.Ref("integer"), mapping("What ends a repeat.", ast.Keys("repeat"), object{
-			"times": jsonschema.Ref("integer"), "for": jsonschema.Ref("duration"), "until": jsonschema.Scalar(), "rate": jsonschema.Scalar(),
-		})}},
-		"took": mapping("Bounds of a time.", ast.Keys("took"), object{"min": jsonschema.Ref("duration"), "max": jsonschema.Ref("duration")}),
+		"repeat": object{"anyOf": []any{jsonschema.Ref("integer"),
+			mapping("What ends a repeat.", ast.Keys("repeat"), object{
+				"times": jsonschema.Ref("integer"), "for": jsonschema.Ref("duration"), "until": jsonschema.Scalar(),
+				"rate": jsonschema.Scalar(),
+			})}},
+		"took": mapping("Bounds of a time.", ast.Keys("took"), object{
+			"min": jsonschema.Ref("duration"), "max": jsonschema.Ref("duration"),
+		}),
 	}} {
 		for name, schema := range more {
 			definitions[name] = schema
@@ -57,24 +65,33 @@ func Scenario() ([]byte, error) {
 // roles are the definitions of what a role has.
 func roles() object {
 	role := mapping("A party.", ast.Keys("roles"), object{
-		"buffers": mapOf("buffer"), "guest": jsonschema.Ref("guest"), "provider": jsonschema.Ref("provider"), "count": object{"anyOf": []any{jsonschema.Ref("integer"), object{"const": ast.CountHosts}}}, "device": jsonschema.Scalar(), "port": jsonschema.Ref("integer"),
-		"path":     required(mapping("One of the port's addresses.", ast.Keys("path"), object{"gid": jsonschema.Scalar()}), "gid"),
-		"place":    required(mapping("Where instances run.", ast.Keys("place"), object{"spread": object{"const": "host"}}), "spread"),
+		"buffers": mapOf("buffer"), "guest": jsonschema.Ref("guest"), "provider": jsonschema.Ref("provider"),
+		"count":  object{"anyOf": []any{jsonschema.Ref("integer"), object{"const": ast.CountHosts}}},
+		"device": jsonschema.Scalar(), "port": jsonschema.Ref("integer"),
+		"path": required(
+			mapping("One of the port's addresses.", ast.Keys("path"), object{"gid": jsonschema.Scalar()}), "gid",
+		),
+		"place": required(
+			mapping("Where instances run.", ast.Keys("place"), object{"spread": object{"const": "host"}}), "spread",
+		),
 		"cpu":      object{"type": []string{"integer", "string", "array"}},
 		"optional": object{"type": "boolean"},
 	})
 	role["not"] = jsonschema.Require("guest", "buffers") // a guest has its own memory
 	guest := mapping("A WebAssembly program, or a script.", ast.Keys("guest"), object{
-		"module": jsonschema.Scalar(), "script": object{"type": "string"}, "args": list(), "limits": jsonschema.Ref("limits"),
-		"allow": jsonschema.Ref("allow"), "deterministic": object{"type": "boolean"},
+		"module": jsonschema.Scalar(), "script": object{"type": "string"}, "args": list(),
+		"limits": jsonschema.Ref("limits"),
+		"allow":  jsonschema.Ref("allow"), "deterministic": object{"type": "boolean"},
 		"env":   object{"type": "object", "additionalProperties": jsonschema.Scalar()},
-		"stdin": jsonschema.Ref("input"), "files": object{"type": "object", "additionalProperties": jsonschema.Ref("input")},
+		"stdin": jsonschema.Ref("input"),
+		"files": object{"type": "object", "additionalProperties": jsonschema.Ref("input")},
 	})
 	guest["oneOf"] = []any{jsonschema.Require("module"), jsonschema.Require("script")}
 	return object{
 		"role": role,
 		"buffer": required(mapping("Registered memory.", ast.Keys("buffers"), object{
-			"size": jsonschema.Ref("size"), "access": jsonschema.Words(verb.AccessNames()), "backing": jsonschema.Word(verb.BackingNames()), "fill": jsonschema.Ref("data"),
+			"size": jsonschema.Ref("size"), "access": jsonschema.Words(verb.AccessNames()),
+			"backing": jsonschema.Word(verb.BackingNames()), "fill": jsonschema.Ref("data"),
 		}), "size"),
 		"guest": guest,
 		"input": object{"anyOf": []any{jsonschema.Scalar(), mapping("What a guest reads.", ast.Keys("input"), object{
@@ -84,7 +101,8 @@ func roles() object {
 			"bind": list(), "connect": list(), "devices": list(), "calls": list(),
 		}),
 		"limits": mapping("What a guest may take.", ast.Keys("limits"), object{
-			"time": jsonschema.Ref("duration"), "memory": jsonschema.Ref("size"), "registered": jsonschema.Ref("size"), "handles": jsonschema.Ref("integer"), "files": jsonschema.Ref("integer"), "output": jsonschema.Ref("size"),
+			"time": jsonschema.Ref("duration"), "memory": jsonschema.Ref("size"), "registered": jsonschema.Ref("size"),
+			"handles": jsonschema.Ref("integer"), "files": jsonschema.Ref("integer"), "output": jsonschema.Ref("size"),
 		}),
 	}
 }
@@ -102,19 +120,24 @@ func settings() object {
 			jsonschema.Word(rdmacore.Providers()),
 			mapping("Settings of providers.", ast.Keys("provider"), object{
 				"soft": mapping("The soft provider.", ast.Keys("soft"), object{
-					"clock": jsonschema.Word([]string{"virtual", "wall"}), "seed": jsonschema.Ref("integer"), "link": jsonschema.Word(rdmacore.Links()),
+					"clock": jsonschema.Word([]string{"virtual", "wall"}), "seed": jsonschema.Ref("integer"),
+					"link": jsonschema.Word(rdmacore.Links()),
 				}),
 				"verbs": mapping("The verbs provider.", ast.Keys("verbs"), object{"device": jsonschema.Scalar()}),
 			}),
 		}},
 		"threshold": required(mapping("A limit on a metric.", ast.Keys("thresholds"), object{
 			"metric": jsonschema.Scalar(), "pass": jsonschema.ListOf(jsonschema.Scalar()), "if": jsonschema.Scalar(),
-			"abort_on_fail": object{"anyOf": []any{object{"type": "boolean"}, mapping("When.", ast.Keys("abort_on_fail"), object{"after": jsonschema.Ref("duration")})}},
+			"abort_on_fail": object{"anyOf": []any{
+				object{"type": "boolean"},
+				mapping("When.", ast.Keys("abort_on_fail"), object{"after": jsonschema.Ref("duration")}),
+			}},
 		}), "metric", "pass"),
 		"xfail": required(mapping("That and when it is known to fail.", ast.Keys("xfail"), object{
 			"when": jsonschema.Scalar(), "reason": jsonschema.Scalar(),
 			"raises": mapping("The failure that is expected.", ast.Keys("raises"), object{
-				"action": matching(jsonschema.Scalar()), "what": matching(jsonschema.Scalar()), "got": matching(jsonschema.Scalar()),
+				"action": matching(jsonschema.Scalar()), "what": matching(jsonschema.Scalar()),
+				"got": matching(jsonschema.Scalar()),
 			}),
 		}), "reason"),
 	}
@@ -122,11 +145,15 @@ func settings() object {
 
 // defaults has, beside its keys, arguments by verb.
 func defaults(table *verb.Table) object {
-	schema := mapping("What holds for the whole file.", ast.Keys("defaults"), object{"qp": object{"type": "object"}, "within": jsonschema.Ref("duration")})
+	schema := mapping("What holds for the whole file.", ast.Keys("defaults"), object{
+		"qp": object{"type": "object"}, "within": jsonschema.Ref("duration"),
+	})
 	properties := schema["properties"].(object)
 	for _, v := range table.Verbs() {
 		if _, isKey := properties[v.Name]; !isKey {
-			properties[v.Name] = object{"description": "arguments of all " + v.Name + " that do not give them", "type": "object"}
+			properties[v.Name] = object{
+				"description": "arguments of all " + v.Name + " that do not give them", "type": "object",
+			}
 		}
 	}
 	return schema
@@ -136,13 +163,22 @@ func defaults(table *verb.Table) object {
 // the checker has the last word.
 func fileTypes() object {
 	return object{
-		"rdmarun": object{"const": ast.Version}, "name": jsonschema.Scalar(), "doc": jsonschema.Scalar(), "tags": jsonschema.ListOf(jsonschema.Scalar()),
+		"rdmarun": object{"const": ast.Version}, "name": jsonschema.Scalar(), "doc": jsonschema.Scalar(),
+		"tags":    jsonschema.ListOf(jsonschema.Scalar()),
 		"timeout": jsonschema.Ref("duration"), "stall_timeout": jsonschema.Ref("duration"),
-		"params": mapOf("param"), "defaults": jsonschema.Ref("defaults"), "fragments": mapOf("fragment"), "fixtures": mapOf("fixture"), "matrix": jsonschema.Ref("matrix"),
+		"params": mapOf("param"), "defaults": jsonschema.Ref("defaults"), "fragments": mapOf("fragment"),
+		"fixtures": mapOf("fixture"), "matrix": jsonschema.Ref("matrix"),
 		"imports":  object{"type": "object", "propertyNames": name(), "additionalProperties": jsonschema.Scalar()},
-		"requires": jsonschema.ListOf(jsonschema.Scalar()), "provider": jsonschema.Ref("provider"), "thresholds": jsonschema.ListOf(jsonschema.Ref("threshold")), "xfail": jsonschema.Ref("xfail"),
-		"roles": object{"type": "object", "additionalProperties": object{"anyOf": []any{jsonschema.Ref("role"), object{"type": "null"}}}},
-		"needs": jsonschema.ListOf(jsonschema.Scalar()), "scope": jsonschema.Word([]string{ast.ScopeCase, ast.ScopeFile}), "setup": jsonschema.Ref("steps"), "teardown": jsonschema.Ref("steps"), "steps": jsonschema.Ref("steps"), "finally": jsonschema.Ref("steps"), "do": jsonschema.Ref("steps"),
+		"requires": jsonschema.ListOf(jsonschema.Scalar()), "provider": jsonschema.Ref("provider"),
+		"thresholds": jsonschema.ListOf(jsonschema.Ref("threshold")), "xfail": jsonschema.Ref("xfail"),
+		"roles": object{
+			"type":                 "object",
+			"additionalProperties": object{"anyOf": []any{jsonschema.Ref("role"), object{"type": "null"}}},
+		},
+		"needs": jsonschema.ListOf(jsonschema.Scalar()),
+		"scope": jsonschema.Word([]string{ast.ScopeCase, ast.ScopeFile}), "setup": jsonschema.Ref("steps"),
+		"teardown": jsonschema.Ref("steps"), "steps": jsonschema.Ref("steps"), "finally": jsonschema.Ref("steps"),
+		"do":    jsonschema.Ref("steps"),
 		"cases": jsonschema.ListOf(jsonschema.Ref("case")),
 	}
 }

@@ -160,30 +160,83 @@ func TestKnowsTheLanguage(t *testing.T) {
 	const steps = "steps: [{log: a}]\n"
 	const roles = "roles: {client: {buffers: {tx: {size: 64}}}}\n"
 	for name, each := range map[string]struct{ wrong, right string }{
-		"matrix without a list":    {"matrix: {n: 1}\n" + steps, "matrix: {n: [1]}\n" + steps},
-		"exclude":                  {"matrix: {n: [1, 2], exclude: {n: 1}}\n" + steps, "matrix: {n: [1, 2], exclude: [{n: 1}]}\n" + steps},
-		"threshold without pass":   {"thresholds: [{metric: duration}]\n" + steps, "thresholds: [{metric: duration, pass: [max < 1s]}]\n" + steps},
-		"abort_on_fail":            {"thresholds: [{metric: duration, pass: [max < 1s], abort_on_fail: {afer: 2s}}]\n" + steps, "thresholds: [{metric: duration, pass: [max < 1s], abort_on_fail: {after: 2s}}]\n" + steps},
-		"clock":                    {"provider: {soft: {clock: virtuel}}\n" + steps, "provider: {soft: {clock: virtual}}\n" + steps},
-		"provider":                 {"provider: {sotf: {}}\n" + steps, "provider: {soft: {seed: 1}}\n" + steps},
-		"imports":                  {"imports: [a.yaml]\n" + steps, "imports: {a: a.yaml}\n" + steps},
-		"requires":                 {"requires: transport.ib\n" + steps, "requires: [transport.ib]\n" + steps},
-		"status of a completion":   {roles + "steps: [{role: client, poll: {cq: send}, expect: {status: RNR_RETRY}}]\n", roles + "steps: [{role: client, poll: {cq: send}, expect: {status: RNR_RETRY_EXC_ERR}}]\n"},
-		"status in a list":         {roles + "steps: [{role: client, poll: {cq: send}, expect: {status: {any_of: [SUCESS]}}}]\n", roles + "steps: [{role: client, poll: {cq: send}, expect: {status: {any_of: [SUCCESS, WR_FLUSH_ERR]}}}]\n"},
-		"status of an event":       {roles + "steps: [{role: client, wait_event: {ep: ep, type: REJECTED}, expect: {status: NOBODY}}]\n", roles + "steps: [{role: client, wait_event: {ep: ep, type: REJECTED}, expect: {status: CONSUMER_DEFINED}}]\n"},
-		"errno":                    {roles + "steps: [{role: client, query_device: {}, expect: {errno: EINVALID}}]\n", roles + "steps: [{role: client, query_device: {}, expect: {errno: EINVAL}}]\n"},
-		"field of a result":        {roles + "steps: [{role: client, query_device: {}, expect: {max_sges: 1}}]\n", roles + "steps: [{role: client, query_device: {}, expect: {max_sge: 1}}]\n"},
-		"required argument":        {roles + "steps: [{role: client, post_send: {ep: ep}}]\n", roles + "steps: [{role: client, post_send: {ep: ep, buffer: tx}}]\n"},
-		"required in a block":      {roles + "steps: [{do: [{role: client, post_send: {ep: ep}}]}]\n", roles + "defaults: {post_send: {buffer: tx}}\nsteps: [{do: [{role: client, post_send: {ep: ep}}]}]\n"},
-		"one of a group":           {roles + "steps: [{role: client, check: {buffer: tx}}]\n", roles + "steps: [{role: client, check: {buffer: tx, all: 0}}]\n"},
-		"two of a group":           {roles + "steps: [{role: client, check: {buffer: tx, all: 0, equals: tx}}]\n", roles + "steps: [{role: client, check: {buffer: tx, equals: tx}}]\n"},
-		"barrier for nobody":       {"steps: [{barrier: up}]\n", "steps: [{barrier: up, of: [client]}]\n"},
-		"call without function":    {"steps: [{role: g, guest: call}]\n", "steps: [{role: g, guest: call, function: add}]\n"},
-		"as on a block":            {"steps: [{as: a, do: [{log: a}]}]\n", "steps: [{as: a, repeat: 2, do: [{log: a}]}]\n"},
-		"two loops":                {"steps: [{repeat: 2, for_each: {n: [1]}, log: a}]\n", "steps: [{for_each: {n: [1]}, log: a}]\n"},
-		"xfail without reason":     {"cases: [{name: a, xfail: {}, " + steps[:len(steps)-1] + "}]\n", "cases: [{name: a, xfail: {reason: b}, " + steps[:len(steps)-1] + "}]\n"},
-		"guest with buffers":       {"roles: {g: {guest: {module: a.wasm}, buffers: {a: {size: 1}}}}\n" + steps, "roles: {g: {guest: {module: a.wasm}}}\n" + steps},
-		"times without its repeat": {roles + "steps: [{role: client, fill: {buffer: tx, times: 3}}]\n", roles + "steps: [{role: client, fill: {buffer: tx, repeat: 1, times: 3}}]\n"},
+		"matrix without a list": {"matrix: {n: 1}\n" + steps, "matrix: {n: [1]}\n" + steps},
+		"exclude": {
+			"matrix: {n: [1, 2], exclude: {n: 1}}\n" + steps, "matrix: {n: [1, 2], exclude: [{n: 1}]}\n" + steps,
+		},
+		"threshold without pass": {
+			"thresholds: [{metric: duration}]\n" + steps,
+			"thresholds: [{metric: duration, pass: [max < 1s]}]\n" + steps,
+		},
+		"abort_on_fail": {
+			"thresholds: [{metric: duration, pass: [max < 1s], abort_on_fail: {afer: 2s}}]\n" + steps,
+			"thresholds: [{metric: duration, pass: [max < 1s], abort_on_fail: {after: 2s}}]\n" + steps,
+		},
+		"clock": {
+			"provider: {soft: {clock: virtuel}}\n" + steps, "provider: {soft: {clock: virtual}}\n" + steps,
+		},
+		"provider": {"provider: {sotf: {}}\n" + steps, "provider: {soft: {seed: 1}}\n" + steps},
+		"imports":  {"imports: [a.yaml]\n" + steps, "imports: {a: a.yaml}\n" + steps},
+		"requires": {"requires: transport.ib\n" + steps, "requires: [transport.ib]\n" + steps},
+		"status of a completion": {
+			roles + "steps: [{role: client, poll: {cq: send}, expect: {status: RNR_RETRY}}]\n",
+			roles + "steps: [{role: client, poll: {cq: send}, expect: {status: RNR_RETRY_EXC_ERR}}]\n",
+		},
+		"status in a list": {
+			roles + "steps: [{role: client, poll: {cq: send}, expect: {status: {any_of: [SUCESS]}}}]\n",
+			roles + "steps: [{role: client, poll: {cq: send}, expect: {status: {any_of: [SUCCESS, WR_FLUSH_ERR]}}}]\n",
+		},
+		"status of an event": {
+			roles + "steps: [{role: client, wait_event: {ep: ep, type: REJECTED}, expect: {status: NOBODY}}]\n",
+			roles + "steps: [{role: client, wait_event: {ep: ep, type: REJECTED}, expect: {status: " +
+				"CONSUMER_DEFINED}}]\n",
+		},
+		"errno": {
+			roles + "steps: [{role: client, query_device: {}, expect: {errno: EINVALID}}]\n",
+			roles + "steps: [{role: client, query_device: {}, expect: {errno: EINVAL}}]\n",
+		},
+		"field of a result": {
+			roles + "steps: [{role: client, query_device: {}, expect: {max_sges: 1}}]\n",
+			roles + "steps: [{role: client, query_device: {}, expect: {max_sge: 1}}]\n",
+		},
+		"required argument": {
+			roles + "steps: [{role: client, post_send: {ep: ep}}]\n",
+			roles + "steps: [{role: client, post_send: {ep: ep, buffer: tx}}]\n",
+		},
+		"required in a block": {
+			roles + "steps: [{do: [{role: client, post_send: {ep: ep}}]}]\n",
+			roles + "defaults: {post_send: {buffer: tx}}\nsteps: [{do: [{role: client, post_send: {ep: ep}}]}]\n",
+		},
+		"one of a group": {
+			roles + "steps: [{role: client, check: {buffer: tx}}]\n",
+			roles + "steps: [{role: client, check: {buffer: tx, all: 0}}]\n",
+		},
+		"two of a group": {
+			roles + "steps: [{role: client, check: {buffer: tx, all: 0, equals: tx}}]\n",
+			roles + "steps: [{role: client, check: {buffer: tx, equals: tx}}]\n",
+		},
+		"barrier for nobody": {"steps: [{barrier: up}]\n", "steps: [{barrier: up, of: [client]}]\n"},
+		"call without function": {
+			"steps: [{role: g, guest: call}]\n", "steps: [{role: g, guest: call, function: add}]\n",
+		},
+		"as on a block": {
+			"steps: [{as: a, do: [{log: a}]}]\n", "steps: [{as: a, repeat: 2, do: [{log: a}]}]\n",
+		},
+		"two loops": {
+			"steps: [{repeat: 2, for_each: {n: [1]}, log: a}]\n", "steps: [{for_each: {n: [1]}, log: a}]\n",
+		},
+		"xfail without reason": {
+			"cases: [{name: a, xfail: {}, " + steps[:len(steps)-1] + "}]\n",
+			"cases: [{name: a, xfail: {reason: b}, " + steps[:len(steps)-1] + "}]\n",
+		},
+		"guest with buffers": {
+			"roles: {g: {guest: {module: a.wasm}, buffers: {a: {size: 1}}}}\n" + steps,
+			"roles: {g: {guest: {module: a.wasm}}}\n" + steps,
+		},
+		"times without its repeat": {
+			roles + "steps: [{role: client, fill: {buffer: tx, times: 3}}]\n",
+			roles + "steps: [{role: client, fill: {buffer: tx, repeat: 1, times: 3}}]\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for text, good := range map[string]bool{each.wrong: false, each.right: true} {

@@ -38,15 +38,28 @@ func (s *wordSets) matched(result *verb.Result) object {
 // step is one step: one action, and the modifiers that belong to it.
 func step(table *verb.Table, sets *wordSets) object {
 	types := object{
-		"do": jsonschema.Ref("steps"), "parallel": jsonschema.Ref("steps"), "took": jsonschema.Ref("took"), "expect": object{"anyOf": []any{object{"type": "object"}, object{"const": ast.AnyResult}}}, "with": object{"type": "object"},
-		"name": jsonschema.Scalar(), "role": jsonschema.Scalar(), "if": jsonschema.Scalar(), "as": jsonschema.Scalar(), "within": jsonschema.Ref("duration"), "timeout": jsonschema.Ref("duration"),
-		"repeat": jsonschema.Ref("repeat"), "use": jsonschema.Scalar(), "barrier": jsonschema.Scalar(), "of": jsonschema.ListOf(jsonschema.Scalar()), "args": list(), "function": jsonschema.Scalar(),
-		"for_each": object{"type": "object", "minProperties": 1, "propertyNames": name(), "additionalProperties": jsonschema.ListOf(jsonschema.Scalar())},
-		"guest":    jsonschema.Word(ast.GuestActions), "leftovers": object{"enum": []string{"ignore"}},
-		"tags":  object{"anyOf": []any{jsonschema.ListOf(jsonschema.Scalar()), object{"type": "object", "additionalProperties": jsonschema.Scalar()}}},
+		"do": jsonschema.Ref("steps"), "parallel": jsonschema.Ref("steps"), "took": jsonschema.Ref("took"),
+		"expect": object{"anyOf": []any{object{"type": "object"}, object{"const": ast.AnyResult}}},
+		"with":   object{"type": "object"},
+		"name":   jsonschema.Scalar(), "role": jsonschema.Scalar(), "if": jsonschema.Scalar(),
+		"as":     jsonschema.Scalar(),
+		"within": jsonschema.Ref("duration"), "timeout": jsonschema.Ref("duration"),
+		"repeat": jsonschema.Ref("repeat"), "use": jsonschema.Scalar(), "barrier": jsonschema.Scalar(),
+		"of": jsonschema.ListOf(jsonschema.Scalar()), "args": list(), "function": jsonschema.Scalar(),
+		"for_each": object{
+			"type": "object", "minProperties": 1, "propertyNames": name(),
+			"additionalProperties": jsonschema.ListOf(jsonschema.Scalar()),
+		},
+		"guest": jsonschema.Word(ast.GuestActions), "leftovers": object{"enum": []string{"ignore"}},
+		"tags": object{"anyOf": []any{
+			jsonschema.ListOf(jsonschema.Scalar()),
+			object{"type": "object", "additionalProperties": jsonschema.Scalar()},
+		}},
 		"xfail": jsonschema.Ref("xfail"),
 	}
-	schema := mapping("One step: an action, and what modifies it.", append(ast.Keys("action"), ast.Keys("step")...), types)
+	schema := mapping(
+		"One step: an action, and what modifies it.", append(ast.Keys("action"), ast.Keys("step")...), types,
+	)
 	properties := schema["properties"].(object)
 	one := []any{jsonschema.Require("do")}
 	for _, action := range ast.Keys("action") {
@@ -62,7 +75,10 @@ func step(table *verb.Table, sets *wordSets) object {
 		follows[v.Name] = expectation(v, sets)
 	}
 	guest := &verb.Verb{Results: slices.Concat(verb.StepVerb("guest run").Results, verb.StepVerb("guest call").Results)}
-	follows["guest"] = object{"allOf": []any{expectation(guest, sets), when(object{"properties": object{"guest": object{"const": "call"}}}, jsonschema.Require("function"))}}
+	follows["guest"] = object{"allOf": []any{
+		expectation(guest, sets),
+		when(object{"properties": object{"guest": object{"const": "call"}}}, jsonschema.Require("function")),
+	}}
 	schema["oneOf"], schema["not"], schema["dependentSchemas"] = one, jsonschema.Require(loops...), follows
 	return schema
 }
@@ -109,7 +125,9 @@ func modifierRules(table *verb.Table) object {
 		case verbs && len(refused) > 0:
 			rules[modifier.Name] = object{"not": object{"anyOf": refused}}
 		case modifier.Name == "function":
-			rules["function"] = object{"required": []string{"guest"}, "properties": object{"guest": object{"const": "call"}}}
+			rules["function"] = object{
+				"required": []string{"guest"}, "properties": object{"guest": object{"const": "call"}},
+			}
 		case !verbs:
 			rules[modifier.Name] = object{"anyOf": allowed}
 		}
@@ -129,7 +147,9 @@ func expectation(v *verb.Verb, sets *wordSets) object {
 		properties[compile.Errno] = jsonschema.Documented(matched("errno"), "of a call that must fail")
 	}
 	if v.Waits {
-		properties[compile.None] = object{"description": "true: nothing may come", "type": []string{"boolean", "string"}}
+		properties[compile.None] = object{
+			"description": "true: nothing may come", "type": []string{"boolean", "string"},
+		}
 	}
 	schema := object{"type": "object", "properties": properties, "additionalProperties": false}
 	for i := range v.Arguments {
@@ -189,7 +209,8 @@ func verbSchema(v *verb.Verb) object {
 	return object{"description": doc, "anyOf": []any{arguments, compile.Schema(&v.Arguments[v.Argument(v.Scalar)])}}
 }
 
-// complete says which arguments a step must have.  It is apart from the steps because a file's `defaults` may give them.
+// complete says which arguments a step must have.  It is apart from the steps because a file's `defaults` may give
+// them.
 func complete(table *verb.Table) object {
 	properties := object{"do": jsonschema.Ref("completeSteps"), "parallel": jsonschema.Ref("completeSteps")}
 	for _, v := range table.Verbs() {
@@ -200,7 +221,8 @@ func complete(table *verb.Table) object {
 			switch {
 			case argument.Group != "":
 				groups[argument.Group] = append(groups[argument.Group], jsonschema.Require(argument.Name))
-			case argument.Required && !argument.Inline && argument.Default == nil && argument.Name != "within": // which may stand beside the verb
+			case argument.Required && !argument.Inline && argument.Default == nil && argument.Name != "within":
+				// which may stand beside the verb
 				names = append(names, argument.Name)
 			}
 		}
@@ -227,8 +249,8 @@ func complete(table *verb.Table) object {
 	return object{"description": "A step with all arguments that its verb needs.", "properties": properties}
 }
 
-// completeWithoutDefaults wants complete steps of a file without arguments in its `defaults`.  The fragments of a library
-// are completed by whoever imports them.
+// completeWithoutDefaults wants complete steps of a file without arguments in its `defaults`.  The fragments of a
+// library are completed by whoever imports them.
 func completeWithoutDefaults() object {
 	steps := jsonschema.Ref("completeSteps")
 	return when(object{

@@ -9,19 +9,26 @@ import (
 // values are the definitions of the types of arguments and results, and of their matchers.
 func values() object {
 	definitions := object{
-		"integer":  object{"type": []string{"integer", "string"}, "pattern": jsonschema.IntegerForm},
-		"size":     object{"type": []string{"integer", "string"}, "pattern": jsonschema.SizeForm},
-		"duration": object{"anyOf": []any{object{"const": 0}, object{"type": "string", "pattern": jsonschema.DurationForm}}},
-		"boolean":  object{"anyOf": []any{object{"type": "boolean"}, jsonschema.Expression()}},
-		"text":     jsonschema.Scalar(),
+		"integer": object{"type": []string{"integer", "string"}, "pattern": jsonschema.IntegerForm},
+		"size":    object{"type": []string{"integer", "string"}, "pattern": jsonschema.SizeForm},
+		"duration": object{"anyOf": []any{
+			object{"const": 0}, object{"type": "string", "pattern": jsonschema.DurationForm},
+		}},
+		"boolean": object{"anyOf": []any{object{"type": "boolean"}, jsonschema.Expression()}},
+		"text":    jsonschema.Scalar(),
 		"data": object{"anyOf": []any{
-			object{"type": "object", "properties": dataProperties(), "additionalProperties": false, "oneOf": dataForms()},
+			object{
+				"type": "object", "properties": dataProperties(), "additionalProperties": false, "oneOf": dataForms(),
+			},
 			jsonschema.Expression(),
 		}},
 		"status": object{"anyOf": []any{
-			object{"type": "integer"}, object{"enum": append(verb.ErrnoNames(), verb.RejectReasons()...)}, object{"type": "string", "pattern": jsonschema.IntegerForm},
+			object{"type": "integer"}, object{"enum": append(verb.ErrnoNames(), verb.RejectReasons()...)},
+			object{"type": "string", "pattern": jsonschema.IntegerForm},
 		}},
-		"errno":         object{"anyOf": []any{object{"enum": append(verb.ErrnoNames(), "0")}, object{"const": 0}, jsonschema.Expression()}},
+		"errno": object{"anyOf": []any{
+			object{"enum": append(verb.ErrnoNames(), "0")}, object{"const": 0}, jsonschema.Expression(),
+		}},
 		"match_errno":   matching(jsonschema.Ref("errno")),
 		"completeSteps": object{"items": jsonschema.Ref("complete")},
 	}
@@ -47,7 +54,9 @@ func matching(value object) object {
 		properties[name] = jsonschema.Documented(operand, properties[name].(object)["description"].(string))
 	}
 	properties["tol"] = jsonschema.Documented(jsonschema.Scalar(), "how far approx reaches")
-	return object{"anyOf": []any{value, object{"type": "object", "minProperties": 1, "properties": properties, "additionalProperties": false}}}
+	return object{"anyOf": []any{
+		value, object{"type": "object", "minProperties": 1, "properties": properties, "additionalProperties": false},
+	}}
 }
 
 // dataForms are the ways to write data: one of its keys, but for a byte with its number.
@@ -68,7 +77,9 @@ func dataForms() []any {
 func dataForm(name string) object {
 	switch name {
 	case "byte", "repeat":
-		return object{"type": []string{"integer", "string"}, "minimum": 0, "maximum": 255, "pattern": jsonschema.IntegerForm}
+		return object{
+			"type": []string{"integer", "string"}, "minimum": 0, "maximum": 255, "pattern": jsonschema.IntegerForm,
+		}
 	case "times":
 		return jsonschema.Ref("size")
 	case "fields":

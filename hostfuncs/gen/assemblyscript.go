@@ -42,7 +42,10 @@ export abstract class Memory {
 func assemblySys(m *model.Model) []byte {
 	var out bytes.Buffer
 	out.WriteString(assemblyTop)
-	fmt.Fprintf(&out, "/** major << 16 | minor */\nexport const ABI_VERSION: u32 = %#x;\nexport const ABI_HASH: u32 = %s;\n\n", m.Number, m.Hash)
+	fmt.Fprintf(
+		&out, "/** major << 16 | minor */\nexport const ABI_VERSION: u32 = %#x;\nexport const ABI_HASH: u32 = %s;\n\n",
+		m.Number, m.Hash,
+	)
 	for _, e := range m.Enums {
 		assemblyEnum(&out, &e)
 	}
@@ -60,7 +63,12 @@ func assemblyEnum(out *bytes.Buffer, e *model.Enum) {
 	for _, v := range e.Values {
 		fmt.Fprintf(out, "export const %s: u32 = %d;\n", e.Constant(v), v.Value)
 	}
-	fmt.Fprintf(out, "\n/** The name of a value of %s, \"\" for one that has none. */\nexport function %s_name(value: u32): string {\n  switch (value) {\n", e.Name, e.Name)
+	fmt.Fprintf(
+		out,
+		"\n/** The name of a value of %s, \"\" for one that has none. */\n"+
+			"export function %s_name(value: u32): string {\n  switch (value) {\n",
+		e.Name, e.Name,
+	)
 	for _, v := range e.Values {
 		fmt.Fprintf(out, "    case %d: return %q;\n", v.Value, v.Name)
 	}
@@ -69,8 +77,13 @@ func assemblyEnum(out *bytes.Buffer, e *model.Enum) {
 
 func assemblyStruct(out *bytes.Buffer, m *model.Model, s *model.Struct) {
 	name := camel(s.Name)
-	fmt.Fprintf(out, "%sexport class %s extends Memory {\n  static readonly SIZE: i32 = %d;\n\n", docComment("", s.Doc), name, s.Size)
-	fmt.Fprintf(out, "  constructor(count: i32 = 1) {\n    super(new StaticArray<u8>(count * %d), %d);\n", s.Size, s.Size)
+	fmt.Fprintf(
+		out, "%sexport class %s extends Memory {\n  static readonly SIZE: i32 = %d;\n\n", docComment("", s.Doc), name,
+		s.Size,
+	)
+	fmt.Fprintf(
+		out, "  constructor(count: i32 = 1) {\n    super(new StaticArray<u8>(count * %d), %d);\n", s.Size, s.Size,
+	)
 	if s.Sized {
 		fmt.Fprintf(out, "    for (let i = 0; i < count; i++) store<u32>(this.pointer + i * %d, %d);\n", s.Size, s.Size)
 	}
@@ -100,7 +113,9 @@ func assemblyFields(out *bytes.Buffer, m *model.Model, s *model.Struct, prefix s
 			fmt.Fprintf(out, "\n%s  get %s(): usize { return this.pointer + %d; }\n", comment, name, at)
 			continue
 		}
-		fmt.Fprintf(out, "\n%s  get %s(): %s { return load<%s>(this.pointer, %d); }\n", comment, name, f.Type, f.Type, at)
+		fmt.Fprintf(
+			out, "\n%s  get %s(): %s { return load<%s>(this.pointer, %d); }\n", comment, name, f.Type, f.Type, at,
+		)
 		fmt.Fprintf(out, "  set %s(value: %s) { store<%s>(this.pointer, value, %d); }\n", name, f.Type, f.Type, at)
 	}
 }
@@ -118,7 +133,10 @@ func assemblyFunction(out *bytes.Buffer, m *model.Model, f *model.Function) {
 		}
 		params[at] = notAWord(p.Name, assemblyWords()) + ": " + kind
 	}
-	fmt.Fprintf(out, "@external(%q, %q)\nexport declare function %s(%s): i32;\n\n", m.Module, f.Name, notAWord(f.Name, assemblyWords()), strings.Join(params, ", "))
+	fmt.Fprintf(
+		out, "@external(%q, %q)\nexport declare function %s(%s): i32;\n\n", m.Module, f.Name,
+		notAWord(f.Name, assemblyWords()), strings.Join(params, ", "),
+	)
 }
 
 func docComment(indent, text string) string {
@@ -132,8 +150,11 @@ func docComment(indent, text string) string {
 }
 
 func assemblyWords() []string {
-	return []string{"abstract", "as", "break", "case", "catch", "class", "const", "continue", "debugger", "declare", "default", "delete", "do",
-		"else", "enum", "export", "extends", "false", "finally", "for", "from", "function", "if", "implements", "import", "in",
-		"instanceof", "interface", "is", "let", "new", "null", "of", "package", "private", "protected", "public", "return", "static",
+	return []string{"abstract", "as", "break", "case", "catch", "class", "const", "continue", "debugger", "declare",
+		"default", "delete", "do",
+		"else", "enum", "export", "extends", "false", "finally", "for", "from", "function", "if", "implements",
+		"import", "in",
+		"instanceof", "interface", "is", "let", "new", "null", "of", "package", "private", "protected", "public",
+		"return", "static",
 		"super", "switch", "this", "throw", "true", "try", "type", "typeof", "var", "void", "while", "with", "yield"}
 }

@@ -57,7 +57,8 @@ func cHeader(m *model.Model) []byte {
 	for _, s := range m.Structs {
 		cStruct(&out, &s)
 	}
-	out.WriteString("#if defined(__cplusplus)\n#define RDMARUN_ASSERT static_assert\n#define RDMARUN_ALIGN_OF alignof\n" +
+	out.WriteString("#if defined(__cplusplus)\n#define RDMARUN_ASSERT static_assert\n" +
+		"#define RDMARUN_ALIGN_OF alignof\n" +
 		"#else\n#define RDMARUN_ASSERT _Static_assert\n#define RDMARUN_ALIGN_OF _Alignof\n#endif\n")
 	for _, s := range m.Structs {
 		cAsserts(&out, &s)
@@ -129,7 +130,10 @@ func cFieldType(f *model.Field) string {
 
 func cAsserts(out *bytes.Buffer, s *model.Struct) {
 	fmt.Fprintf(out, "RDMARUN_ASSERT(sizeof(struct rdmarun_%s) == %d, \"size of %s\");\n", s.Name, s.Size, s.Name)
-	fmt.Fprintf(out, "RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_%s) == %d, \"alignment of %s\");\n", s.Name, s.Align, s.Name)
+	fmt.Fprintf(
+		out, "RDMARUN_ASSERT(RDMARUN_ALIGN_OF(struct rdmarun_%s) == %d, \"alignment of %s\");\n", s.Name, s.Align,
+		s.Name,
+	)
 	for _, f := range s.Fields {
 		fmt.Fprintf(out, "RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_%s, %s) == %d, \"offset of %s.%s\");\n",
 			s.Name, f.Name, f.Offset, s.Name, f.Name)

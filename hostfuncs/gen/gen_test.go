@@ -44,7 +44,10 @@ func TestHeaderCompiles(t *testing.T) {
 			if _, err := exec.LookPath(c.compiler); err != nil {
 				t.Skip(err)
 			}
-			args := append(c.flags, "-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-fsyntax-only", filepath.Join(repository, "sdk/c/helpers.h"))
+			args := append(
+				c.flags, "-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-fsyntax-only",
+				filepath.Join(repository, "sdk/c/helpers.h"),
+			)
 			if out, err := exec.Command(c.compiler, args...).CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
@@ -64,10 +67,14 @@ func TestEveryFunctionIsEverywhere(t *testing.T) {
 			text    []byte
 			pattern string
 		}{
-			"the Go SDK":                   {imports, `//go:wasmimport rdma ` + f.Name + `\n`},
-			"the C header":                 {cHeader(&m), `RDMARUN_IMPORT\(` + f.Name + `\)\nint32_t rdmarun_` + f.Name + `\(`},
-			"the Rust SDK":                 {rustSys(&m), `\n    pub fn ` + f.Name + `_?\(`},
-			"the SDK for AssemblyScript":   {assemblySys(&m), `@external\("rdma", "` + f.Name + `"\)\nexport declare function ` + f.Name + `_?\(`},
+			"the Go SDK": {imports, `//go:wasmimport rdma ` + f.Name + `\n`},
+			"the C header": {
+				cHeader(&m), `RDMARUN_IMPORT\(` + f.Name + `\)\nint32_t rdmarun_` + f.Name + `\(`,
+			},
+			"the Rust SDK": {rustSys(&m), `\n    pub fn ` + f.Name + `_?\(`},
+			"the SDK for AssemblyScript": {
+				assemblySys(&m), `@external\("rdma", "` + f.Name + `"\)\nexport declare function ` + f.Name + `_?\(`,
+			},
 			"the declarations for scripts": {typescript(&m), `\n  ` + f.Name + `\(`},
 			"the reference":                {reference(&m), `\n### ` + f.Name + `\n`},
 		} {

@@ -82,14 +82,17 @@ func (d goDeclarations) callers(name string) []string {
 	return found
 }
 
-// goNames is the page of the Go SDK's documentation that has all functions of the ABI; one that no exported function calls
-// is an error.
+// goNames is the page of the Go SDK's documentation that has all functions of the ABI; one that no exported function
+// calls is an error.
 func goNames(m *model.Model, declared goDeclarations) ([]byte, error) {
 	// What a look at the callers does not tell.
 	special := map[string]string{"error_text": "Error", "yield": "Yield, which calls sched_yield",
 		"ep_qp": "in EP.QP", "ep_send_cq": "in EP.SendCQ", "ep_recv_cq": "in EP.RecvCQ"}
 	var out bytes.Buffer
-	out.WriteString(goHeader + "// # Functions\n//\n// Which functions of this package call which host function, whose name is that of the man page without rdma_ or ibv_.\n//\n")
+	out.WriteString(
+		goHeader + "// # Functions\n//\n// Which functions of this package call which host function, whose name is " +
+			"that of the man page without rdma_ or ibv_.\n//\n",
+	)
 	for _, f := range m.Functions {
 		text, ok := special[f.Name]
 		if !ok {

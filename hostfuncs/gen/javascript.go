@@ -24,7 +24,10 @@ func javascriptCalls(m *model.Model) []byte {
 		for _, v := range e.Values {
 			fmt.Fprintf(&out, "\t{\"%s\", \"%s\", %d},\n", v.Name, e.Constant(v), v.Value)
 		}
-		fmt.Fprintf(&out, "};\nstatic const struct names names_%s = {\"%s\", values_%s, %d, %d};\n\n", e.Name, e.Name, e.Name, len(e.Values), truth(e.Flags))
+		fmt.Fprintf(
+			&out, "};\nstatic const struct names names_%s = {\"%s\", values_%s, %d, %d};\n\n", e.Name, e.Name, e.Name,
+			len(e.Values), truth(e.Flags),
+		)
 	}
 	for _, s := range m.Structs {
 		javascriptShape(&out, &s)
@@ -49,7 +52,10 @@ func javascriptCalls(m *model.Model) []byte {
 		case f.Result.Doc != "":
 			result = "RESULT_NUMBER"
 		}
-		fmt.Fprintf(&out, "\t{\"%s\", %s, %d, %s, %d, call_%s},\n", f.Name, params, len(f.Params), result, truth(f.Keeps), f.Name)
+		fmt.Fprintf(
+			&out, "\t{\"%s\", %s, %d, %s, %d, call_%s},\n", f.Name, params, len(f.Params), result, truth(f.Keeps),
+			f.Name,
+		)
 	}
 	fmt.Fprintf(&out, "};\nconst int num_functions = %d;\n", len(m.Functions))
 	return out.Bytes()
@@ -72,7 +78,10 @@ func javascriptShape(out *bytes.Buffer, s *model.Struct) {
 		if f.Enum != "" {
 			names = "&names_" + f.Enum
 		}
-		fmt.Fprintf(out, "\t{\"%s\", %s, %d, %d, %d, %s, %s},\n", f.Name, kind, f.Offset, f.Count, lengthField(s, &f), names, shape)
+		fmt.Fprintf(
+			out, "\t{\"%s\", %s, %d, %d, %d, %s, %s},\n", f.Name, kind, f.Offset, f.Count, lengthField(s, &f), names,
+			shape,
+		)
 	}
 	fmt.Fprintf(out, "};\nstatic const struct shape shape_%s = {\"%s\", fields_%s, %d, %d, %d};\n\n",
 		s.Name, s.Name, s.Name, len(s.Fields), s.Size, truth(s.Sized))
@@ -111,15 +120,26 @@ func javascriptCall(out *bytes.Buffer, f *model.Function) {
 		if p.Enum != "" {
 			names = "&names_" + p.Enum
 		}
-		count := slices.IndexFunc(f.Params, func(other model.Param) bool { return p.Count != "" && other.Name == p.Count })
-		fmt.Fprintf(out, "\t{\"%s\", %s, %s, %d, %d, %d, %s, %s},\n", p.Name, kind, of, count, p.Size, truth(p.Optional), names, shape)
+		count := slices.IndexFunc(f.Params, func(other model.Param) bool {
+			return p.Count != "" && other.Name == p.Count
+		})
+		fmt.Fprintf(
+			out, "\t{\"%s\", %s, %s, %d, %d, %d, %s, %s},\n", p.Name, kind, of, count, p.Size, truth(p.Optional), names,
+			shape,
+		)
 	}
 	if len(f.Params) > 0 {
-		fmt.Fprintf(out, "};\n_Static_assert(sizeof(params_%s) / sizeof(params_%s[0]) <= max_params, \"parameters of %s\");\n", f.Name, f.Name, f.Name)
+		fmt.Fprintf(
+			out, "};\n_Static_assert(sizeof(params_%s) / sizeof(params_%s[0]) <= max_params, \"parameters of %s\");\n",
+			f.Name, f.Name, f.Name,
+		)
 	}
 	unused := ""
 	if len(f.Params) == 0 {
 		unused = "\t(void)a;\n"
 	}
-	fmt.Fprintf(out, "static int32_t call_%s(const uint64_t *a)\n{\n%s\treturn rdmarun_%s(%s);\n}\n\n", f.Name, unused, f.Name, strings.Join(arguments, ", "))
+	fmt.Fprintf(
+		out, "static int32_t call_%s(const uint64_t *a)\n{\n%s\treturn rdmarun_%s(%s);\n}\n\n", f.Name, unused, f.Name,
+		strings.Join(arguments, ", "),
+	)
 }

@@ -4,13 +4,17 @@ import "strings"
 
 // initialisms are the words that Go writes in capitals, and the few that are not split at underscores.
 var initialisms = map[string]string{
-	"abi": "ABI", "gid": "GID", "infiniband": "InfiniBand", "lid": "LID", "sm": "SM", "sq": "SQ", "srq": "SRQ", "wq": "WQ", "wqe": "WQE", "addr": "Addr", "ah": "AH", "cm": "CM", "cmp": "Cmp", "cq": "CQ", "dlid": "DLID", "ece": "ECE", "eec": "EEC", "id": "ID", "qkey": "QKey", "qpn": "QPN", "dgid": "DGID", "sgid": "SGID", "eecn": "EECN", "ep": "EP", "eventfd": "EventFD",
+	"abi": "ABI", "gid": "GID", "infiniband": "InfiniBand", "lid": "LID", "sm": "SM", "sq": "SQ", "srq": "SRQ",
+	"wq": "WQ", "wqe": "WQE", "addr": "Addr", "ah": "AH", "cm": "CM", "cmp": "Cmp", "cq": "CQ", "dlid": "DLID",
+	"ece": "ECE", "eec": "EEC", "id": "ID", "qkey": "QKey", "qpn": "QPN", "dgid": "DGID", "sgid": "SGID",
+	"eecn": "EECN", "ep": "EP", "eventfd": "EventFD",
 	"grh": "GRH", "hugetlb": "HugeTLB", "ib": "IB", "ip": "IP", "ipoib": "IPoIB", "lkey": "LKey",
 	"mr": "MR", "mw": "MW", "ns": "NS", "pd": "PD", "qp": "QP", "rc": "RC", "rd": "RD", "rdd": "RDD",
 	"rdma": "RDMA", "rkey": "RKey", "rndv": "Rndv", "rnr": "RNR", "rtr": "RTR", "rts": "RTS", "sge": "SGE",
 	"sges": "SGEs", "sqd": "SQD", "sqe": "SQE", "tcp": "TCP", "tm": "TM", "tso": "TSO", "uc": "UC",
 	"ud": "UD", "udp": "UDP", "wc": "WC", "wr": "WR", "wrs": "WRs", "xrc": "XRC", "qpt": "QPT", "qps": "QPS",
-	"addrinfo": "AddrInfo", "afonly": "AFOnly", "fullmember": "FullMember", "getaddrinfo": "GetAddrInfo", "noroute": "NoRoute", "numerichost": "NumericHost",
+	"addrinfo": "AddrInfo", "afonly": "AFOnly", "fullmember": "FullMember", "getaddrinfo": "GetAddrInfo",
+	"noroute": "NoRoute", "numerichost": "NumericHost",
 	"reuseaddr": "ReuseAddr", "sendonly": "SendOnly", "tos": "TOS", "loc": "Loc", "rem": "Rem",
 }
 

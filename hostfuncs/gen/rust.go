@@ -24,7 +24,10 @@ pub type Handle = u32;
 func rustSys(m *model.Model) []byte {
 	var out bytes.Buffer
 	out.WriteString(rustTop)
-	fmt.Fprintf(&out, "/// major << 16 | minor\npub const ABI_VERSION: u32 = %#x;\npub const ABI_HASH: u32 = %s;\n\n", m.Number, m.Hash)
+	fmt.Fprintf(
+		&out, "/// major << 16 | minor\npub const ABI_VERSION: u32 = %#x;\npub const ABI_HASH: u32 = %s;\n\n", m.Number,
+		m.Hash,
+	)
 	for _, e := range m.Enums {
 		rustEnum(&out, &e)
 	}
@@ -42,8 +45,8 @@ func rustSys(m *model.Model) []byte {
 	return out.Bytes()
 }
 
-// rustImports begins the imports.  Since edition 2024 a block of them has to be called unsafe, which Rust 1.63 does not know:
-// the macro's first rule is for that edition, in which "_" is an expression.
+// rustImports begins the imports.  Since edition 2024 a block of them has to be called unsafe, which Rust 1.63 does not
+// know: the macro's first rule is for that edition, in which "_" is an expression.
 const rustImports = `macro_rules! imports {
     ($edition_2024:expr, { $($functions:tt)* }) => { #[link(wasm_import_module = %[1]q)] unsafe extern "C" { $($functions)* } };
     (_, { $($functions:tt)* }) => { #[link(wasm_import_module = %[1]q)] extern "C" { $($functions)* } };
@@ -57,7 +60,12 @@ func rustEnum(out *bytes.Buffer, e *model.Enum) {
 	for _, v := range e.Values {
 		fmt.Fprintf(out, "pub const %s: u32 = %d;\n", e.Constant(v), v.Value)
 	}
-	fmt.Fprintf(out, "\n/// The name of a value of %s, \"\" for one that has none.\npub fn %s_name(value: u32) -> &'static str {\n    match value {\n", e.Name, e.Name)
+	fmt.Fprintf(
+		out,
+		"\n/// The name of a value of %s, \"\" for one that has none.\npub fn %s_name(value: u32) -> &'static str {\n"+
+			"    match value {\n",
+		e.Name, e.Name,
+	)
 	for _, v := range e.Values {
 		fmt.Fprintf(out, "        %d => %q,\n", v.Value, v.Name)
 	}
@@ -66,7 +74,10 @@ func rustEnum(out *bytes.Buffer, e *model.Enum) {
 
 func rustStruct(out *bytes.Buffer, s *model.Struct) {
 	name := camel(s.Name)
-	fmt.Fprintf(out, "%s#[derive(Clone, Copy)]\n#[repr(C, align(%d))]\npub struct %s {\n", wrap(s.Doc, "/// ", 100), s.Align, name)
+	fmt.Fprintf(
+		out, "%s#[derive(Clone, Copy)]\n#[repr(C, align(%d))]\npub struct %s {\n", wrap(s.Doc, "/// ", 100), s.Align,
+		name,
+	)
 	for _, f := range s.Fields {
 		doc := f.Doc
 		if f.Enum != "" {
@@ -84,7 +95,12 @@ func rustStruct(out *bytes.Buffer, s *model.Struct) {
 		what = "All of it 0 but struct_size."
 		body = fmt.Sprintf("%s { struct_size: %d, ..unsafe { core::mem::zeroed() } }", name, s.Size)
 	}
-	fmt.Fprintf(out, "impl Default for %s {\n    /// %s\n    fn default() -> Self {\n        // All fields are integers.\n        %s\n    }\n}\n\n", name, what, body)
+	fmt.Fprintf(
+		out,
+		"impl Default for %s {\n    /// %s\n    fn default() -> Self {\n        // All fields are integers.\n"+
+			"        %s\n    }\n}\n\n",
+		name, what, body,
+	)
 }
 
 func rustFieldType(f *model.Field) string {
@@ -130,9 +146,12 @@ func rustParam(p *model.Param) string {
 }
 
 func rustWords() []string {
-	return []string{"abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn", "else", "enum",
-		"extern", "false", "final", "fn", "for", "if", "impl", "in", "let", "loop", "macro", "match", "mod", "move", "mut", "override",
-		"priv", "pub", "ref", "return", "self", "static", "struct", "super", "trait", "true", "try", "type", "typeof", "unsafe",
+	return []string{"abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do",
+		"dyn", "else", "enum",
+		"extern", "false", "final", "fn", "for", "if", "impl", "in", "let", "loop", "macro", "match", "mod", "move",
+		"mut", "override",
+		"priv", "pub", "ref", "return", "self", "static", "struct", "super", "trait", "true", "try", "type", "typeof",
+		"unsafe",
 		"unsized", "use", "virtual", "where", "while", "yield"}
 }
 

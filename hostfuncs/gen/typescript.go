@@ -77,9 +77,14 @@ func typescript(m *model.Model) []byte {
 		name := camel(e.Name)
 		out.WriteString(docComment("", e.Doc))
 		if e.Flags {
-			fmt.Fprintf(&out, "type %s = (%s | number)[];\ntype %sGiven = %s | %s[number];\n\n", name, strings.Join(names, " | "), name, name, name)
+			fmt.Fprintf(
+				&out, "type %s = (%s | number)[];\ntype %sGiven = %s | %s[number];\n\n", name,
+				strings.Join(names, " | "), name, name, name,
+			)
 		} else {
-			fmt.Fprintf(&out, "type %s = %s | number;\ntype %sGiven = %s;\n\n", name, strings.Join(names, " | "), name, name)
+			fmt.Fprintf(
+				&out, "type %s = %s | number;\ntype %sGiven = %s;\n\n", name, strings.Join(names, " | "), name, name,
+			)
 		}
 	}
 	for _, s := range m.Structs {
@@ -107,7 +112,10 @@ func typescriptStruct(out *bytes.Buffer, s *model.Struct) {
 			if strings.HasPrefix(f.Name, "reserved") || f.Name == "struct_size" {
 				continue
 			}
-			fmt.Fprintf(out, "%s  %s%s: %s;\n", docComment("  ", f.Doc), f.Name, map[string]string{"Given": "?"}[given], typescriptField(&f, given))
+			fmt.Fprintf(
+				out, "%s  %s%s: %s;\n", docComment("  ", f.Doc), f.Name, map[string]string{"Given": "?"}[given],
+				typescriptField(&f, given),
+			)
 		}
 		out.WriteString("}\n\n")
 	}
@@ -150,7 +158,8 @@ func typescriptFunction(out *bytes.Buffer, m *model.Model, f *model.Function) {
 	}
 	switch {
 	case len(outs) == 1:
-		isObject := last.Count == "" && last.Type != "u64" && last.Type != "text" && last.Type != "bytes" && last.Type != "address"
+		isObject := last.Count == "" && last.Type != "u64" && last.Type != "text" && last.Type != "bytes" &&
+			last.Type != "address"
 		if isObject && result != "void" {
 			also = " & {" + also + "}"
 		} else {
@@ -177,7 +186,10 @@ func typescriptParam(m *model.Model, f *model.Function, p *model.Param) string {
 		return ": HandleGiven"
 	case p.Kind == model.Number && p.Name == "timeout_ns":
 		return "?: number" // the last one
-	case p.Kind == model.Number && slices.ContainsFunc(f.Params, func(of model.Param) bool { return of.Count == p.Name && typescriptIsGiven(m, &of) }):
+	case p.Kind == model.Number &&
+		slices.ContainsFunc(f.Params, func(of model.Param) bool {
+			return of.Count == p.Name && typescriptIsGiven(m, &of)
+		}):
 		return ""
 	case p.Kind == model.Number && p.Enum != "":
 		return ": " + camel(p.Enum) + "Given"

@@ -1,6 +1,6 @@
-// Package model is the ABI of guests as data: what the table of hostfuncs says, and what follows from it - which parameter
-// counts the elements of which pointer, in which unit a number is, which errno means what.  The generators of the SDKs read
-// it, the engine of scripts is made of it, and "rdmarun abi" prints it.
+// Package model is the ABI of guests as data: what the table of hostfuncs says, and what follows from it - which
+// parameter counts the elements of which pointer, in which unit a number is, which errno means what.  The generators of
+// the SDKs read it, the engine of scripts is made of it, and "rdmarun abi" prints it.
 package model
 
 import (
@@ -58,8 +58,8 @@ type Param struct {
 	Type      string `json:"type"`
 	Enum      string `json:"enum,omitempty"`
 	Direction string `json:"direction,omitempty"` // of a pointer: in, out or inout, as the host sees it
-	// Count names the parameter with the number of elements at a pointer, Size is a number that is always the same; with
-	// neither there is one.
+	// Count names the parameter with the number of elements at a pointer, Size is a number that is always the same;
+	// with neither there is one.
 	Count    string `json:"count,omitempty"`
 	Size     uint32 `json:"size,omitempty"`
 	Optional bool   `json:"optional,omitempty"` // may be 0
@@ -133,8 +133,9 @@ func (e *Enum) Constant(v Value) string {
 // Of makes the model of the table.
 func Of() Model {
 	m := Model{
-		Format: 1, Module: hostfuncs.ModuleName, Version: versionText(hostfuncs.Current), Number: hostfuncs.Current.Number(),
-		Hash: fmt.Sprintf("%#08x", hostfuncs.Hash()),
+		Format: 1, Module: hostfuncs.ModuleName, Version: versionText(hostfuncs.Current),
+		Number: hostfuncs.Current.Number(),
+		Hash:   fmt.Sprintf("%#08x", hostfuncs.Hash()),
 	}
 	for _, s := range hostfuncs.Structs() {
 		m.Structs = append(m.Structs, m.structOf(s))
@@ -187,8 +188,9 @@ func (m *Model) Enum(name string) *Enum {
 func (m *Model) structOf(from hostfuncs.Struct) Struct {
 	s := Struct{Name: from.Name, GoName: from.GoName, Size: from.Size, Doc: from.Doc, Align: 1}
 	for _, f := range from.Fields {
-		s.Fields = append(s.Fields, Field{Name: f.Name, GoName: f.GoName, Type: f.Type, Offset: f.Offset, Size: f.Size, Count: f.Count,
-			Enum: f.Enum, Handle: f.Handle, Unit: unitOf(f.Name, f.Doc), Doc: f.Doc})
+		s.Fields = append(s.Fields,
+			Field{Name: f.Name, GoName: f.GoName, Type: f.Type, Offset: f.Offset, Size: f.Size, Count: f.Count,
+				Enum: f.Enum, Handle: f.Handle, Unit: unitOf(f.Name, f.Doc), Doc: f.Doc})
 		s.Align = max(s.Align, m.alignOf(f.Type))
 	}
 	s.Sized = s.Fields[0].Name == "struct_size"
@@ -210,7 +212,9 @@ func (m *Model) alignOf(name string) uint32 {
 }
 
 func enumOf(from hostfuncs.Enum) Enum {
-	e := Enum{Name: from.Name, GoName: from.GoName, GoTo: from.GoTo, Prefix: from.Prefix, Flags: from.Flags, Doc: from.Doc}
+	e := Enum{
+		Name: from.Name, GoName: from.GoName, GoTo: from.GoTo, Prefix: from.Prefix, Flags: from.Flags, Doc: from.Doc,
+	}
 	for _, v := range from.Values {
 		e.Values = append(e.Values, Value{v.Name, v.Value})
 	}
@@ -218,8 +222,10 @@ func enumOf(from hostfuncs.Enum) Enum {
 }
 
 func functionOf(from hostfuncs.Function) Function {
-	f := Function{Name: from.Name, Since: versionText(from.Since), Capability: from.Capability.String(), Waits: from.Blocking,
-		Keeps: from.Keeps, Doc: from.Doc, Params: []Param{}, Result: Result{Doc: from.Result}, Errors: errorsOf(from.Errors), ErrorText: from.Errors}
+	f := Function{Name: from.Name, Since: versionText(from.Since), Capability: from.Capability.String(),
+		Waits: from.Blocking,
+		Keeps: from.Keeps, Doc: from.Doc, Params: []Param{}, Result: Result{Doc: from.Result},
+		Errors: errorsOf(from.Errors), ErrorText: from.Errors}
 	for at, p := range from.Params {
 		f.Params = append(f.Params, paramOf(p, from.Params[at+1:]))
 	}
@@ -249,7 +255,8 @@ var mayBeNone = regexp.MustCompile(`(^|[;,] )0( for|:| if|,)|may be 0`)
 // fixed is how it says that as many bytes are read, whatever the guest says.
 var fixed = regexp.MustCompile(`first (\d+) bytes`)
 
-// countOf finds what says how many elements are at a pointer: a count right after it, or after the pointers that follow.
+// countOf finds what says how many elements are at a pointer: a count right after it, or after the pointers that
+// follow.
 func countOf(p hostfuncs.Param, after []hostfuncs.Param) (count string, size uint32) {
 	if found := fixed.FindStringSubmatch(p.Doc); found != nil {
 		_, _ = fmt.Sscan(found[1], &size) // digits

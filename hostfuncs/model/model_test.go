@@ -26,7 +26,8 @@ func TestShapes(t *testing.T) {
 				t.Errorf("%s: how long is %s?", f.Name, p.Name)
 			case p.Kind == Pointer && strings.Contains(p.Doc, "array") && p.Count == "":
 				t.Errorf("%s: how many has the array %s?", f.Name, p.Name)
-			case p.Kind == Pointer && p.Type != "bytes" && p.Type != "text" && p.Type != "u64" && m.Struct(p.Type) == nil:
+			case p.Kind == Pointer && p.Type != "bytes" && p.Type != "text" && p.Type != "u64" &&
+				m.Struct(p.Type) == nil:
 				t.Errorf("%s: %s points to %s, which is no struct", f.Name, p.Name, p.Type)
 			case p.Enum != "" && m.Enum(p.Enum) == nil:
 				t.Errorf("%s: %s is a %s, which is no enum", f.Name, p.Name, p.Enum)
@@ -75,7 +76,9 @@ func TestWhatFollows(t *testing.T) {
 	}
 	for _, f := range m.Functions {
 		if f.Name == "create_ep" {
-			if len(f.Errors) != 5 || !slices.Equal(f.Errors[3].Names, []string{"ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH"}) || f.Result.Handle != "ep" {
+			if len(f.Errors) != 5 ||
+				!slices.Equal(f.Errors[3].Names, []string{"ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH"}) ||
+				f.Result.Handle != "ep" {
 				t.Errorf("%+v", f)
 			}
 		}
@@ -92,7 +95,8 @@ func TestJSON(t *testing.T) {
 	if err := json.Unmarshal(text, &back); err != nil {
 		t.Fatal(err)
 	}
-	if len(back.Functions) != len(hostfuncs.Functions()) || back.Number != hostfuncs.Current.Number() || back.Struct("wc").Size != 48 {
+	if len(back.Functions) != len(hostfuncs.Functions()) || back.Number != hostfuncs.Current.Number() ||
+		back.Struct("wc").Size != 48 {
 		t.Errorf("%d functions of %d, %s", len(back.Functions), len(hostfuncs.Functions()), back.Version)
 	}
 }

@@ -151,7 +151,10 @@ func (m *Model) witFunction(out *strings.Builder, f *Function, names []string) [
 		params = append(params, witName(p.Name)+": "+kind)
 	}
 	names = appendNew(names, "errno")
-	fmt.Fprintf(out, "\n  /// %s\n  %s: func(%s) -> %s;\n", f.Doc, witName(f.Name), strings.Join(params, ", "), witResult(results))
+	fmt.Fprintf(
+		out, "\n  /// %s\n  %s: func(%s) -> %s;\n", f.Doc, witName(f.Name), strings.Join(params, ", "),
+		witResult(results),
+	)
 	return names
 }
 
@@ -196,8 +199,10 @@ func kebab(name string) string { return strings.ToLower(strings.ReplaceAll(name,
 func witName(name string) string {
 	name = kebab(name)
 	switch name {
-	case "as", "async", "bool", "borrow", "char", "constructor", "enum", "export", "flags", "from", "func", "future", "import",
-		"include", "interface", "list", "option", "own", "package", "record", "resource", "result", "static", "stream", "string",
+	case "as", "async", "bool", "borrow", "char", "constructor", "enum", "export", "flags", "from", "func", "future",
+		"import",
+		"include", "interface", "list", "option", "own", "package", "record", "resource", "result", "static", "stream",
+		"string",
 		"tuple", "type", "u8", "u16", "u32", "u64", "use", "variant", "with", "world":
 		return "%" + name
 	}

@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// Streams go between processes as frames, which whoever joins the exchanges carries, in order and none twice: Outbox has what
-// is to go, Take takes what has come.  What comes from another process is data, and checked: a stream holds Room bytes for it and
-// a listener its backlog, whatever it says.
+// Streams go between processes as frames, which whoever joins the exchanges carries, in order and none twice: Outbox
+// has what is to go, Take takes what has come.  What comes from another process is data, and checked: a stream holds
+// Room bytes for it and a listener its backlog, whatever it says.
 
 // Frame is what one exchange tells another.
 type Frame struct {
@@ -93,7 +93,9 @@ func (e *Exchange) Outbox() (parcels []Parcel, more <-chan struct{}) {
 	defer e.mu.Unlock()
 	f := e.far
 	parcels, f.outbox = f.outbox, nil
-	for _, at := range slices.SortedFunc(maps.Keys(f.told), func(a, b place) int { return int(a.service) - int(b.service) }) {
+	for _, at := range slices.SortedFunc(maps.Keys(f.told), func(a, b place) int {
+		return int(a.service) - int(b.service)
+	}) {
 		frame := Frame{Kind: listens, Role: at.role, Service: at.service, Free: -1}
 		if l := e.listeners[at]; l != nil {
 			frame.Free = max(0, l.backlog-len(l.pending))

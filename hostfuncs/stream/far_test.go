@@ -236,18 +236,31 @@ func TestHostileFrames(t *testing.T) {
 	here.Close()
 }
 
-// FuzzTake has another process say whatever, line by line: what is kept for it stays within its bounds, and nothing is of a
-// third process.
+// FuzzTake has another process say whatever, line by line: what is kept for it stays within its bounds, and nothing is
+// of a third process.
 func FuzzTake(f *testing.F) {
 	for _, seed := range []string{
-		`{"kind":"opens","role":"a","service":7,"id":1,"opened":true}` + "\n" + `{"kind":"writes","id":1,"opened":true,"data":"aGVsbG8="}` + "\n" + `{"kind":"closes","id":1,"opened":true}`,
-		`{"kind":"listens","role":"b","service":7,"free":9223372036854775807,"seen":-9223372036854775808}` + "\n" + `{"kind":"listens","role":"c","service":7,"free":1}` + "\n" + `{"kind":"listens","role":"b","service":8,"free":-9}`,
-		`{"kind":"reads","id":1,"count":-5}` + "\n" + `{"kind":"reads","id":1,"count":9223372036854775807}` + "\n" + `{"kind":"refuses","id":1}` + "\n" + `{"kind":"writes","id":1,"data":"aGVsbG8="}`,
-		`{"kind":"opens","role":"\u001b","service":4294967295,"id":18446744073709551615}` + "\n" + `{"kind":"x"}` + "\n" + `{}` + "\n" + `{"kind":"opens","role":"a","service":7}` + "\n" + `{"kind":"opens","role":"a","service":7}`,
+		`{"kind":"opens","role":"a","service":7,"id":1,"opened":true}` + "\n" +
+			`{"kind":"writes","id":1,"opened":true,"data":"aGVsbG8="}` + "\n" +
+			`{"kind":"closes","id":1,"opened":true}`,
+		`{"kind":"listens","role":"b","service":7,"free":9223372036854775807,"seen":-9223372036854775808}` + "\n" +
+			`{"kind":"listens","role":"c","service":7,"free":1}` + "\n" +
+			`{"kind":"listens","role":"b","service":8,"free":-9}`,
+		`{"kind":"reads","id":1,"count":-5}` + "\n" + `{"kind":"reads","id":1,"count":9223372036854775807}` + "\n" +
+			`{"kind":"refuses","id":1}` + "\n" + `{"kind":"writes","id":1,"data":"aGVsbG8="}`,
+		`{"kind":"opens","role":"\u001b","service":4294967295,"id":18446744073709551615}` + "\n" + `{"kind":"x"}` +
+			"\n" + `{}` + "\n" + `{"kind":"opens","role":"a","service":7}` + "\n" +
+			`{"kind":"opens","role":"a","service":7}`,
 	} {
 		f.Add([]byte(seed), uint16(2))
 	}
-	f.Add([]byte(`{"kind":"opens","role":"a","service":7,"opened":true}`+"\n"+`{"kind":"writes","opened":true,"data":"`+strings.Repeat("eHh4", 1000)+`"}`), uint16(60))
+	f.Add(
+		[]byte(
+			`{"kind":"opens","role":"a","service":7,"opened":true}`+"\n"+`{"kind":"writes","opened":true,"data":"`+
+				strings.Repeat("eHh4", 1000)+`"}`,
+		),
+		uint16(60),
+	)
 	f.Fuzz(func(t *testing.T, data []byte, rounds uint16) {
 		e := newApart("a", "b", "c")["a"]
 		l, err := e.Party("a").Listen(7, 3)

@@ -1,8 +1,9 @@
-// Package stream carries bytes between the roles of a run beside the fabric: what programs use a TCP connection for, to tell
-// each other their queue pairs.  A role listens on a service, a number; others connect to it by its name.
+// Package stream carries bytes between the roles of a run beside the fabric: what programs use a TCP connection for, to
+// tell each other their queue pairs.  A role listens on a service, a number; others connect to it by its name.
 //
-// Everything is bounded: a connection holds Room bytes each way that nobody has read, a listener as many connections as its
-// backlog that nobody has accepted.  No call waits; who wants to is told by Watch of each object when to look again.
+// Everything is bounded: a connection holds Room bytes each way that nobody has read, a listener as many connections as
+// its backlog that nobody has accepted.  No call waits; who wants to is told by Watch of each object when to look
+// again.
 package stream
 
 import (
@@ -199,7 +200,8 @@ func (p *Party) CanConnect(role string, service uint32) bool {
 // Watch has kick called when somebody can be connected to who could not, until stop.
 func (p *Party) Watch(kick func()) (stop func()) { return p.exchange.listen(&p.exchange.bell, kick) }
 
-// Read takes what has come; 0 at the end of the stream, EAGAIN before anything has come, ECONNRESET when the peer was lost.
+// Read takes what has come; 0 at the end of the stream, EAGAIN before anything has come, ECONNRESET when the peer was
+// lost.
 func (c *Conn) Read(to []byte) (int, error) {
 	c.exchange.mu.Lock()
 	defer c.exchange.mu.Unlock()
@@ -267,8 +269,8 @@ func (h *half) push(from []byte) (n int) {
 	return n
 }
 
-// State is what can be done with a connection: read, with the end of the stream among what is read, and write, which fails at
-// once when the peer has closed; and whether it has.
+// State is what can be done with a connection: read, with the end of the stream among what is read, and write, which
+// fails at once when the peer has closed; and whether it has.
 func (c *Conn) State() (readable, writable, over bool) {
 	c.exchange.mu.Lock()
 	defer c.exchange.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 // crowdPairs is how many pairs of guests are connected at once.
 const crowdPairs = 500
 
-// measureCrowd connects a thousand guests in C in pairs, compiled before: how long until all are, and what each of them takes of
-// the memory of the process, its own included.
+// measureCrowd connects a thousand guests in C in pairs, compiled before: how long until all are, and what each of them
+// takes of the memory of the process, its own included.
 func measureCrowd(ctx context.Context, all figures) error {
 	folder, err := os.MkdirTemp("", "rdmarun-bench")
 	if err != nil {
@@ -28,7 +28,8 @@ func measureCrowd(ctx context.Context, all figures) error {
 	}
 	defer os.RemoveAll(folder)
 	module := filepath.Join(folder, "crowd.wasm")
-	if out, err := exec.CommandContext(ctx, "clang", "--target=wasm32", "-O2", "-mbulk-memory", "-nostdlib", "-Isdk/c", "-Wl,--no-entry",
+	if out, err := exec.CommandContext(ctx, "clang", "--target=wasm32", "-O2", "-mbulk-memory", "-nostdlib", "-Isdk/c",
+		"-Wl,--no-entry",
 		"guests/crowd_c/crowd.c", "-o", module).CombinedOutput(); err != nil {
 		return fmt.Errorf("compile the guest: %w\n%s", err, out)
 	}

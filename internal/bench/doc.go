@@ -3,8 +3,8 @@
 //
 //	bench -native build/core/plain -rdmarun bin/rdmarun -guest guests/pingpong.wasm -scenario scenarios/rping.yaml
 //
-// With -peers it holds soft against other implementations that the distribution has: libfabric's and UCX's programs, side by
-// side with ours.  What is not installed is skipped, and says so.
+// With -peers it holds soft against other implementations that the distribution has: libfabric's and UCX's programs,
+// side by side with ours.  What is not installed is skipped, and says so.
 //
 // It exits 1 when a row misses its mark.  Figures of a shared machine vary; that is why each row is the
 // median of several rounds, and why no test asserts them.

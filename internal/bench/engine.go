@@ -20,7 +20,9 @@ func measureEngine(ctx context.Context, _ paths, all figures) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	for _, measure := range []func(context.Context, string, figures) error{measureValidate, measureSteps, measureOverhead} {
+	for _, measure := range []func(context.Context, string, figures) error{
+		measureValidate, measureSteps, measureOverhead,
+	} {
 		if err := measure(ctx, folder, all); err != nil {
 			return err
 		}
@@ -48,7 +50,10 @@ func measureValidate(_ context.Context, folder string, all figures) error {
 	head := strings.Count(roleHead, "\n")
 	for n := range paths {
 		path, err := written(folder, fmt.Sprintf("valid%d.yaml", n), roleHead, lines-head, func(i int) string {
-			return fmt.Sprintf("  - {role: client, decode: {buffer: tx, fields: [{u32: n}]}, as: r%d, expect: {n: $(%d - %d)}}\n", i, n, n)
+			return fmt.Sprintf(
+				"  - {role: client, decode: {buffer: tx, fields: [{u32: n}]}, as: r%d, expect: {n: $(%d - %d)}}\n", i,
+				n, n,
+			)
 		})
 		if err != nil {
 			return err
@@ -118,7 +123,9 @@ func passed(ctx context.Context, path string) error {
 	if result.Errors.Len() > 0 {
 		return fmt.Errorf("%s: %v", path, result.Errors.Sorted()[0])
 	}
-	totals, err := scenario.Run(ctx, result.Scenarios, scenario.RunConfig{Open: scenario.OpenSoft, ProviderName: "soft"})
+	totals, err := scenario.Run(ctx, result.Scenarios, scenario.RunConfig{
+		Open: scenario.OpenSoft, ProviderName: "soft",
+	})
 	if err == nil && (totals.Passed != 1 || totals.Failed+totals.Errors > 0) {
 		err = fmt.Errorf("%s: %+v", path, totals)
 	}

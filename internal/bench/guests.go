@@ -37,7 +37,8 @@ func measureGuests(ctx context.Context, p paths, all figures) (err error) {
 	}
 	defer os.RemoveAll(folder)
 	module := filepath.Join(folder, "hop.wasm")
-	if out, err := exec.CommandContext(ctx, "clang", "--target=wasm32", "-O2", "-mbulk-memory", "-nostdlib", "-Isdk/c", "-Wl,--no-entry",
+	if out, err := exec.CommandContext(ctx, "clang", "--target=wasm32", "-O2", "-mbulk-memory", "-nostdlib", "-Isdk/c",
+		"-Wl,--no-entry",
 		filepath.Join(p.guest, "hop.c"), "-o", module).CombinedOutput(); err != nil {
 		return fmt.Errorf("compile the guest: %w\n%s", err, out)
 	}
@@ -88,7 +89,9 @@ func numberIn(printed, name string) (float64, error) {
 }
 
 // hop runs a server and a client to their end and returns what the client printed.
-func hop(ctx context.Context, runtime *guest.Runtime, module *guest.Module, provider *rdmacore.Provider) (string, error) {
+func hop(
+	ctx context.Context, runtime *guest.Runtime, module *guest.Module, provider *rdmacore.Provider,
+) (string, error) {
 	listening := make(chan struct{})
 	server, err := runtime.Start(ctx, module, guest.Config{
 		Name: "server", Provider: provider, Args: []string{"server"},

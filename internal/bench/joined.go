@@ -15,7 +15,8 @@ import (
 // serveNATS is set in a process of this program that is a NATS server, as a standing lab has one.
 const serveNATS = "RDMARUN_BENCH_NATS"
 
-// background starts a program that ends with the context, and waits for a line with a word, if there is one; end ends it.
+// background starts a program that ends with the context, and waits for a line with a word, if there is one; end ends
+// it.
 func background(ctx context.Context, word, program string, arguments ...string) (end func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	command := exec.CommandContext(ctx, program, arguments...)
@@ -47,7 +48,8 @@ func background(ctx context.Context, word, program string, arguments ...string) 
 	return nil, fmt.Errorf("%s ends before it says %q", program, word)
 }
 
-// measureJoinedRun takes the scenario that ships over two agents that wait on a NATS server, from the command to the summary.
+// measureJoinedRun takes the scenario that ships over two agents that wait on a NATS server, from the command to the
+// summary.
 func measureJoinedRun(ctx context.Context, p paths, _ string, all figures) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -87,7 +89,10 @@ func measureJoinedRun(ctx context.Context, p paths, _ string, all figures) error
 	}
 	var walls []float64
 	for range rounds {
-		wall, _, err := spent(ctx, p.rdmarun, "run", "-q", "--nats", "nats://"+address, "--place", "server=a,client=b", "--wait", "10s", p.scenario)
+		wall, _, err := spent(
+			ctx, p.rdmarun, "run", "-q", "--nats", "nats://"+address, "--place", "server=a,client=b", "--wait", "10s",
+			p.scenario,
+		)
 		if err != nil {
 			return err
 		}

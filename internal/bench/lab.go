@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// labSteps are the steps of a case that goes from host to host, batchSteps those of one that stays on a host: so many that
-	// they take longer than the starts, of which they are the rest, differ.
+	// labSteps are the steps of a case that goes from host to host, batchSteps those of one that stays on a host: so
+	// many that they take longer than the starts, of which they are the rest, differ.
 	labSteps, batchSteps = 2000, 200_000
 	// labAgents are the agents that are started at once.
 	labAgents = 64
@@ -32,7 +32,9 @@ func measureManyAgents(ctx context.Context, p paths, all figures) error {
 }
 
 // inFolder runs measurements that write files, in a folder that is there as long.
-func inFolder(ctx context.Context, p paths, all figures, measures ...func(context.Context, paths, string, figures) error) error {
+func inFolder(
+	ctx context.Context, p paths, all figures, measures ...func(context.Context, paths, string, figures) error,
+) error {
 	folder, err := os.MkdirTemp("", "rdmarun-bench")
 	if err != nil {
 		return err
@@ -53,14 +55,15 @@ func labOf(folder string, hosts int) (string, error) {
 	})
 }
 
-// measureLabSteps takes steps of two roles in turns, each of which waits for the one before, and steps of one role, over two
-// hosts and in one process.
+// measureLabSteps takes steps of two roles in turns, each of which waits for the one before, and steps of one role,
+// over two hosts and in one process.
 func measureLabSteps(ctx context.Context, p paths, folder string, all figures) error {
 	lab, err := labOf(folder, 2)
 	if err != nil {
 		return err
 	}
-	const head = "rdmarun: v1\nroles: {one: {buffers: {tx: {size: 64}}}, other: {buffers: {tx: {size: 64}}}}\nprovider: {soft: {clock: wall}}\nsteps:\n"
+	const head = "rdmarun: v1\nroles: {one: {buffers: {tx: {size: 64}}}, other: {buffers: {tx: {size: 64}}}}\n" +
+		"provider: {soft: {clock: wall}}\nsteps:\n"
 	fill := func(role string) string { return fmt.Sprintf("{role: %s, fill: {buffer: tx, byte: 1}}", role) }
 	for name, roles := range map[string][]string{"turns": {"one", "other"}, "alone": {"other"}} {
 		most := map[int]int{1: batchSteps, 2: labSteps}[len(roles)]
@@ -71,7 +74,10 @@ func measureLabSteps(ctx context.Context, p paths, folder string, all figures) e
 		times := make(map[string]float64)
 		for _, count := range []int{0, most / len(roles)} {
 			scenario, err := written(folder, fmt.Sprintf("%s%d.yaml", name, count), head, 1, func(int) string {
-				return fmt.Sprintf("  - %s\n  - %s\n  - {repeat: %d, do: [%s]}\n", fill("one"), fill("other"), count, strings.Join(steps, ", "))
+				return fmt.Sprintf(
+					"  - %s\n  - %s\n  - {repeat: %d, do: [%s]}\n", fill("one"), fill("other"), count,
+					strings.Join(steps, ", "),
+				)
 			})
 			if err != nil {
 				return err
@@ -88,7 +94,8 @@ func measureLabSteps(ctx context.Context, p paths, folder string, all figures) e
 				times[where] += map[bool]float64{true: -1, false: 1}[count == 0] * median(walls)
 			}
 		}
-		all["lab-steps-"+name], all["here-steps-"+name] = times["lab"]*1000/float64(most), times["here"]*1000/float64(most)
+		all["lab-steps-"+name], all["here-steps-"+name] = times["lab"]*1000/float64(most),
+			times["here"]*1000/float64(most)
 	}
 	all["lab-step-more"] = all["lab-steps-turns"] - all["here-steps-turns"]
 	return nil
@@ -124,14 +131,19 @@ func measureLabRecords(ctx context.Context, p paths, folder string, all figures)
 	if err != nil {
 		return err
 	}
-	const head = "rdmarun: v1\nroles: {many: {count: 64, buffers: {tx: {size: 8}}}}\nprovider: {soft: {clock: wall}}\ntimeout: 10m\nsteps:\n"
+	const head = "rdmarun: v1\nroles: {many: {count: 64, buffers: {tx: {size: 8}}}}\n" +
+		"provider: {soft: {clock: wall}}\ntimeout: 10m\nsteps:\n"
 	scenario, err := written(folder, "records.yaml", head, labAgents, func(i int) string {
-		return fmt.Sprintf("  - {repeat: %d, do: [{role: \"many[%d]\", fill: {buffer: tx, byte: 1}}]}\n", labRecords/labAgents+1, i)
+		return fmt.Sprintf(
+			"  - {repeat: %d, do: [{role: \"many[%d]\", fill: {buffer: tx, byte: 1}}]}\n", labRecords/labAgents+1, i,
+		)
 	})
 	if err != nil {
 		return err
 	}
-	_, all["lab-records-peak"], err = spent(ctx, p.rdmarun, "run", "-q", "--lab", lab, scenario, "-o", "jsonl="+filepath.Join(folder, "records.jsonl"))
+	_, all["lab-records-peak"], err = spent(
+		ctx, p.rdmarun, "run", "-q", "--lab", lab, scenario, "-o", "jsonl="+filepath.Join(folder, "records.jsonl"),
+	)
 	return err
 }
 
@@ -176,7 +188,9 @@ func measureLabMeasures(ctx context.Context, p paths, folder string, all figures
 	found := make(map[string][]float64)
 	for range rounds {
 		for where, more := range map[string][]string{"lab-": {"--lab", lab}, "here-": nil} {
-			if _, _, err := spent(ctx, p.rdmarun, append([]string{"run", "-q", "-o", "jsonl=" + records, scenario}, more...)...); err != nil {
+			if _, _, err := spent(
+				ctx, p.rdmarun, append([]string{"run", "-q", "-o", "jsonl=" + records, scenario}, more...)...,
+			); err != nil {
 				return err
 			}
 			times, err := messageTimes(records)

@@ -12,8 +12,8 @@ import (
 const (
 	// meshHosts measure each with each other, in rounds, each pair for meshTime milliseconds.
 	meshHosts, meshTime = 16, 200
-	// meshMeasure is how.  With 128 messages in flight, 8 MiB, the last ones of a pair would take as long as half of its time
-	// where sixteen hosts share a processor.
+	// meshMeasure is how.  With 128 messages in flight, 8 MiB, the last ones of a pair would take as long as half of
+	// its time where sixteen hosts share a processor.
 	meshMeasure = "kind: bandwidth, op: RDMA_WRITE, sizes: [64KiB], depth: 16, warmup: 1ns"
 )
 
@@ -21,7 +21,10 @@ const (
 func labOfNamespaces(hosts *netns.Hosts, folder string) (string, error) {
 	return written(folder, "namespaces.yaml", "rdmarun: lab/v1\nhosts:\n", len(hosts.Processes)+1, func(i int) string {
 		if i < len(hosts.Processes) {
-			return fmt.Sprintf("  a%d: {command: [%s], address: %s}\n", i+1, strings.Join(netns.On(hosts.Processes[i]), ", "), netns.Address(i))
+			return fmt.Sprintf(
+				"  a%d: {command: [%s], address: %s}\n", i+1, strings.Join(netns.On(hosts.Processes[i]), ", "),
+				netns.Address(i),
+			)
 		}
 		var names []string
 		for i := range hosts.Processes {
@@ -51,7 +54,10 @@ func measureMeshes(ctx context.Context, p paths, all figures, skipped map[string
 // measureMesh takes all pairs of a mesh, and what the same hosts take without it.
 func measureMesh(ctx context.Context, p paths, folder, lab string, all figures) error {
 	// Nothing is measured again: the rounds are what is asked for.
-	steps := []string{"{role: \"node[0]\", log: no mesh}", fmt.Sprintf("{mesh: {role: node, tolerance: 0.0001, measure: {%s, duration: %dms}}}", meshMeasure, meshTime)}
+	steps := []string{
+		"{role: \"node[0]\", log: no mesh}",
+		fmt.Sprintf("{mesh: {role: node, tolerance: 0.0001, measure: {%s, duration: %dms}}}", meshMeasure, meshTime),
+	}
 	var took [2]float64
 	for i, step := range steps {
 		scenario, err := written(folder, fmt.Sprintf("mesh%d.yaml", i), "rdmarun: v1\n", 1, func(int) string {

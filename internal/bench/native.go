@@ -13,7 +13,9 @@ import (
 )
 
 // programs are those of rdmacore/bench.
-var programs = []string{"bench_latency", "bench_rate", "bench_copy", "bench_connect", "bench_sim", "bench_udp", "bench_idle"}
+var programs = []string{
+	"bench_latency", "bench_rate", "bench_copy", "bench_connect", "bench_sim", "bench_udp", "bench_idle",
+}
 
 // measureNative takes the rows of the C programs: lines of name, value, unit.
 func measureNative(ctx context.Context, p paths, all figures) error {

@@ -26,20 +26,51 @@ type peer struct {
 
 // peers are bounded by their counts of messages, which are small where one takes milliseconds.
 var peers = []peer{
-	{figure: "libfabric-tcp-64B", server: words("fi_pingpong -p tcp -e msg -S 64 -I 5000"), port: "-B", to: "-P", rounds: 3, read: pingpongTime},
-	{figure: "libfabric-rxd-64B", server: words("fi_pingpong -p udp;ofi_rxd -e rdm -S 64 -I 500"), port: "-B", to: "-P", rounds: 3, read: pingpongTime},
-	{figure: "libfabric-rxd-1MiB", server: words("fi_pingpong -p udp;ofi_rxd -e rdm -S 1048576 -I 50"), port: "-B", to: "-P", rounds: 3, read: pingpongBandwidth},
-	{figure: "ucx-put-64B", server: words("ucx_perftest"), client: words("-t put_lat -d memory -x posix -D short -s 64 -n 500000 -f"), port: "-p", to: "-p", rounds: rounds, read: ucxMedian},
-	{figure: "ucx-tag-64B", server: words("env UCX_TLS=posix ucx_perftest"), client: words("-t tag_lat -s 64 -n 500000 -f"), port: "-p", to: "-p", rounds: rounds, read: ucxMedian},
+	{
+		figure: "libfabric-tcp-64B", server: words("fi_pingpong -p tcp -e msg -S 64 -I 5000"), port: "-B", to: "-P",
+		rounds: 3, read: pingpongTime,
+	},
+	{
+		figure: "libfabric-rxd-64B", server: words("fi_pingpong -p udp;ofi_rxd -e rdm -S 64 -I 500"), port: "-B",
+		to: "-P", rounds: 3, read: pingpongTime,
+	},
+	{
+		figure: "libfabric-rxd-1MiB", server: words("fi_pingpong -p udp;ofi_rxd -e rdm -S 1048576 -I 50"), port: "-B",
+		to: "-P", rounds: 3, read: pingpongBandwidth,
+	},
+	{
+		figure: "ucx-put-64B", server: words("ucx_perftest"),
+		client: words("-t put_lat -d memory -x posix -D short -s 64 -n 500000 -f"), port: "-p", to: "-p",
+		rounds: rounds, read: ucxMedian,
+	},
+	{
+		figure: "ucx-tag-64B", server: words("env UCX_TLS=posix ucx_perftest"),
+		client: words("-t tag_lat -s 64 -n 500000 -f"), port: "-p", to: "-p", rounds: rounds, read: ucxMedian,
+	},
 }
 
 // peerRows stand beside what other implementations reach on the same machine in the same run.
 var peerRows = []row{
-	{title: "link udp: 64 B SEND one way, beside libfabric tcp", figure: "udp-send-64B", unit: "us", beside: "libfabric-tcp-64B", mark: 1},
-	{title: "link udp: 64 B SEND one way, beside libfabric udp;ofi_rxd", figure: "udp-send-64B", unit: "us", beside: "libfabric-rxd-64B", mark: 1},
-	{title: "link udp: 1 MiB RDMA WRITE, beside libfabric udp;ofi_rxd", figure: "udp-write-1MiB", unit: "GB/s", beside: "libfabric-rxd-1MiB", mark: 3, atLeast: true},
-	{title: "64 B RDMA WRITE one way, beside UCX posix put_lat", figure: "write-64B-one-way", unit: "us", beside: "ucx-put-64B", mark: 1.5},
-	{title: "64 B SEND one way, beside UCX posix tag_lat", figure: "send-64B-one-way", unit: "us", beside: "ucx-tag-64B", mark: 1},
+	{
+		title: "link udp: 64 B SEND one way, beside libfabric tcp", figure: "udp-send-64B", unit: "us",
+		beside: "libfabric-tcp-64B", mark: 1,
+	},
+	{
+		title: "link udp: 64 B SEND one way, beside libfabric udp;ofi_rxd", figure: "udp-send-64B", unit: "us",
+		beside: "libfabric-rxd-64B", mark: 1,
+	},
+	{
+		title: "link udp: 1 MiB RDMA WRITE, beside libfabric udp;ofi_rxd", figure: "udp-write-1MiB", unit: "GB/s",
+		beside: "libfabric-rxd-1MiB", mark: 3, atLeast: true,
+	},
+	{
+		title: "64 B RDMA WRITE one way, beside UCX posix put_lat", figure: "write-64B-one-way", unit: "us",
+		beside: "ucx-put-64B", mark: 1.5,
+	},
+	{
+		title: "64 B SEND one way, beside UCX posix tag_lat", figure: "send-64B-one-way", unit: "us",
+		beside: "ucx-tag-64B", mark: 1,
+	},
 }
 
 // peerPatience bounds a round of one peer.
@@ -122,7 +153,8 @@ func lastLine(printed []byte) string {
 	return string(lines[len(lines)-1])
 }
 
-// pingpongFields reads the last line of fi_pingpong: bytes, sent, acknowledged, total, time, MB/s, us each way, Mxfers/s.
+// pingpongFields reads the last line of fi_pingpong: bytes, sent, acknowledged, total, time, MB/s, us each way,
+// Mxfers/s.
 func pingpongFields(printed string) ([]string, error) {
 	fields := strings.Fields(lastLine([]byte(printed)))
 	if len(fields) != 8 {

@@ -49,8 +49,8 @@ func measurePrograms(ctx context.Context, p paths, all figures, skipped map[stri
 	return nil
 }
 
-// nativeRping returns the seconds of a client from start to end.  A server that does not listen yet ends it at once, and
-// rping trips over its own end now and then: it is tried again.
+// nativeRping returns the seconds of a client from start to end.  A server that does not listen yet ends it at once,
+// and rping trips over its own end now and then: it is tried again.
 func nativeRping(ctx context.Context, p paths) (float64, error) {
 	for attempt := range 20 {
 		seconds, err := func() (float64, error) {

@@ -13,8 +13,8 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// measureStarts measures from the file of a guest, compiled before, to its end: one in C, which sends itself a message, and
-// nothing in Go and in a script.
+// measureStarts measures from the file of a guest, compiled before, to its end: one in C, which sends itself a message,
+// and nothing in Go and in a script.
 func measureStarts(ctx context.Context, all figures, skipped map[string]string) error {
 	folder, err := os.MkdirTemp("", "rdmarun-bench")
 	if err != nil {
@@ -22,7 +22,8 @@ func measureStarts(ctx context.Context, all figures, skipped map[string]string) 
 	}
 	defer os.RemoveAll(folder)
 	module := filepath.Join(folder, "c.wasm")
-	if err := exec.CommandContext(ctx, "clang", "--target=wasm32", "-O2", "-mbulk-memory", "-nostdlib", "-Isdk/c", "-Wl,--no-entry",
+	if err := exec.CommandContext(ctx, "clang", "--target=wasm32", "-O2", "-mbulk-memory", "-nostdlib", "-Isdk/c",
+		"-Wl,--no-entry",
 		"guests/hello_c/hello.c", "-o", module).Run(); err != nil {
 		return err
 	}

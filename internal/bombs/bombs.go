@@ -13,7 +13,10 @@ func Modules() map[string][]byte {
 	set := func(n int) []byte { return append([]byte{0x21}, number(n)...) }
 	var blocks, loops, table, straight []byte
 	for i := range 20000 { // phis of a thousand locals at the end of each block
-		blocks = slices.Concat(blocks[:len(blocks):len(blocks)], []byte{0x02, 0x40}, get(i%1000), []byte{0x0d, 0}, get(i*7%1000), set(i*3%1000), []byte{0x0b})
+		blocks = slices.Concat(
+			blocks[:len(blocks):len(blocks)], []byte{0x02, 0x40}, get(i%1000), []byte{0x0d, 0}, get(i*7%1000),
+			set(i*3%1000), []byte{0x0b},
+		)
 	}
 	const depth = 4000
 	for i := range depth {
@@ -39,7 +42,8 @@ func Modules() map[string][]byte {
 		straight = slices.Concat(straight, get(i*7919%50000), get(i*104729%50000), []byte{0x6a}, set(i*31%50000))
 	}
 	return map[string][]byte{
-		"blocks": module(1000, blocks), "phis": module(5000, loops), "br_table": module(2, table), "locals": module(50000, straight),
+		"blocks": module(1000, blocks), "phis": module(5000, loops), "br_table": module(2, table),
+		"locals": module(50000, straight),
 	}
 }
 
@@ -51,6 +55,7 @@ func module(locals int, body []byte) []byte {
 	}
 	code := slices.Concat([]byte{1}, number(locals), []byte{0x7f}, body, []byte{0x0b})
 	return slices.Concat([]byte("\x00asm\x01\x00\x00\x00"),
-		section(1, 1, 0x60, 0, 0), section(3, 1, 0), section(7, slices.Concat([]byte{1, 6}, []byte("_start"), []byte{0, 0})...),
+		section(1, 1, 0x60, 0, 0), section(3, 1, 0),
+		section(7, slices.Concat([]byte{1, 6}, []byte("_start"), []byte{0, 0})...),
 		section(10, slices.Concat([]byte{1}, number(len(code)), code)...))
 }

@@ -1,5 +1,6 @@
-// Package corpus reads the scenarios that tests take through the checker: archives of a subject each (golang.org/x/tools/txtar),
-// in which NAME.yaml is a case and NAME.golden what is said of it.  Other files are what cases import.
+// Package corpus reads the scenarios that tests take through the checker: archives of a subject each
+// (golang.org/x/tools/txtar), in which NAME.yaml is a case and NAME.golden what is said of it.  Other files are what
+// cases import.
 //
 // A file that is no text, or does not end with a newline, stands there as NAME.quoted, a string of Go.
 package corpus
@@ -115,7 +116,9 @@ func (c *Corpus) unpack(t testing.TB, a *archive, file txtar.File) {
 
 // find is where a file stands in the archive, quoted or not.
 func (a *archive) find(name string) (at int, ok bool) {
-	at = slices.IndexFunc(a.content.Files, func(file txtar.File) bool { return strings.TrimSuffix(file.Name, quoted) == name })
+	at = slices.IndexFunc(a.content.Files, func(file txtar.File) bool {
+		return strings.TrimSuffix(file.Name, quoted) == name
+	})
 	return at, at >= 0
 }
 

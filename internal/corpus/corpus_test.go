@@ -26,18 +26,22 @@ func TestCorpus(t *testing.T) {
 	if len(c.Cases) != 2 || c.Cases[0].Name != "a" || c.Cases[1].Name != "odd" {
 		t.Fatalf("%+v", c.Cases)
 	}
-	if a := c.Cases[0]; a.Path != filepath.Join(folder, "a.yaml") || a.Want != "said of a\n" || string(a.Text) != "imports: {b: lib/b.yml}\n" {
+	if a := c.Cases[0]; a.Path != filepath.Join(folder, "a.yaml") || a.Want != "said of a\n" ||
+		string(a.Text) != "imports: {b: lib/b.yml}\n" {
 		t.Errorf("%+v", a)
 	}
 	if odd := c.Cases[1]; string(odd.Text) != "\xff" || odd.Want != "" {
 		t.Errorf("%+v", odd)
 	}
 	for _, name := range []string{"a.yaml", "odd.yaml", "lib/b.yml"} {
-		if located := c.Locate(filepath.Join(folder, name)); located == filepath.Join(folder, name) || !exists(located) {
+		if located := c.Locate(filepath.Join(folder, name)); located == filepath.Join(folder, name) ||
+			!exists(located) {
 			t.Errorf("%s is located at %s", name, located)
 		}
 	}
-	for _, other := range []string{filepath.Join(folder, "none.yaml"), filepath.Join(folder, "..", "a.yaml"), "a.yaml"} {
+	for _, other := range []string{
+		filepath.Join(folder, "none.yaml"), filepath.Join(folder, "..", "a.yaml"), "a.yaml",
+	} {
 		if located := c.Locate(other); located != other {
 			t.Errorf("%s is located at %s", other, located)
 		}

@@ -1,5 +1,5 @@
-// Package netns makes hosts for tests and benchmarks: network namespaces with wires between, in a user namespace of their own, so
-// that nobody needs to be root.
+// Package netns makes hosts for tests and benchmarks: network namespaces with wires between, in a user namespace of
+// their own, so that nobody needs to be root.
 package netns
 
 import (
@@ -113,7 +113,9 @@ func start(ctx context.Context, script string, count int) (*Hosts, error) {
 	}
 	if len(h.Processes) < count {
 		h.Close()
-		return nil, fmt.Errorf("%d of %d network namespaces: %s", len(h.Processes), count, strings.TrimSpace(complaints.String()))
+		return nil, fmt.Errorf(
+			"%d of %d network namespaces: %s", len(h.Processes), count, strings.TrimSpace(complaints.String()),
+		)
 	}
 	return h, nil
 }

@@ -45,14 +45,19 @@ func decisionFiles(t *testing.T) []string {
 func TestDecisionsHaveOneForm(t *testing.T) {
 	const maxLines = 60
 	name := regexp.MustCompile(`^(\d{4})-[a-z0-9-]+\.md$`)
-	form := regexp.MustCompile(`(?s)^# (\d{4})\. ([^\n]+)\n\n## Context\n\n.+\n\n## Decision\n\n.+\n\n## Consequences\n\n.+\n$`)
+	form := regexp.MustCompile(
+		`(?s)^# (\d{4})\. ([^\n]+)\n\n## Context\n\n.+\n\n## Decision\n\n.+\n\n## Consequences\n\n.+\n$`,
+	)
 	index := string(readSource(t, decisionIndex))
 	numbers := map[string]string{}
 	for _, file := range decisionFiles(t) {
 		text := string(readSource(t, file))
 		number, parts := name.FindStringSubmatch(path.Base(file)), form.FindStringSubmatch(text)
 		if number == nil || parts == nil || number[1] != parts[1] {
-			t.Errorf("%s: want NNNN-title.md with \"# NNNN. Title\", and the sections Context, Decision and Consequences", file)
+			t.Errorf(
+				"%s: want NNNN-title.md with \"# NNNN. Title\", and the sections Context, Decision and Consequences",
+				file,
+			)
 			continue
 		}
 		if other := numbers[number[1]]; other != "" {
@@ -62,7 +67,8 @@ func TestDecisionsHaveOneForm(t *testing.T) {
 		if lines := strings.Count(text, "\n"); lines > maxLines {
 			t.Errorf("%s has %d lines, more than %d", file, lines, maxLines)
 		}
-		if line := "- [" + number[1] + "](" + path.Base(file) + "): " + parts[2] + "\n"; strings.Count(index, line) != 1 {
+		if line := "- [" + number[1] + "](" + path.Base(file) + "): " + parts[2] +
+			"\n"; strings.Count(index, line) != 1 {
 			t.Errorf("%s has no line %q", decisionIndex, line)
 		}
 	}

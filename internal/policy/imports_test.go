@@ -22,8 +22,20 @@ var arrows = []struct {
 	{"host/guest", []string{"host/bounded", "host/printable", "host/sandbox", "hostfuncs", "rdmacore"}},
 	{"host/record", nil},
 	{"host/scenario", []string{"host/bounded", "host/bus", "host/guest", "host/printable", "host/record", "rdmacore"}},
-	{"host/lab", []string{"host/bounded", "host/bus", "host/doctor", "host/ownfile", "host/pack", "host/printable", "host/record", "host/scenario", "rdmacore"}},
-	{"host/output", []string{"host/ownfile", "host/printable", "host/record", "host/scenario/diag", "host/scenario/quantity", "host/scenario/standard"}},
+	{
+		"host/lab",
+		[]string{
+			"host/bounded", "host/bus", "host/doctor", "host/ownfile", "host/pack", "host/printable", "host/record",
+			"host/scenario", "rdmacore",
+		},
+	},
+	{
+		"host/output",
+		[]string{
+			"host/ownfile", "host/printable", "host/record", "host/scenario/diag", "host/scenario/quantity",
+			"host/scenario/standard",
+		},
+	},
 	{"host/compare", []string{"host/record", "host/output"}},
 	{"host/conformance", []string{"host/record", "host/scenario", "host/output"}},
 	{"cmd", []string{"host", "hostfuncs", "rdmacore", "schema", "sdk"}},
@@ -49,7 +61,8 @@ func TestArrowsPointDown(t *testing.T) {
 			}
 			// Test helpers and the SDK's text know nothing of the rooms, so any room's tests may use them; and tests of
 			// the host look at whole runs as their users see them.
-			if file.isTest() && (within(ours, "internal") || ours == "sdk" || within(folder, "host") && within(ours, "host")) {
+			if file.isTest() &&
+				(within(ours, "internal") || ours == "sdk" || within(folder, "host") && within(ours, "host")) {
 				continue
 			}
 			t.Errorf("%v: %s must not import %s", position, folder, ours)
@@ -91,7 +104,9 @@ func TestYAMLIsImportedByOnePackage(t *testing.T) {
 		}
 	}
 	if len(users) > 1 {
-		t.Errorf("the YAML package is imported by %d packages, %v; one of them should serve the others", len(users), users)
+		t.Errorf(
+			"the YAML package is imported by %d packages, %v; one of them should serve the others", len(users), users,
+		)
 	}
 }
 

@@ -74,7 +74,9 @@ func TestRoomsAreBuiltAlike(t *testing.T) {
 		}
 		for _, file := range r.files {
 			if !slices.Contains(strings.Fields(patterns[1]), "*"+path.Ext(file)) {
-				t.Errorf("rdmacore/%s/doc.go does not embed *%s: a change of %s is not built", folder, path.Ext(file), file)
+				t.Errorf(
+					"rdmacore/%s/doc.go does not embed *%s: a change of %s is not built", folder, path.Ext(file), file,
+				)
 			}
 		}
 	}
@@ -106,7 +108,10 @@ func TestRoomsListTheirFiles(t *testing.T) {
 			}
 			for _, other := range below[name] {
 				if path.Dir(other) == folder && place[other] <= place[name] {
-					t.Errorf("rdmacore/%s/doc.go: %s calls %s, which does not stand below it", folder, path.Base(name), path.Base(other))
+					t.Errorf(
+						"rdmacore/%s/doc.go: %s calls %s, which does not stand below it", folder, path.Base(name),
+						path.Base(other),
+					)
 				}
 			}
 		}
@@ -205,7 +210,10 @@ func TestEditsOfHeadersAreBuilt(t *testing.T) {
 	built(t)
 	want := map[string]bool{"soft/cm": true, "soft/rdma": true, "soft": true}
 	if got := built(t, "-overlay", overlay); !maps.Equal(got, want) {
-		t.Errorf("after an edit of soft/cm/id.h Go builds %v, want %v", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+		t.Errorf(
+			"after an edit of soft/cm/id.h Go builds %v, want %v", slices.Sorted(maps.Keys(got)),
+			slices.Sorted(maps.Keys(want)),
+		)
 	}
 }
 
@@ -219,7 +227,9 @@ func write(t *testing.T, path, text string) {
 // built are the rooms that Go builds for rdmacore/soft because it has no result of an earlier time.
 func built(t *testing.T, flags ...string) map[string]bool {
 	t.Helper()
-	command := exec.Command("go", append(append([]string{"build", "-v", "-trimpath", "-buildvcs=false"}, flags...), "./rdmacore/soft")...)
+	command := exec.Command(
+		"go", append(append([]string{"build", "-v", "-trimpath", "-buildvcs=false"}, flags...), "./rdmacore/soft")...,
+	)
 	command.Dir = root
 	output, err := command.CombinedOutput()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // maxLines is the size beyond which a file has more than one subject.
-const maxLines = 600
+const maxLines = 700
 
 func TestNoFileIsTooLong(t *testing.T) {
 	for _, file := range sourceFiles(t) {
@@ -26,8 +26,8 @@ func TestNoFileIsTooLong(t *testing.T) {
 	}
 }
 
-// A file of few lines is a slice of a subject, and to read one thing several must be opened.  A package's only test and a
-// program of few lines are small, too, so some may be.
+// A file of few lines is a slice of a subject, and to read one thing several must be opened.  A package's only test and
+// a program of few lines are small, too, so some may be.
 var sizes = []struct {
 	what    string
 	is      func(file string) bool
@@ -36,7 +36,8 @@ var sizes = []struct {
 	atLeast int // of them must be found
 }{
 	{"Go files of host and cmd", func(file string) bool {
-		return path.Ext(file) == ".go" && (within(file, "host") || within(file, "cmd")) && !strings.Contains(file, "/templates/")
+		return path.Ext(file) == ".go" && (within(file, "host") || within(file, "cmd")) &&
+			!strings.Contains(file, "/templates/")
 	}, 60, 10, 100},
 	{"headers of the C core", func(file string) bool {
 		return path.Ext(file) == ".h" && within(file, "rdmacore") && !within(file, "rdmacore/ctest")

@@ -2,7 +2,8 @@
 //
 //	go run ./internal/prose DIRECTORY SOURCE...
 //
-// Each source gets a file of its path below help, flags and errors, with each text on the line that it has in the source.
+// Each source gets a file of its path below help, flags and errors, with each text on the line that it has in the
+// source.
 package main
 
 import (
@@ -81,7 +82,8 @@ func (x texts) add(kind string, line int, text string) {
 
 // isErrorCall tells of functions whose texts are messages for users.
 var isErrorCall = map[string]bool{
-	"Errorf": true, "New": true, "usageError": true, "WithHint": true, "withHint": true, "failure": true, "fail": true, "Wrong": true,
+	"Errorf": true, "New": true, "usageError": true, "WithHint": true, "withHint": true, "failure": true, "fail": true,
+	"Wrong": true,
 }
 
 // textsOf finds the texts of a Go file.

@@ -1,5 +1,5 @@
-// Package toolchain tells tests which compilers of guests this machine has.  Where continuous integration runs all of them
-// must be there ($CI).
+// Package toolchain tells tests which compilers of guests this machine has.  Where continuous integration runs all of
+// them must be there ($CI).
 package toolchain
 
 import (

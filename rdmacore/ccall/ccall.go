@@ -2,9 +2,9 @@
 // scheduler is not told, and the processor stays with the goroutine.  So such a function must not wait for anybody who
 // needs Go to get on, nor call Go, and everything that stops the world waits for it.
 //
-// C runs on a stack of its own, which a goroutine's is too small for.  What Go's runtime does to a thread meanwhile, it does
-// by signals, which have a stack of their own: it finds a program counter that is no Go code, and neither preempts the
-// goroutine nor walks its stack.  docs/decisions/0049-fast-calls.md has more.
+// C runs on a stack of its own, which a goroutine's is too small for.  What Go's runtime does to a thread meanwhile, it
+// does by signals, which have a stack of their own: it finds a program counter that is no Go code, and neither preempts
+// the goroutine nor walks its stack.  docs/decisions/0049-fast-calls.md has more.
 package ccall
 
 import (
@@ -30,7 +30,9 @@ func NewStack() (*Stack, error) {
 		return nil, nil
 	}
 	guard := os.Getpagesize()
-	memory, err := unix.Mmap(-1, 0, guard+stackSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	memory, err := unix.Mmap(
+		-1, 0, guard+stackSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE,
+	)
 	if err != nil {
 		return nil, fmt.Errorf("a stack for C: %w", err)
 	}

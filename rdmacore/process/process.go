@@ -35,7 +35,9 @@ func CatchCrashes(command string) error {
 	arguments := strings.Join(os.Args[1:], " ")
 	arguments = arguments[:min(len(arguments), mostArguments)]
 	// The strings are needed until the process ends.
-	if result := C.crash_catch(C.CString(os.Args[0]), C.CString(command), C.CString(arguments), C.uintptr_t(begin), C.uintptr_t(end)); result < 0 {
+	if result := C.crash_catch(
+		C.CString(os.Args[0]), C.CString(command), C.CString(arguments), C.uintptr_t(begin), C.uintptr_t(end),
+	); result < 0 {
 		return fmt.Errorf("catch crashes: %w", syscall.Errno(-result))
 	}
 	return nil

@@ -41,7 +41,9 @@ func catch(what string) int {
 
 // What Go's own code does is a panic as ever.
 func TestFaultOfGoIsAPanic(t *testing.T) {
-	for what, want := range map[string]string{"recover": "recovered: runtime error: invalid memory address", "panic": "\ngoroutine 1 "} {
+	for what, want := range map[string]string{
+		"recover": "recovered: runtime error: invalid memory address", "panic": "\ngoroutine 1 ",
+	} {
 		command := exec.Command(os.Args[0])
 		command.Env = append(os.Environ(), catching+"="+what)
 		output, err := command.CombinedOutput()
@@ -81,14 +83,17 @@ func TestSignalFromOutsideIsGos(t *testing.T) {
 			}
 		}
 	}
-	if err := command.Wait(); err == nil || !strings.Contains(text.String(), "SIGABRT: abort") || strings.Contains(text.String(), "native") {
+	if err := command.Wait(); err == nil || !strings.Contains(text.String(), "SIGABRT: abort") ||
+		strings.Contains(text.String(), "native") {
 		t.Errorf("%v: %s", err, text.String())
 	}
 }
 
 func TestGoText(t *testing.T) {
 	begin, end := goText()
-	for name, function := range map[string]any{"this": TestGoText, "the runtime": runtime.GC, "a library": strings.Contains} {
+	for name, function := range map[string]any{
+		"this": TestGoText, "the runtime": runtime.GC, "a library": strings.Contains,
+	} {
 		if at := reflect.ValueOf(function).Pointer(); at < begin || at >= end {
 			t.Errorf("%s is at %#x, not from %#x to %#x", name, at, begin, end)
 		}

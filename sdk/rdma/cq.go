@@ -31,7 +31,9 @@ func CreateCQEx(entries int, fields WCFields) (*CQ, error) {
 
 // PollTimestamps takes up to len(wcs) completions without waiting, and tells when each came; stamps is as long.
 func (c *CQ) PollTimestamps(wcs []WC, stamps []Timestamp) (int, error) {
-	result := abiPollCQTimestamps(c.Handle, unsafe.SliceData(wcs), unsafe.SliceData(stamps), uint32(min(len(wcs), len(stamps))))
+	result := abiPollCQTimestamps(
+		c.Handle, unsafe.SliceData(wcs), unsafe.SliceData(stamps), uint32(min(len(wcs), len(stamps))),
+	)
 	if result < 0 {
 		return 0, check("poll_cq_timestamps", result)
 	}

@@ -23,8 +23,8 @@ func (pd *PD) CreateAH(attr AHAttr) (*AddressHandle, error) {
 	return ah.made(handle("create_ah", abiCreateAH(pd.Handle, &attr, &ah.AH)))
 }
 
-// CreateAHFromWC makes the address handle of the way back to a datagram's sender, the QP wc.SrcQP.  received is the receive's
-// buffer, which begins with the header of GRHSize bytes.
+// CreateAHFromWC makes the address handle of the way back to a datagram's sender, the QP wc.SrcQP.  received is the
+// receive's buffer, which begins with the header of GRHSize bytes.
 func (pd *PD) CreateAHFromWC(wc WC, received []byte) (*AddressHandle, error) {
 	ah := &AddressHandle{}
 	header, err := grh("create_ah_from_wc", received)
@@ -55,7 +55,10 @@ func (d *Device) InitAHFromWC(wc WC, received []byte) (AHAttr, error) {
 
 func grh(function string, received []byte) (unsafe.Pointer, error) {
 	if len(received) < GRHSize {
-		return nil, &Error{Function: function, Errno: EINVAL, Text: "pass the receive's buffer from its first byte: a datagram's begins with a header of 40 bytes"}
+		return nil, &Error{
+			Function: function, Errno: EINVAL,
+			Text: "pass the receive's buffer from its first byte: a datagram's begins with a header of 40 bytes",
+		}
 	}
 	return unsafe.Pointer(unsafe.SliceData(received)), nil
 }

@@ -2,7 +2,8 @@ package rdma
 
 import "unsafe"
 
-// SetLocalECE sets the options of enhanced connection establishment to offer or to answer with, for an endpoint without a QP.
+// SetLocalECE sets the options of enhanced connection establishment to offer or to answer with, for an endpoint without
+// a QP.
 func (ep *EP) SetLocalECE(ece ECE) error {
 	return check("set_local_ece", abiSetLocalECE(ep.Handle, ece.sized()))
 }

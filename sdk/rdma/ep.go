@@ -59,8 +59,8 @@ func (ep *EP) CreateQPEx(pd *PD, attr *QPInitAttr, extra QPExtra) error {
 	return ep.adopt(qp)
 }
 
-// InitQPAttr returns what the connection manager would set to bring a QP of this connection to a state, and the mask for
-// QP.Modify.
+// InitQPAttr returns what the connection manager would set to bring a QP of this connection to a state, and the mask
+// for QP.Modify.
 func (ep *EP) InitQPAttr(state QPState) (attr QPAttr, mask uint32, err error) {
 	attr.StructSize = uint32(unsafe.Sizeof(attr))
 	result := abiInitQPAttr(ep.Handle, state, &attr)
@@ -100,8 +100,8 @@ func (ep *EP) Reject(privateData []byte) error {
 // Disconnect ends the connection; both sides get DISCONNECTED.
 func (ep *EP) Disconnect() error { return check("disconnect", abiDisconnect(ep.Handle)) }
 
-// Notify tells the connection manager of an asynchronous event of the endpoint's QP: AsyncCommEst, data before the peer's
-// last message, brings ESTABLISHED.
+// Notify tells the connection manager of an asynchronous event of the endpoint's QP: AsyncCommEst, data before the
+// peer's last message, brings ESTABLISHED.
 func (ep *EP) Notify(event AsyncEventType) error {
 	return check("notify", abiNotify(ep.Handle, uint32(event)))
 }

@@ -80,8 +80,8 @@ func (pd *PD) RegMR(memory []byte, access Access) (*Region, error) {
 	return region, nil
 }
 
-// RegMRIova registers memory under an address of the guest's choice, by which the peer names its first byte.  Requests of the
-// guest itself need a region of RegMR: their SGEs take the guest's own pointers.
+// RegMRIova registers memory under an address of the guest's choice, by which the peer names its first byte.  Requests
+// of the guest itself need a region of RegMR: their SGEs take the guest's own pointers.
 func (pd *PD) RegMRIova(memory []byte, iova uint64, access Access) (*Region, error) {
 	region := &Region{Bytes: memory}
 	h, err := handle("reg_mr_iova", abiRegMRIova(pd.Handle, unsafe.Pointer(unsafe.SliceData(memory)),

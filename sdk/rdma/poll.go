@@ -5,15 +5,15 @@ import (
 	"unsafe"
 )
 
-// Poll waits until one of several things is there, and takes none of them (poll_set of the ABI).  It returns how many entries
-// have Revents; 0 when the time is over.
+// Poll waits until one of several things is there, and takes none of them (poll_set of the ABI).  It returns how many
+// entries have Revents; 0 when the time is over.
 func Poll(entries []PollEntry, timeout time.Duration) (int, error) {
 	result := abiPollSet(unsafe.SliceData(entries), uint32(len(entries)), int64(timeout))
 	return int(max(result, 0)), check("poll_set", result)
 }
 
-// EventFD is a counter that Poll looks at.  All goroutines of a guest wait while one of them is in Poll, so it is for what
-// was there before.
+// EventFD is a counter that Poll looks at.  All goroutines of a guest wait while one of them is in Poll, so it is for
+// what was there before.
 type EventFD struct{ Handle Handle }
 
 // NewEventFD makes a counter.

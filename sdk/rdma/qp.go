@@ -42,17 +42,19 @@ func (a *QPInitAttr) sized() *QPInitAttr {
 	return a
 }
 
-// PostSendSpin posts send requests and then polls a CQ up to attempts times, in one call: the lowest latency.  It returns the
-// number of completions.
+// PostSendSpin posts send requests and then polls a CQ up to attempts times, in one call: the lowest latency.  It
+// returns the number of completions.
 func (q *QP) PostSendSpin(wrs []SendWR, sges []SGE, cq *CQ, wcs []WC, attempts int) (int, error) {
-	result := abiPostSendSpin(q.Handle, unsafe.SliceData(wrs), uint32(len(wrs)), unsafe.SliceData(sges), uint32(len(sges)), nil,
+	result := abiPostSendSpin(q.Handle, unsafe.SliceData(wrs), uint32(len(wrs)), unsafe.SliceData(sges),
+		uint32(len(sges)), nil,
 		cq.Handle, unsafe.SliceData(wcs), uint32(len(wcs)), uint32(attempts))
 	return int(max(result, 0)), check("post_send_spin", result)
 }
 
 // PostRecvSpin posts receives and then polls a CQ, as PostSendSpin.
 func (q *QP) PostRecvSpin(wrs []RecvWR, sges []SGE, cq *CQ, wcs []WC, attempts int) (int, error) {
-	result := abiPostRecvSpin(q.Handle, unsafe.SliceData(wrs), uint32(len(wrs)), unsafe.SliceData(sges), uint32(len(sges)), nil,
+	result := abiPostRecvSpin(q.Handle, unsafe.SliceData(wrs), uint32(len(wrs)), unsafe.SliceData(sges),
+		uint32(len(sges)), nil,
 		cq.Handle, unsafe.SliceData(wcs), uint32(len(wcs)), uint32(attempts))
 	return int(max(result, 0)), check("post_recv_spin", result)
 }

@@ -5,7 +5,8 @@ import "unsafe"
 // SRQ is a shared receive queue: its receives go to whichever of its QPs gets the next message.
 type SRQ struct{ Handle Handle }
 
-// CreateSRQ makes a shared receive queue, which QPInitAttr.SRQ names by its Handle.  attr.Limit is ignored: Arm sets it.
+// CreateSRQ makes a shared receive queue, which QPInitAttr.SRQ names by its Handle.  attr.Limit is ignored: Arm sets
+// it.
 func (pd *PD) CreateSRQ(attr SRQAttr) (*SRQ, error) {
 	attr.StructSize = uint32(unsafe.Sizeof(attr))
 	h, err := handle("create_srq", abiCreateSRQ(pd.Handle, &attr))
@@ -33,7 +34,9 @@ func (s *SRQ) Resize(maxWR int) error {
 // PostRecv posts receives, as QP.PostRecv.
 func (s *SRQ) PostRecv(wrs []RecvWR, sges []SGE) (posted int, err error) {
 	var accepted uint64
-	result := abiPostSRQRecv(s.Handle, unsafe.SliceData(wrs), uint32(len(wrs)), unsafe.SliceData(sges), uint32(len(sges)), &accepted)
+	result := abiPostSRQRecv(
+		s.Handle, unsafe.SliceData(wrs), uint32(len(wrs)), unsafe.SliceData(sges), uint32(len(sges)), &accepted,
+	)
 	if result < 0 {
 		return int(accepted), check("post_srq_recv", result)
 	}

@@ -12,8 +12,8 @@ import (
 	"rdmarun/sdk/rdma"
 )
 
-// A store of keys and values: the server puts what it is sent into a table, which clients read by RDMA READ, without it.
-// A slot has a version, even when the slot is whole and 0 when it is empty, then a key and a value.
+// A store of keys and values: the server puts what it is sent into a table, which clients read by RDMA READ, without
+// it. A slot has a version, even when the slot is whole and 0 when it is empty, then a key and a value.
 const (
 	slots     = 64
 	slotSize  = 64

@@ -10,8 +10,8 @@ import (
 	"rdmarun/sdk/rdma"
 )
 
-// What connect and accept agree on.  The server rejects the first request, and tells why; the second it accepts.  What one
-// side offers to read, the other sees as what it has to serve.
+// What connect and accept agree on.  The server rejects the first request, and tells why; the second it accepts.  What
+// one side offers to read, the other sees as what it has to serve.
 const (
 	refusal         = "try again"
 	greeting        = "welcome"
@@ -31,7 +31,8 @@ func serveNegotiate(o options) error {
 	if err != nil {
 		return err
 	}
-	if !bytes.HasPrefix(first.PrivateData(), []byte("first")) || first.Param.ResponderResources != 2 || first.Param.InitiatorDepth != 4 {
+	if !bytes.HasPrefix(first.PrivateData(), []byte("first")) || first.Param.ResponderResources != 2 ||
+		first.Param.InitiatorDepth != 4 {
 		return errors.New("the first request offers something else")
 	}
 	if err := first.EP.Reject([]byte(refusal)); err != nil {
@@ -79,7 +80,8 @@ func askNegotiate(o options) error {
 	if err != nil {
 		return err
 	}
-	if refused.Type != rdma.EventRejected || refused.Status != consumerDefined || !bytes.HasPrefix(refused.PrivateData(), []byte(refusal)) {
+	if refused.Type != rdma.EventRejected || refused.Status != consumerDefined ||
+		!bytes.HasPrefix(refused.PrivateData(), []byte(refusal)) {
 		return fmt.Errorf("the first request is answered by %s with status %d", refused.Type, refused.Status)
 	}
 	if ep, err = o.offer(pd, "second"); err != nil {
@@ -90,7 +92,8 @@ func askNegotiate(o options) error {
 		return err
 	}
 	got := accepted.Param
-	if !bytes.HasPrefix(accepted.PrivateData(), []byte(greeting)) || got.InitiatorDepth != 2 || got.ResponderResources != 3 {
+	if !bytes.HasPrefix(accepted.PrivateData(), []byte(greeting)) || got.InitiatorDepth != 2 ||
+		got.ResponderResources != 3 {
 		return fmt.Errorf("the acceptance grants %d and %d", got.InitiatorDepth, got.ResponderResources)
 	}
 	fmt.Printf("negotiate: rejected, then agreed on %d and %d\n", got.InitiatorDepth, got.ResponderResources)

@@ -10,7 +10,8 @@ import (
 	"rdmarun/sdk/rdma"
 )
 
-// size is that of a message of ping-pong, every byte of which comes back inverted.  The request's private data says how often.
+// size is that of a message of ping-pong, every byte of which comes back inverted.  The request's private data says how
+// often.
 const size = 64
 
 func servePingpong(o options) error {

@@ -46,7 +46,9 @@ type Config struct {
 // Main is the program nats-server, with its own flags, for tests that want it as a process.
 func Main() {
 	flags := flag.NewFlagSet("nats-server", flag.ExitOnError)
-	options, err := server.ConfigureOptions(flags, os.Args[1:], server.PrintServerAndExit, flags.Usage, server.PrintTLSHelpAndDie)
+	options, err := server.ConfigureOptions(
+		flags, os.Args[1:], server.PrintServerAndExit, flags.Usage, server.PrintTLSHelpAndDie,
+	)
 	if err != nil {
 		server.PrintAndDie("nats-server: " + err.Error())
 	}
@@ -126,7 +128,8 @@ func (c *Client) denied(subject string) error {
 	if err := c.conn.FlushTimeout(startTime); err != nil {
 		c.t.Fatal(err)
 	}
-	if last := c.conn.LastError(); last != nil && strings.Contains(strings.ToLower(last.Error()), strings.ToLower(`"`+subject+`"`)) {
+	if last := c.conn.LastError(); last != nil &&
+		strings.Contains(strings.ToLower(last.Error()), strings.ToLower(`"`+subject+`"`)) {
 		return last
 	}
 	return nil
@@ -162,7 +165,8 @@ func (c *Client) Heard() []string {
 	return slices.Clone(c.heard)
 }
 
-// Start starts it, again if it was stopped.  A client's own end may have got the port meanwhile: it is tried until startTime.
+// Start starts it, again if it was stopped.  A client's own end may have got the port meanwhile: it is tried until
+// startTime.
 func (s *Server) Start() {
 	s.t.Helper()
 	for end := time.Now().Add(startTime); ; {
@@ -209,12 +213,15 @@ func (s *Server) certificate() {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	s.must(err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA:                  true,
 		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	signed, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	s.must(err)
 	s.CA = s.write("ca.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}))
-	s.options.TLSConfig = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{signed}, PrivateKey: key}}, MinVersion: tls.VersionTLS12}
+	s.options.TLSConfig = &tls.Config{
+		Certificates: []tls.Certificate{{Certificate: [][]byte{signed}, PrivateKey: key}}, MinVersion: tls.VersionTLS12,
+	}
 }

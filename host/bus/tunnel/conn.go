@@ -1,11 +1,13 @@
-// Package tunnel carries streams of bytes through a NATS server that is there already: what a launcher's pipe is to an agent
-// which is started, a pair of subjects is to one that waits on such a server.
+// Package tunnel carries streams of bytes through a NATS server that is there already: what a launcher's pipe is to an
+// agent which is started, a pair of subjects is to one that waits on such a server.
 //
-// NATS delivers a message at most once, and forgets all when it restarts.  So a part of a stream is sent again until the other end
-// says that it was read, and the next one is sent after that; a stream whose other end says nothing for a while has ended.
+// NATS delivers a message at most once, and forgets all when it restarts.  So a part of a stream is sent again until
+// the other end says that it was read, and the next one is sent after that; a stream whose other end says nothing for a
+// while has ended.
 //
-// Nothing is answered where a question says, as NATS' own requests are: whoever asks would choose what an answer is said under, and
-// a permission to respond is one to say anything anywhere once.  Both ends know from their names what the other says under.
+// Nothing is answered where a question says, as NATS' own requests are: whoever asks would choose what an answer is
+// said under, and a permission to respond is one to say anything anywhere once.  Both ends know from their names what
+// the other says under.
 package tunnel
 
 import (
@@ -26,7 +28,8 @@ import (
 
 // Options are how a server is reached, and what it is shown; files are those that NATS' own clients read.
 type Options struct {
-	// URL is nats://HOST:PORT, or several with commas between; a user with its password, or a token, may stand before @.
+	// URL is nats://HOST:PORT, or several with commas between; a user with its password, or a token, may stand before
+	// @.
 	URL string
 	// Creds has a user's JWT and the seed of its key, NKey a seed alone.
 	Creds, NKey string
@@ -108,8 +111,10 @@ func Connect(o Options) (*Conn, error) {
 	c := &Conn{where: Where(o.URL), closed: make(chan struct{})}
 	options := []nats.Option{
 		nats.Name(o.Name), nats.Timeout(connectTime), nats.MaxReconnects(-1), nats.ReconnectWait(connectAgain),
-		nats.ReconnectJitter(connectAgain, connectAgain), nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(mostPings),
-		nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		nats.ReconnectJitter(connectAgain, connectAgain), nats.PingInterval(pingEvery),
+		nats.MaxPingsOutstanding(mostPings),
+		nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.last = printable.Error(err, mostWords)
@@ -143,7 +148,8 @@ func Connect(o Options) (*Conn, error) {
 // Where is the server, without what the URL has of a user.
 func (c *Conn) Where() string { return c.where }
 
-// Closed is closed once the connection has ended for good: it was closed, or the server does not take this user any more.
+// Closed is closed once the connection has ended for good: it was closed, or the server does not take this user any
+// more.
 func (c *Conn) Closed() <-chan struct{} { return c.closed }
 
 // Err is why it has ended.
@@ -172,8 +178,8 @@ func (c *Conn) explained(err error) error {
 	return err
 }
 
-// denied is what the server has told last if it is of a subject: that this user may not say or hear it.  All that was said before
-// was flushed, and so the server has told by now, which the error handler may not have heard yet.
+// denied is what the server has told last if it is of a subject: that this user may not say or hear it.  All that was
+// said before was flushed, and so the server has told by now, which the error handler may not have heard yet.
 func (c *Conn) denied(subject string) error {
 	last := c.nats.LastError()
 	if last == nil || !strings.Contains(strings.ToLower(last.Error()), strings.ToLower(`"`+subject+`"`)) {
@@ -202,16 +208,18 @@ func (c *Conn) listen(subject string, take nats.MsgHandler) (*nats.Subscription,
 
 // Question is what is asked, and of whom.
 type Question struct {
-	// Subject is what is asked under, Answers is where all answers come, of many with a wildcard.  Nobody is one of them, where the
-	// server says that nobody listens to the question.
+	// Subject is what is asked under, Answers is where all answers come, of many with a wildcard.  Nobody is one of
+	// them, where the server says that nobody listens to the question.
 	Subject, Answers, Nobody string
 	Data                     []byte
 }
 
-// Ask asks, and calls take for each of so many answers at most, under their subjects, until it returns false; bus.ErrNobody:
-// nobody is there who could give one.  Where the answer goes those know who give it: what a question says of that is for the
-// server alone.
-func (c *Conn) Ask(ctx context.Context, q Question, most int, take func(subject string, answer []byte) (more bool)) error {
+// Ask asks, and calls take for each of so many answers at most, under their subjects, until it returns false;
+// bus.ErrNobody: nobody is there who could give one.  Where the answer goes those know who give it: what a question
+// says of that is for the server alone.
+func (c *Conn) Ask(
+	ctx context.Context, q Question, most int, take func(subject string, answer []byte) (more bool),
+) error {
 	came := make(chan *nats.Msg, waiting)
 	subscription, err := c.listen(q.Answers, func(said *nats.Msg) {
 		select {
@@ -260,7 +268,8 @@ const (
 	noResponders = "503"
 )
 
-// Answer answers questions, one after another, until the connection ends: answer says under which subject, "" for no answer.
+// Answer answers questions, one after another, until the connection ends: answer says under which subject, "" for no
+// answer.
 func (c *Conn) Answer(subject string, answer func(subject string, question []byte) (to string, said []byte)) error {
 	_, err := c.listen(subject, func(asked *nats.Msg) {
 		if to, said := answer(asked.Subject, asked.Data); to != "" {

@@ -20,7 +20,8 @@ const (
 	again, partTime = 250 * time.Millisecond, time.Second
 	// aliveEvery is how often each end says that it is there.
 	aliveEvery = 500 * time.Millisecond
-	// longestNote bounds a note in bytes, mostVain how many messages may bring no part of the stream between two looks of watch.
+	// longestNote bounds a note in bytes, mostVain how many messages may bring no part of the stream between two looks
+	// of watch.
 	longestNote, mostVain = 4 << 10, 1 << 13
 )
 
@@ -57,8 +58,8 @@ type Stream struct {
 	asked          uint64 // the part that is sent and not yet read; 0: none
 }
 
-// ErrGone tells that the other end has ended the stream, ErrClosed that this one has, ErrTooMuch that the other says more beside
-// it than it may.
+// ErrGone tells that the other end has ended the stream, ErrClosed that this one has, ErrTooMuch that the other says
+// more beside it than it may.
 var (
 	ErrGone    = errors.New("the other end has gone")
 	ErrClosed  = errors.New("the stream was closed")
@@ -68,7 +69,10 @@ var (
 // Open opens an end that hears what is under one subject, and speaks under another; the other end does the reverse, and
 // within silence.  Notes of the other end are given to note.
 func (c *Conn) Open(hear, say string, silence time.Duration, note func(what string, data []byte)) (*Stream, error) {
-	s := &Stream{conn: c, hear: hear, say: say, silence: silence, note: note, came: make(chan []byte, 1), acked: make(chan struct{}, 1), heard: time.Now()}
+	s := &Stream{
+		conn: c, hear: hear, say: say, silence: silence, note: note, came: make(chan []byte, 1),
+		acked: make(chan struct{}, 1), heard: time.Now(),
+	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.reader, s.fill = net.Pipe()
 	var err error

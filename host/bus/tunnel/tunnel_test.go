@@ -64,8 +64,8 @@ func ended(t *testing.T, s *Stream) error {
 	return s.Err()
 }
 
-// TestStream: what is written is read, in order and all of it, in both directions at once, and its end, too; a server that
-// restarts meanwhile loses nothing.
+// TestStream: what is written is read, in order and all of it, in both directions at once, and its end, too; a server
+// that restarts meanwhile loses nothing.
 func TestStream(t *testing.T) {
 	for name, restarts := range map[string]int{"a server that stays": 0, "a server that restarts": 3} {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +138,8 @@ func TestSilence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := alone.Write([]byte("x")); err == nil || !strings.Contains(err.Error(), "nothing is heard through NATS") {
+	if _, err := alone.Write([]byte("x")); err == nil ||
+		!strings.Contains(err.Error(), "nothing is heard through NATS") {
 		t.Error(err)
 	}
 	alone.Close()
@@ -223,8 +224,11 @@ func TestCredentials(t *testing.T) {
 		options Options
 		want    string
 	}{
-		"a password":         {Options{URL: user.URL("lab:geheim")}, ""},
-		"a wrong password":   {Options{URL: user.URL("lab:geheim2")}, "connect to nats://" + user.Address + ": nats: Authorization Violation"},
+		"a password": {Options{URL: user.URL("lab:geheim")}, ""},
+		"a wrong password": {
+			Options{URL: user.URL("lab:geheim2")},
+			"connect to nats://" + user.Address + ": nats: Authorization Violation",
+		},
 		"no password":        {Options{URL: user.URL("")}, "Authorization Violation"},
 		"a token":            {Options{URL: token.URL("geheim")}, ""},
 		"a wrong token":      {Options{URL: token.URL("geheim2")}, "Authorization Violation"},
@@ -246,7 +250,9 @@ func TestCredentials(t *testing.T) {
 			switch {
 			case err == nil && test.want != "":
 				t.Error("it is taken")
-			case err != nil && (test.want == "" || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(test.want)) || strings.Contains(err.Error(), "geheim")):
+			case err != nil &&
+				(test.want == "" || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(test.want)) ||
+					strings.Contains(err.Error(), "geheim")):
 				t.Errorf("%v, not %q", err, test.want)
 			}
 			if err == nil {
@@ -301,14 +307,16 @@ func TestQuestions(t *testing.T) {
 	}
 	soon, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
-	if all, err := ask(soon, 10, 10); !errors.Is(err, context.DeadlineExceeded) || strings.Join(all, ", ") != "to.a.1 you!, to.b.1 you!, to.c.1 you!" {
+	if all, err := ask(soon, 10, 10); !errors.Is(err, context.DeadlineExceeded) ||
+		strings.Join(all, ", ") != "to.a.1 you!, to.b.1 you!, to.c.1 you!" {
 		t.Error(all, err)
 	}
 }
 
 func TestUser(t *testing.T) {
 	for url, want := range map[string]string{
-		"nats://lab:geheim@host": "lab", "nats://lab:geheim@host,nats://other:x@host2": "lab", "nats://token@host": "", "nats://host": "", "::": "",
+		"nats://lab:geheim@host": "lab", "nats://lab:geheim@host,nats://other:x@host2": "lab", "nats://token@host": "",
+		"nats://host": "", "::": "",
 	} {
 		if got := User(url); got != want {
 			t.Errorf("%s: %q, not %q", url, got, want)

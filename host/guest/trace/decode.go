@@ -37,7 +37,10 @@ func callsOf(m *model.Model) map[string]*call {
 	}
 	calls := make(map[string]*call)
 	for _, f := range m.Functions {
-		c := &call{name: f.Name, handle: f.Result.Handle != "", counted: strings.HasPrefix(f.Result.Doc, "the number of"), errors: errors}
+		c := &call{
+			name: f.Name, handle: f.Result.Handle != "", counted: strings.HasPrefix(f.Result.Doc, "the number of"),
+			errors: errors,
+		}
 		index := make(map[string]int)
 		for at, p := range f.Params {
 			index[p.Name] = at
@@ -68,7 +71,8 @@ func (c *call) before(text *strings.Builder, memory []byte, given []uint64) {
 	first := true
 	for at, p := range c.params {
 		// Of a struct that the host fills it reads no more than the size.
-		if p.silent || p.Kind == model.Pointer && (p.Direction == "out" || p.Direction == "inout" && p.of != nil && p.of.sized) {
+		if p.silent ||
+			p.Kind == model.Pointer && (p.Direction == "out" || p.Direction == "inout" && p.of != nil && p.of.sized) {
 			continue
 		}
 		if !first {

@@ -1,6 +1,6 @@
-// Package trace shows the calls of guests with their arguments and results, decoded as the model of the ABI has them: as
-// strace(1) shows system calls.  trace.go is what is shown and when, decode.go how a call becomes a line, value.go how a
-// value does.
+// Package trace shows the calls of guests with their arguments and results, decoded as the model of the ABI has them:
+// as strace(1) shows system calls.  trace.go is what is shown and when, decode.go how a call becomes a line, value.go
+// how a value does.
 package trace
 
 import (
@@ -21,8 +21,8 @@ import (
 	"rdmarun/hostfuncs/model"
 )
 
-// Tracer shows the calls of all guests of a runtime.  A runtime without one pays nothing for it: the functions of a traced
-// runtime are other ones.
+// Tracer shows the calls of all guests of a runtime.  A runtime without one pays nothing for it: the functions of a
+// traced runtime are other ones.
 type Tracer struct {
 	calls map[string]*call // of the functions that are shown
 	lines chan []byte
@@ -35,14 +35,17 @@ type Tracer struct {
 const (
 	// patience is how long a guest waits for whoever reads the lines, and Close for the last ones.
 	patience = 5 * time.Second
-	// patienceElsewhere is that of a tracer elsewhere, which waits for an answer: less than the silence for which a host is lost.
+	// patienceElsewhere is that of a tracer elsewhere, which waits for an answer: less than the silence for which a
+	// host is lost.
 	patienceElsewhere = 2 * time.Second
 )
 
 // New makes a tracer that writes to out; of the named functions only, if there are names.  The caller closes it.
 func New(out io.Writer, names []string) (*Tracer, error) {
 	m := model.Of()
-	t := &Tracer{calls: callsOf(&m), lines: make(chan []byte, 256), shut: make(chan struct{}), ended: make(chan struct{})}
+	t := &Tracer{
+		calls: callsOf(&m), lines: make(chan []byte, 256), shut: make(chan struct{}), ended: make(chan struct{}),
+	}
 	for _, name := range names {
 		if t.calls[name] == nil {
 			return nil, fmt.Errorf("no host function is called %q; docs/abi.md has them all", name)
@@ -112,8 +115,8 @@ func (t *Tracer) Close() error {
 	return err
 }
 
-// write hands a line over.  Who waited in vain once is not waited for again.  No lock is held: a guest that waits keeps no other
-// from writing, and nobody from ending the tracer.
+// write hands a line over.  Who waited in vain once is not waited for again.  No lock is held: a guest that waits keeps
+// no other from writing, and nobody from ending the tracer.
 func (t *Tracer) write(line string, wait time.Duration) {
 	select {
 	case <-t.shut:

@@ -71,19 +71,35 @@ func TestCalls(t *testing.T) {
 		result int32
 		given  []uint64
 	}{
-		"post_send": {"rdma.post_send(qp=0x30000001, wrs=[{wr_id=7 opcode=SEND send_flags=SIGNALED|SOLICITED num_sge=1}], " +
-			"sges=[{addr=0x400 length=64 lkey=0x9}]) = 1", 1, []uint64{garbage | 0x30000001, 128, garbage | 1, 256, 1, 0}},
-		"poll_set": {"rdma.poll_set(entries=[{handle=0x8 events=IN} {handle=0x9 events=IN|PRI} {handle=0x8 events=IN revents=IN} " +
-			"{handle=0x7 events=IN revents=HUP}], timeout_ns=0s) = 2, entries=[{handle=0x8 events=IN revents=IN} {handle=0x7 events=IN revents=HUP}]",
+		"post_send": {"rdma.post_send(qp=0x30000001, wrs=[{wr_id=7 opcode=SEND send_flags=SIGNALED|SOLICITED " +
+			"num_sge=1}], " +
+			"sges=[{addr=0x400 length=64 lkey=0x9}]) = 1", 1,
+			[]uint64{garbage | 0x30000001, 128, garbage | 1, 256, 1, 0}},
+		"poll_set": {"rdma.poll_set(entries=[{handle=0x8 events=IN} {handle=0x9 events=IN|PRI} {handle=0x8 " +
+			"events=IN revents=IN} " +
+			"{handle=0x7 events=IN revents=HUP}], timeout_ns=0s) = 2, entries=[{handle=0x8 events=IN revents=IN} " +
+			"{handle=0x7 events=IN revents=HUP}]",
 			2, []uint64{1664, 4, 0}},
 		"getaddrinfo": {`rdma.getaddrinfo(query={node="::1"}, timeout_ns=0s) = -ENOENT`, -2, []uint64{1792, 2200, 0}},
-		"poll_cq":     {"rdma.poll_cq(cq=0x1, max=16) = 1, wc=[{wr_id=7 status=SUCCESS opcode=SEND byte_len=64}]", 1, []uint64{1, 512, 16}},
-		"log":         {`rdma.log(level=WARN, text="a␛[31m␊b") = 0`, 0, []uint64{2, 2048, 8}},
-		"reg_mr":      {"rdma.reg_mr(pd=0x1, start=100 bytes at 0x80, access=LOCAL_WRITE|REMOTE_READ) = -EINVAL", -22, []uint64{1, 128, 100, 5, 0}},
-		"wait_cq":     {"rdma.wait_cq(cq=0, max=1, timeout_ns=1.5s) = 0", 0, []uint64{0, 512, 1, 1500000000}},
-		"connect":     {"rdma.connect(ep=0x1, param={responder_resources=3 initiator_depth=1 rnr_retry_count=255 qp_num=255}) = 0", 0, []uint64{1, 1024}},
-		"listen":      {"rdma.listen(ep=0x1, backlog=4294967295) = -12345", -12345, []uint64{1, 1<<32 - 1}},
-		"post_recv":   {"rdma.post_recv(qp=0x1, wrs=[0xfff, outside its memory], sges=[]) = 0", 0, []uint64{1, 4095, 1 << 31, 256, 0, 0}},
+		"poll_cq": {
+			"rdma.poll_cq(cq=0x1, max=16) = 1, wc=[{wr_id=7 status=SUCCESS opcode=SEND byte_len=64}]", 1,
+			[]uint64{1, 512, 16},
+		},
+		"log": {`rdma.log(level=WARN, text="a␛[31m␊b") = 0`, 0, []uint64{2, 2048, 8}},
+		"reg_mr": {
+			"rdma.reg_mr(pd=0x1, start=100 bytes at 0x80, access=LOCAL_WRITE|REMOTE_READ) = -EINVAL", -22,
+			[]uint64{1, 128, 100, 5, 0},
+		},
+		"wait_cq": {"rdma.wait_cq(cq=0, max=1, timeout_ns=1.5s) = 0", 0, []uint64{0, 512, 1, 1500000000}},
+		"connect": {
+			"rdma.connect(ep=0x1, param={responder_resources=3 initiator_depth=1 rnr_retry_count=255 qp_num=255}) = 0",
+			0, []uint64{1, 1024},
+		},
+		"listen": {"rdma.listen(ep=0x1, backlog=4294967295) = -12345", -12345, []uint64{1, 1<<32 - 1}},
+		"post_recv": {
+			"rdma.post_recv(qp=0x1, wrs=[0xfff, outside its memory], sges=[]) = 0", 0,
+			[]uint64{1, 4095, 1 << 31, 256, 0, 0},
+		},
 	} {
 		if got := shown(t, memory, name, c.result, c.given...); got != c.want {
 			t.Errorf("%s\nis    %s\nwants %s", name, got, c.want)
@@ -105,7 +121,10 @@ func TestImmediates(t *testing.T) {
 		{"send_wr", map[int]uint32{8: 7, 24: 0x77}, "{opcode=LOCAL_INV invalidate_rkey=0x77}"},
 		{"send_wr", map[int]uint32{8: 14}, "{opcode=FLUSH selectivity=RANGE}"},
 		{"wc", map[int]uint32{12: 128, 36: 2}, "{status=SUCCESS opcode=RECV imm_data=0 wc_flags=WITH_IMM}"},
-		{"wc", map[int]uint32{12: 128, 24: 0x77, 36: 8}, "{status=SUCCESS opcode=RECV invalidated_rkey=0x77 wc_flags=WITH_INV}"},
+		{
+			"wc", map[int]uint32{12: 128, 24: 0x77, 36: 8},
+			"{status=SUCCESS opcode=RECV invalidated_rkey=0x77 wc_flags=WITH_INV}",
+		},
 	} {
 		content := make([]byte, v.structs[c.name].size)
 		for at, word := range c.words {
@@ -181,8 +200,11 @@ func TestRepetitionsAreCounted(t *testing.T) {
 
 // TestElsewhere: what comes from elsewhere is text.
 func TestElsewhere(t *testing.T) {
-	got := lines(t, nil, func(g *Guest) { g.tracer.Elsewhere("a", "server: \x1b[2J\n\xff ##vso[x]"+strings.Repeat("x", 1<<20)) })
-	if !strings.HasPrefix(got, "a: server: ␛[2J␊\ufffd # #vso[x]xxx") || !strings.HasSuffix(got, "x...\n") || len(got) > 2*mostElsewhere {
+	got := lines(t, nil, func(g *Guest) {
+		g.tracer.Elsewhere("a", "server: \x1b[2J\n\xff ##vso[x]"+strings.Repeat("x", 1<<20))
+	})
+	if !strings.HasPrefix(got, "a: server: ␛[2J␊\ufffd # #vso[x]xxx") || !strings.HasSuffix(got, "x...\n") ||
+		len(got) > 2*mostElsewhere {
 		t.Errorf("%d bytes, %.80q", len(got), got)
 	}
 }
@@ -208,7 +230,9 @@ func TestNames(t *testing.T) {
 }
 
 func TestTimes(t *testing.T) {
-	for d, want := range map[time.Duration]string{0: "0s", 999: "999ns", 1234: "1.2µs", 1234567: "1.2ms", 1234567890: "1.2s"} {
+	for d, want := range map[time.Duration]string{
+		0: "0s", 999: "999ns", 1234: "1.2µs", 1234567: "1.2ms", 1234567890: "1.2s",
+	} {
 		if got := timeText(d); got != want {
 			t.Errorf("%d: %s", d, got)
 		}
@@ -231,7 +255,8 @@ func (u *unread) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// TestWhoWaits: a guest that waits for whoever reads the lines keeps nobody from ending the tracer, which ends the wait.
+// TestWhoWaits: a guest that waits for whoever reads the lines keeps nobody from ending the tracer, which ends the
+// wait.
 func TestWhoWaits(t *testing.T) {
 	out := &unread{begun: make(chan bool, 1), goOn: make(chan bool)}
 	tracer, err := New(out, nil)

@@ -35,7 +35,9 @@ func newValues(m *model.Model) values {
 		one := &structure{name: s.Name, size: s.Size, sized: s.Sized}
 		for _, f := range s.Fields {
 			if f.Name != "reserved" && f.Name != "struct_size" {
-				one.fields = append(one.fields, field{f, v.structs[f.Type], v.enums[f.Enum], strings.Contains(f.Doc, "up to a 0 byte")})
+				one.fields = append(one.fields, field{
+					f, v.structs[f.Type], v.enums[f.Enum], strings.Contains(f.Doc, "up to a 0 byte"),
+				})
 			}
 		}
 		v.structs[s.Name] = one
@@ -105,7 +107,8 @@ func (s *structure) write(text *strings.Builder, content []byte) {
 		name, shown := s.meaning(f, content)
 		if shown == "" {
 			value := s.filled(f, content)
-			if zero(value) && (f.enum == nil || f.enum.names[0] == "") || flushOnly[f.Name] && !s.has("opcode", content, "FLUSH") {
+			if zero(value) && (f.enum == nil || f.enum.names[0] == "") ||
+				flushOnly[f.Name] && !s.has("opcode", content, "FLUSH") {
 				continue
 			}
 			var plain strings.Builder
@@ -124,7 +127,8 @@ func (s *structure) write(text *strings.Builder, content []byte) {
 // flushOnly are the fields of a work request that only a FLUSH has, one of which has a name for 0.
 var flushOnly = map[string]bool{"placement": true, "selectivity": true}
 
-// meaning is what a field is where another field says so, and its name then: imm_data is in network byte order, or a key.
+// meaning is what a field is where another field says so, and its name then: imm_data is in network byte order, or a
+// key.
 func (s *structure) meaning(f field, content []byte) (name, shown string) {
 	if f.Name != "imm_data" {
 		return f.Name, ""
@@ -146,7 +150,9 @@ func (s *structure) has(name string, content []byte, constant string) bool {
 	for _, f := range s.fields {
 		if f.Name == name && f.enum != nil {
 			value := f.enum.name(uint32(unsigned(s.content(name, content))))
-			return slices.ContainsFunc(strings.Split(value, "|"), func(each string) bool { return strings.HasSuffix(each, constant) })
+			return slices.ContainsFunc(strings.Split(value, "|"), func(each string) bool {
+				return strings.HasSuffix(each, constant)
+			})
 		}
 	}
 	return false

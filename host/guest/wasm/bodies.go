@@ -46,8 +46,8 @@ func (m *Module) runs() []run {
 	return runs
 }
 
-// decodeBodies decodes and validates the bodies of all functions in one pass, and looks between two whether ctx has ended.  Each
-// run gets a writer that writes them, unless writer is nil.
+// decodeBodies decodes and validates the bodies of all functions in one pass, and looks between two whether ctx has
+// ended.  Each run gets a writer that writes them, unless writer is nil.
 func (m *Module) decodeBodies(ctx context.Context, writer func() *bodyWriter) ([]run, error) {
 	runs := m.runs()
 	var group sync.WaitGroup
@@ -70,7 +70,9 @@ func (m *Module) decodeBodies(ctx context.Context, writer func() *bodyWriter) ([
 		locals += each.locals
 	}
 	if locals > allLocals {
-		return nil, wrapFormat(fmt.Errorf("its functions have %d local variables, and %d are the most", locals, allLocals))
+		return nil, wrapFormat(fmt.Errorf(
+			"its functions have %d local variables, and %d are the most", locals, allLocals,
+		))
 	}
 	return runs, nil
 }
@@ -124,7 +126,13 @@ func (v *validator) declarations(r *reader, declared []declaration) []declaratio
 	r.vector(func() {
 		one := declaration{r.index(), r.valueType()}
 		if locals += uint64(one.count); locals > maxLocals {
-			r.failAt(at, fmt.Errorf("a function has %d local variables; %d are the most, and %d for all functions", locals, maxLocals, allLocals))
+			r.failAt(
+				at,
+				fmt.Errorf(
+					"a function has %d local variables; %d are the most, and %d for all functions", locals, maxLocals,
+					allLocals,
+				),
+			)
 		}
 		if r.err != nil || one.count == 0 {
 			return

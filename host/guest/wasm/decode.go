@@ -1,6 +1,7 @@
-// Package wasm decides what a module is before the runtime sees it: a strict decoder and validator (decode.go, validate.go)
-// reads the guest's bytes once, and what the runtime compiles is written anew from that, with a check in each loop and each
-// function, so that a guest that spins can be stopped and does not stop the Go process meanwhile (meter.go).
+// Package wasm decides what a module is before the runtime sees it: a strict decoder and validator (decode.go,
+// validate.go) reads the guest's bytes once, and what the runtime compiles is written anew from that, with a check in
+// each loop and each function, so that a guest that spins can be stopped and does not stop the Go process meanwhile
+// (meter.go).
 package wasm
 
 import (
@@ -68,11 +69,13 @@ const (
 )
 
 // sectionOrder is the order of sections in a module; their ids are not in it.
-var sectionOrder = []byte{sectionType, sectionImport, sectionFunction, sectionTable, sectionMemory, sectionGlobal, sectionExport,
+var sectionOrder = []byte{sectionType, sectionImport, sectionFunction, sectionTable, sectionMemory, sectionGlobal,
+	sectionExport,
 	sectionStart, sectionElement, sectionDataCount, sectionCode, sectionData}
 
 var sectionNames = [...]string{"custom section", "type section", "import section", "function section", "table section",
-	"memory section", "global section", "export section", "start section", "element section", "code section", "data section",
+	"memory section", "global section", "export section", "start section", "element section", "code section",
+	"data section",
 	"data count section"}
 
 // ErrFormat is the error for bytes that are no WebAssembly module, or no valid one.
@@ -86,8 +89,9 @@ func (e *invalidError) Unwrap() []error { return []error{ErrFormat, e.err} }
 
 var header = []byte{0, 'a', 's', 'm', 1, 0, 0, 0}
 
-// Decode reads a module and refuses what is not exactly as the specification has it (WebAssembly Core Specification 2.0,
-// chapters 3 and 5, with the features of Features), or beyond the limits for guests.  The result shares the file's bytes.
+// Decode reads a module and refuses what is not exactly as the specification has it (WebAssembly Core Specification
+// 2.0, chapters 3 and 5, with the features of Features), or beyond the limits for guests.  The result shares the file's
+// bytes.
 //
 // Errors: *UnsupportedError, or ErrFormat with the place in the file.
 func Decode(file []byte) (*Module, error) {
@@ -328,7 +332,10 @@ func (m *Module) constant(r *reader, out []byte, letter byte) []byte {
 			v.uses |= extendedConst
 		case opGlobalGet:
 			if in.index >= uint32(len(m.globals)) || !m.globals[in.index].imported || m.globals[in.index].mutable {
-				v.fail("has global %d in a constant expression, where only imported ones that do not change can be", in.index)
+				v.fail(
+					"has global %d in a constant expression, where only imported ones that do not change can be",
+					in.index,
+				)
 			}
 		default:
 			v.fail("is no constant expression")
@@ -381,7 +388,9 @@ func (m *Module) exports(r *reader, out *vector) {
 		}
 		switch {
 		case int64(one.index) >= int64(known):
-			r.failAt(at, fmt.Errorf("export %.100q is number %d of its kind, and there are %d", one.Name, one.index, known))
+			r.failAt(
+				at, fmt.Errorf("export %.100q is number %d of its kind, and there are %d", one.Name, one.index, known),
+			)
 		case names[one.Name]:
 			r.failAt(at, fmt.Errorf("there are two exports %.100q", one.Name))
 		case strings.HasPrefix(one.Name, reserved):
@@ -433,7 +442,10 @@ func (m *Module) elementSegments(r *reader, out *vector) {
 			out = append(out, 0)
 		}
 		if kind&passive == 0 && r.err == nil && m.tables[to].reference != letter {
-			r.failAt(at, fmt.Errorf("a segment of %s is for a table of %s", typeName(letter), typeName(m.tables[to].reference)))
+			r.failAt(
+				at,
+				fmt.Errorf("a segment of %s is for a table of %s", typeName(letter), typeName(m.tables[to].reference)),
+			)
 		}
 		m.elements = append(m.elements, letter)
 		entries := r.index()

@@ -21,7 +21,8 @@ const (
 	extendedConst
 )
 
-var featureNames = []string{"sign-extension", "saturating-float-to-int", "bulk-memory", "reference-types", "multi-value",
+var featureNames = []string{"sign-extension", "saturating-float-to-int", "bulk-memory", "reference-types",
+	"multi-value",
 	"simd", "atomics", "tail-call", "extended-const"}
 
 // Names are the features' names, as compilers have them.
@@ -91,12 +92,16 @@ func unsupported(feature *missing) error {
 }
 
 var (
-	exceptions         = &missing{"exception handling", "compile it without exceptions (C++: -fno-exceptions; Rust: -C panic=abort)"}
+	exceptions = &missing{
+		"exception handling", "compile it without exceptions (C++: -fno-exceptions; Rust: -C panic=abort)",
+	}
 	functionReferences = &missing{"typed function references", "compile it without them (clang: -mno-gc)"}
-	garbageCollection  = &missing{"garbage-collected objects", "languages whose objects are WebAssembly's cannot be guests yet"}
-	multiMemory        = &missing{"several memories", "link it with one memory"}
-	memory64           = &missing{"addresses of 64 bits (memory64)", "compile it for wasm32"}
-	relaxedSIMD        = &missing{"relaxed vector instructions", "compile it without -mrelaxed-simd"}
+	garbageCollection  = &missing{
+		"garbage-collected objects", "languages whose objects are WebAssembly's cannot be guests yet",
+	}
+	multiMemory = &missing{"several memories", "link it with one memory"}
+	memory64    = &missing{"addresses of 64 bits (memory64)", "compile it for wasm32"}
+	relaxedSIMD = &missing{"relaxed vector instructions", "compile it without -mrelaxed-simd"}
 )
 
 // missingOf is the feature that an unknown instruction is of; nil when that is unknown, too.
@@ -119,7 +124,8 @@ func missingType(code byte) *missing {
 		return exceptions
 	case code == 0x63 || code == 0x64:
 		return functionReferences
-	case code >= 0x4d && code <= 0x50, code >= 0x5d && code <= 0x5f, code >= 0x6a && code <= 0x6e, code >= 0x71 && code <= 0x73:
+	case code >= 0x4d && code <= 0x50, code >= 0x5d && code <= 0x5f, code >= 0x6a && code <= 0x6e,
+		code >= 0x71 && code <= 0x73:
 		return garbageCollection
 	}
 	return nil

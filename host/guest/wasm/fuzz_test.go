@@ -15,9 +15,9 @@ import (
 	"github.com/tetratelabs/wazero"
 )
 
-// FuzzDecode compares the decoder with wazero's and with wabt's (wasm-validate, where it is installed): what we accept, both
-// accept, and wazero what is rewritten of it; what both accept, we refuse only for reasons of our own.  Wazero is asked second
-// about what we refuse, since it may ask for more memory than there is for what is no module.
+// FuzzDecode compares the decoder with wazero's and with wabt's (wasm-validate, where it is installed): what we accept,
+// both accept, and wazero what is rewritten of it; what both accept, we refuse only for reasons of our own.  Wazero is
+// asked second about what we refuse, since it may ask for more memory than there is for what is no module.
 //
 // A module is one of the files, or with choices a generated one, and bytes of it are replaced by changes.
 func FuzzDecode(f *testing.F) {
@@ -63,14 +63,15 @@ func FuzzDecode(f *testing.F) {
 			acceptedByAll(t, wabt, file)
 			return
 		}
-		if !ourOwn(err) && !selectedNowhere(err, file) && wabt != "" && validForWabt(t, wabt, file) == nil && validWithoutCode(withoutCustom(file)) == nil {
+		if !ourOwn(err) && !selectedNowhere(err, file) && wabt != "" && validForWabt(t, wabt, file) == nil &&
+			validWithoutCode(withoutCustom(file)) == nil {
 			t.Errorf("we alone refuse it: %v", err)
 		}
 	})
 }
 
-// changed is a file with bytes replaced by others: each change is a place, of two bytes, and a byte.  Of a module that is
-// changed so more remains than where bytes come and go, since its sections and bodies know their lengths.
+// changed is a file with bytes replaced by others: each change is a place, of two bytes, and a byte.  Of a module that
+// is changed so more remains than where bytes come and go, since its sections and bodies know their lengths.
 func changed(file, changes []byte) []byte {
 	file = bytes.Clone(file)
 	for ; len(changes) >= 3 && len(file) > 0; changes = changes[3:] {
@@ -93,7 +94,9 @@ func acceptedByAll(t *testing.T, wabt string, file []byte) {
 	if decoded.importedTables > 0 {
 		return
 	}
-	for how, rewrite := range map[string]func(context.Context) (Rewritten, error){"metered": decoded.Meter, "bounded": decoded.Bound} {
+	for how, rewrite := range map[string]func(context.Context) (Rewritten, error){
+		"metered": decoded.Meter, "bounded": decoded.Bound,
+	} {
 		rewritten, err := rewrite(context.Background())
 		if err == nil {
 			err = validWithoutCode(rewritten.Module)
@@ -109,7 +112,10 @@ func ourOwn(err error) bool {
 	if unsupported := (*UnsupportedError)(nil); errors.As(err, &unsupported) {
 		return true
 	}
-	for _, reason := range []string{"the most", "with more bytes than it needs", "kept for the host", "custom section: ", "is nested in more than", "values on the stack"} {
+	for _, reason := range []string{
+		"the most", "with more bytes than it needs", "kept for the host", "custom section: ", "is nested in more than",
+		"values on the stack",
+	} {
 		if strings.Contains(err.Error(), reason) {
 			return true
 		}
@@ -117,11 +123,13 @@ func ourOwn(err error) bool {
 	return false
 }
 
-// selectedNowhere tells whether a type does not match that a select of that type may have put on the stack.  Where it takes its
-// operands from code that is not reached, wazero and wabt 1.0.32 forget the type that it gives (section 3.3.2.3), and accept any.
+// selectedNowhere tells whether a type does not match that a select of that type may have put on the stack.  Where it
+// takes its operands from code that is not reached, wazero and wabt 1.0.32 forget the type that it gives (section
+// 3.3.2.3), and accept any.
 func selectedNowhere(err error, file []byte) bool {
 	for at, name := range valueNames {
-		if (strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "takes references")) && bytes.Contains(file, []byte{opSelectType, 1, valueCodes[at]}) {
+		if (strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "takes references")) &&
+			bytes.Contains(file, []byte{opSelectType, 1, valueCodes[at]}) {
 			return true
 		}
 	}
@@ -169,7 +177,10 @@ func validForWabt(t *testing.T, wabt string, file []byte) error {
 	if err := os.WriteFile(path, file, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command(wabt, "--enable-threads", "--enable-tail-call", "--enable-extended-const", "--ignore-custom-section-errors", path).CombinedOutput()
+	out, err := exec.Command(
+		wabt, "--enable-threads", "--enable-tail-call", "--enable-extended-const", "--ignore-custom-section-errors",
+		path,
+	).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}

@@ -5,15 +5,16 @@ import (
 	"fmt"
 )
 
-// instructionType is a row of the tables of instructions, from which the decoder knows the immediates, the validator the
-// types and the encoder both.
+// instructionType is a row of the tables of instructions, from which the decoder knows the immediates, the validator
+// the types and the encoder both.
 type instructionType struct {
 	code       byte // behind the prefix
 	name       string
 	immediates immediates
-	params     string // the types that it takes and gives, as in a Signature; validate knows those that are not always the same
-	results    string
-	size       byte // of a memory access: its bytes' logarithm; of a vector: its lanes
+	// the types that it takes and gives, as in a Signature; validate knows those that are not always the same
+	params  string
+	results string
+	size    byte // of a memory access: its bytes' logarithm; of a vector: its lanes
 }
 
 // immediates is what follows an instruction's code.
@@ -60,7 +61,8 @@ const (
 
 // instructionSet are the tables by code.
 var instructionSet = struct{ plain, bulk, vector, atomic [256]*instructionType }{
-	plain: byCode(instructions), bulk: byCode(bulkInstructions), vector: byCode(vectorInstructions), atomic: byCode(atomicInstructions),
+	plain: byCode(instructions), bulk: byCode(bulkInstructions), vector: byCode(vectorInstructions),
+	atomic: byCode(atomicInstructions),
 }
 
 func byCode(rows []instructionType) (table [256]*instructionType) {

@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// Lines finds where in its source an instruction of a rewritten module is from: by the line tables of the module as it was
-// (DWARF's .debug_line), and by how far the rewriting has moved each instruction.
+// Lines finds where in its source an instruction of a rewritten module is from: by the line tables of the module as it
+// was (DWARF's .debug_line), and by how far the rewriting has moved each instruction.
 //
-// wazero says where in the code a frame of a stack is only together with a source line that it finds in DWARF itself.  So the
-// rewritten module gets DWARF that names no source at all (placeholders), and the offset is looked up here: within bounds
-// that a hostile table cannot exceed, and in tables of any version.
+// wazero says where in the code a frame of a stack is only together with a source line that it finds in DWARF itself.
+// So the rewritten module gets DWARF that names no source at all (placeholders), and the offset is looked up here:
+// within bounds that a hostile table cannot exceed, and in tables of any version.
 type Lines struct {
 	tables lineTables
 	marks  []mark
 	bodies []uint32 // where the functions of the module as it was begin, ascending
 }
 
-// mark says that the code from one place on was at another before, up to where the next mark says so.  What was inserted
-// stands between two marks for one place.  Places are offsets in the content of the code section.
+// mark says that the code from one place on was at another before, up to where the next mark says so.  What was
+// inserted stands between two marks for one place.  Places are offsets in the content of the code section.
 type mark struct{ now, was uint32 }
 
 // section takes one of DWARF's.
@@ -42,8 +42,8 @@ func (l *Lines) section(name string, content []byte) {
 // HasLines tells whether the module has a line table.
 func (m *Module) HasLines() bool { return m.lines != nil }
 
-// LinesOf decodes a module again, for the lines of one that was metered (Meter) or bounded (Bound) before.  Where they cannot be
-// had, it gives those of a module without any.
+// LinesOf decodes a module again, for the lines of one that was metered (Meter) or bounded (Bound) before.  Where they
+// cannot be had, it gives those of a module without any.
 func LinesOf(file []byte, metered bool) *Lines {
 	if m, err := Decode(file); err == nil {
 		if rewritten, err := m.rewrite(context.Background(), metered); err == nil && rewritten.Lines != nil {
@@ -73,8 +73,8 @@ func (l *Lines) was(now uint64) uint64 {
 	return was
 }
 
-// Find gives the source of instructions, by their offsets in the code section of the rewritten module: "file:line:column", or
-// "" for one without.
+// Find gives the source of instructions, by their offsets in the code section of the rewritten module:
+// "file:line:column", or "" for one without.
 func (l *Lines) Find(offsets []uint64) []string {
 	was := make([]uint64, len(offsets))
 	for i, now := range offsets {
@@ -93,8 +93,8 @@ func (l *Lines) note(now, was int) {
 	}
 }
 
-// maxMarks is how many marks are kept; in the code behind them lines are not found.  A module has one or two for each loop,
-// and one for each instruction whose numbers were written longer than they need be.
+// maxMarks is how many marks are kept; in the code behind them lines are not found.  A module has one or two for each
+// loop, and one for each instruction whose numbers were written longer than they need be.
 const maxMarks = 1 << 22
 
 func (l *Lines) count() int {
@@ -145,7 +145,8 @@ func placeholders() []byte {
 	abbreviations := "\x01\x11\x00" + "\x10\x17" + "\x11\x01" + "\x12\x01" + "\x00\x00" + "\x00"
 	// Of version 4: abbreviations at 0, addresses of 4 bytes; the unit's table at 0, and its first and last address.
 	info := sized("\x04\x00" + "\x00\x00\x00\x00" + "\x04" + "\x01" + "\x00\x00\x00\x00" + first + last)
-	header := "\x01\x01\x01\x00\x01\x0a" + "\x00\x01\x01\x01\x01\x00\x00\x00\x01" + "\x00" + lineMark + "\x00\x00\x00\x00" + "\x00"
+	header := "\x01\x01\x01\x00\x01\x0a" + "\x00\x01\x01\x01\x01\x00\x00\x00\x01" + "\x00" + lineMark +
+		"\x00\x00\x00\x00" + "\x00"
 	program := "\x00\x05\x02" + first + "\x01" + "\x00\x05\x02" + last + "\x00\x01\x01"
 	line := sized("\x04\x00" + sized(header) + program)
 	var sections []byte

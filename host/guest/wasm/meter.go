@@ -32,10 +32,11 @@ const Period = 1 << 16
 //
 //	fuel = Period; memory.grow beyond the maximum; if stop { unreachable }
 //
-// memory.grow leaves compiled code for Go, where the scheduler can preempt, and asks the host's allocator, which refuses and lets
-// other goroutines run (Rewritten.SparePages); and stop is a global that the host sets (StopGlobal).  The counter is a global too:
-// it takes no address from the guest, needs no thread to set a flag, and no index of the module moves.  An instruction that fills or copies is a step
-// for each 256 of its bytes or elements, paid for before it.
+// memory.grow leaves compiled code for Go, where the scheduler can preempt, and asks the host's allocator, which
+// refuses and lets other goroutines run (Rewritten.SparePages); and stop is a global that the host sets (StopGlobal).
+// The counter is a global too: it takes no address from the guest, needs no thread to set a flag, and no index of the
+// module moves.  An instruction that fills or copies is a step for each 256 of its bytes or elements, paid for before
+// it.
 //
 // The tables of the result grow as far as the host allows (Bound).  DWARF sections are left out, because the offsets in
 // them are wrong afterwards; Lines has what they said of source lines.
@@ -47,8 +48,8 @@ func (m *Module) Meter(ctx context.Context) (Rewritten, error) { return m.rewrit
 type Rewritten struct {
 	Module []byte
 	Lines  *Lines // nil when the module has no line table
-	// SparePages is by how many pages the maximum of its memory is above that of the guest.  The allocator must refuse them: it is
-	// asked for them each Period steps.
+	// SparePages is by how many pages the maximum of its memory is above that of the guest.  The allocator must refuse
+	// them: it is asked for them each Period steps.
 	SparePages uint64
 }
 
@@ -84,10 +85,12 @@ type rewriting struct {
 	metered  bool
 	sections [sectionDataCount + 1]vector // those of the module, extended
 	added    uint32                       // index of the first global that is added: room, grown, fuel, stop
-	function uint32                       // index of the first function that is added: one that grows for each table, tick, pay
-	types    uint32                       // index of the first type that is added
-	check    []byte                       // the instructions put at each loop and function
-	beyond   uint32                       // the maximum of its memory in pages, with the one that it never gets; 0 if there is none
+	// index of the first function that is added: one that grows for each table, tick, pay
+	function uint32
+	types    uint32 // index of the first type that is added
+	check    []byte // the instructions put at each loop and function
+	// the maximum of its memory in pages, with the one that it never gets; 0 if there is none
+	beyond uint32
 }
 
 func newRewriting(m *Module, metered bool) *rewriting {
@@ -163,7 +166,8 @@ func appendPeriod(out []byte) []byte { return appendSigned(out, Period) }
 // maxPages is how large a memory can become, in pages, so that one more can be asked for.
 const maxPages = 1<<16 - 1
 
-// addMemory gives a module that has no memory one without pages.  The maximum of either becomes one above what the guest gets.
+// addMemory gives a module that has no memory one without pages.  The maximum of either becomes one above what the
+// guest gets.
 func (m *rewriting) addMemory() {
 	own := m.Facts.HasMemory && m.Facts.MinPages <= maxPages
 	if !m.metered || !own && m.memories > 0 {

@@ -49,7 +49,8 @@ func inspectRewritten(file []byte) (Facts, error) {
 }
 
 // coreFeatures are those that guests may use.
-const coreFeatures = api.CoreFeaturesV2 | experimental.CoreFeaturesThreads | experimental.CoreFeaturesTailCall | experimental.CoreFeaturesExtendedConst
+const coreFeatures = api.CoreFeaturesV2 | experimental.CoreFeaturesThreads | experimental.CoreFeaturesTailCall |
+	experimental.CoreFeaturesExtendedConst
 
 // valid has wazero validate a module.
 func valid(t testing.TB, module []byte) error {
@@ -62,7 +63,8 @@ func valid(t testing.TB, module []byte) error {
 }
 
 func TestMeteredModulesAreValid(t *testing.T) {
-	for _, path := range []string{"testdata/instructions.wasm", "../../../guests/hello/hello.wasm", "../testdata/spin_at_start.wasm", "../testdata/tail_calls.wasm",
+	for _, path := range []string{"testdata/instructions.wasm", "../../../guests/hello/hello.wasm",
+		"../testdata/spin_at_start.wasm", "../testdata/tail_calls.wasm",
 		"../testdata/extended_const.wasm"} {
 		metered, err := meter(read(t, path))
 		if err == nil {
@@ -73,7 +75,10 @@ func TestMeteredModulesAreValid(t *testing.T) {
 			continue
 		}
 		facts, err := inspectRewritten(metered.Module)
-		if err != nil || !slices.ContainsFunc(facts.Exports, func(e Export) bool { return e.Name == StopGlobal && e.Kind == KindGlobal }) {
+		if err != nil ||
+			!slices.ContainsFunc(facts.Exports, func(e Export) bool {
+				return e.Name == StopGlobal && e.Kind == KindGlobal
+			}) {
 			t.Errorf("%s: exports are %v, %v", path, facts.Exports, err)
 		}
 	}
@@ -169,7 +174,9 @@ func BenchmarkMetering(b *testing.B) {
 		steps    float64
 	}{{"lcg", 1e6, 1e6}, {"load", 1e6, 1e6}, {"fib", 25, 242785}} {
 		b.Run(c.function+"/plain", func(b *testing.B) { benchmarkFunction(b, plain, c.function, c.argument, c.steps) })
-		b.Run(c.function+"/metered", func(b *testing.B) { benchmarkFunction(b, metered.Module, c.function, c.argument, c.steps) })
+		b.Run(c.function+"/metered", func(b *testing.B) {
+			benchmarkFunction(b, metered.Module, c.function, c.argument, c.steps)
+		})
 	}
 }
 

@@ -91,7 +91,8 @@ func (r *reader) unsigned() uint64 {
 
 var errNumber = errors.New("a number is longer than its type")
 
-// index reads an unsigned LEB128 number of 32 bits, of at most 5 bytes (WebAssembly Core Specification 2.0, section 5.2.2).
+// index reads an unsigned LEB128 number of 32 bits, of at most 5 bytes (WebAssembly Core Specification 2.0, section
+// 5.2.2).
 func (r *reader) index() uint32 {
 	if r.pos < len(r.data) && r.data[r.pos] < 0x80 { // most are
 		r.pos++

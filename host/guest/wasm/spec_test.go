@@ -25,8 +25,8 @@ var notForGuests = map[string]string{
 	"v2/binary-leb128.81.wasm": "is written with more bytes than it needs", // which wazero reads in another way
 }
 
-// The decoder accepts what the specification's tests say is valid, and refuses what they say is not.  What it accepts is
-// valid for wazero, too, after it was rewritten.
+// The decoder accepts what the specification's tests say is valid, and refuses what they say is not.  What it accepts
+// is valid for wazero, too, after it was rewritten.
 func TestSpecification(t *testing.T) {
 	accepted, refused := 0, 0
 	for _, folder := range []string{"v2", "tail-call", "extended-const", "threads"} {
@@ -64,11 +64,15 @@ func TestSpecification(t *testing.T) {
 				switch command.Type {
 				case "assert_invalid", "assert_malformed":
 					if refused++; err == nil {
-						t.Errorf("%s (line %d) is accepted, where it should be refused: %s", name, command.Line, command.Text)
+						t.Errorf(
+							"%s (line %d) is accepted, where it should be refused: %s", name, command.Line,
+							command.Text,
+						)
 					}
 				default:
 					accepted++
-					if reason, known := notForGuests[name]; known != (err != nil) || known && !strings.Contains(err.Error(), reason) {
+					if reason, known := notForGuests[name]; known != (err != nil) ||
+						known && !strings.Contains(err.Error(), reason) {
 						t.Errorf("%s (line %d, %s): %v", name, command.Line, command.Type, err)
 					}
 					if err == nil && decoded.importedTables == 0 {
@@ -85,7 +89,9 @@ func TestSpecification(t *testing.T) {
 
 func rewrittenIsValid(t *testing.T, name string, decoded *Module) {
 	t.Helper()
-	for how, rewrite := range map[string]func(context.Context) (Rewritten, error){"metered": decoded.Meter, "bounded": decoded.Bound} {
+	for how, rewrite := range map[string]func(context.Context) (Rewritten, error){
+		"metered": decoded.Meter, "bounded": decoded.Bound,
+	} {
 		rewritten, err := rewrite(context.Background())
 		if err != nil {
 			t.Errorf("%s, %s: %v", name, how, err)

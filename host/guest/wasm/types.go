@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Signature is the type of a function, a letter for each value: i (i32), I (i64), f (f32), F (f64), v (v128), r (funcref) or
-// x (externref).
+// Signature is the type of a function, a letter for each value: i (i32), I (i64), f (f32), F (f64), v (v128), r
+// (funcref) or x (externref).
 type Signature struct{ Params, Results string }
 
 const (

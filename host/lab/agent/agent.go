@@ -65,8 +65,8 @@ type pipe struct {
 
 func (p *pipe) Close() error { return p.close() }
 
-// Serve plays roles for the controller at the other end of a pipe until that ends.  It returns nil when the controller has
-// had all that it wanted.
+// Serve plays roles for the controller at the other end of a pipe until that ends.  It returns nil when the controller
+// has had all that it wanted.
 func Serve(ctx context.Context, input io.Reader, output io.Writer, closing func() error, config Config) error {
 	reader := bufio.NewReader(input)
 	line, err := firstLine(ctx, reader)
@@ -203,7 +203,10 @@ func (c *Config) refuse(word, why string) *refusedError {
 	if !slices.Contains(lab.Allowable(), word) {
 		return &refusedError{word, why, "there is no such word for --allow"}
 	}
-	return &refusedError{word, why, fmt.Sprintf("on that host: rdmarun agent --allow %s", strings.Join(append(slices.Clone(c.Allow), word), ","))}
+	return &refusedError{
+		word, why,
+		fmt.Sprintf("on that host: rdmarun agent --allow %s", strings.Join(append(slices.Clone(c.Allow), word), ",")),
+	}
 }
 
 // answer says whether an order can be done.
@@ -307,8 +310,10 @@ func (r *run) ready(ctx context.Context) (err error) {
 	}
 	r.settings = scenario.RunConfig{
 		ProviderName: order.Provider, FilesChoose: order.FilesChoose, Link: order.Link, Selection: selection,
-		Seed: order.Seed, Drawn: order.Drawn, TimeScale: order.TimeScale, Stall: order.Stall, Interval: order.Interval, NoThresholds: order.NoThresholds,
-		GuestCache: r.config.GuestCache, GuestCompiler: r.config.GuestCompiler, Confine: r.config.Confine, Warn: r.config.Warn,
+		Seed: order.Seed, Drawn: order.Drawn, TimeScale: order.TimeScale, Stall: order.Stall, Interval: order.Interval,
+		NoThresholds: order.NoThresholds,
+		GuestCache:   r.config.GuestCache, GuestCompiler: r.config.GuestCompiler, Confine: r.config.Confine,
+		Warn: r.config.Warn,
 		Allow: func(need scenario.Need) error {
 			if refused := r.config.refuse(need.What, need.For); refused != nil {
 				return refused
@@ -395,8 +400,8 @@ func (r *reporter) Record(each *record.Record) error {
 	return r.party.Report(r.ctx, each)
 }
 
-// places are where the roles of this host are.  On soft, which would give each an address of this host alone, they take one
-// that others reach.
+// places are where the roles of this host are.  On soft, which would give each an address of this host alone, they take
+// one that others reach.
 func (r *run) places() map[string]scenario.Place {
 	places := make(map[string]scenario.Place, len(r.order.Places))
 	for role, place := range r.order.Places {
@@ -418,8 +423,8 @@ func (r *run) places() map[string]scenario.Place {
 	return places
 }
 
-// Routed is the first address of this host that is not its own alone: of an interface with a carrier before one without, of
-// one that is up before one that is down, and of IPv4 before IPv6.
+// Routed is the first address of this host that is not its own alone: of an interface with a carrier before one
+// without, of one that is up before one that is down, and of IPv4 before IPv6.
 func Routed() (found netip.Addr) {
 	interfaces, err := net.Interfaces()
 	if err != nil {

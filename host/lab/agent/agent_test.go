@@ -156,15 +156,19 @@ func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) 
 
 func TestExamineAndLeave(t *testing.T) {
 	c := start(t)
-	if examined := c.examine(t, lab.Look{Provider: "soft", Devices: []string{"soft0"}}); examined.Device != "soft soft0" {
+	if examined := c.examine(t, lab.Look{
+		Provider: "soft", Devices: []string{"soft0"},
+	}); examined.Device != "soft soft0" {
 		t.Errorf("%+v", examined)
 	}
 	var unreadable lab.Examined
-	if err := json.Unmarshal(c.ask(t, lab.SayExamine, []byte("soft")), &unreadable); err != nil || !strings.Contains(unreadable.Error, "cannot be read") {
+	if err := json.Unmarshal(c.ask(t, lab.SayExamine, []byte("soft")), &unreadable); err != nil ||
+		!strings.Contains(unreadable.Error, "cannot be read") {
 		t.Errorf("%+v %v", unreadable, err)
 	}
 	var clock int64
-	if _, err := fmt.Sscan(string(c.ask(t, lab.SayClock, nil)), &clock); err != nil || time.Since(time.Unix(0, clock)).Abs() > patience {
+	if _, err := fmt.Sscan(string(c.ask(t, lab.SayClock, nil)), &clock); err != nil ||
+		time.Since(time.Unix(0, clock)).Abs() > patience {
 		t.Errorf("%d %v", clock, err)
 	}
 	c.close()
@@ -173,7 +177,8 @@ func TestExamineAndLeave(t *testing.T) {
 	}
 }
 
-// TestControllerLeavesAtOnce: one whose other hosts have not come ends with the greeting, and the agent does not complain.
+// TestControllerLeavesAtOnce: one whose other hosts have not come ends with the greeting, and the agent does not
+// complain.
 func TestControllerLeavesAtOnce(t *testing.T) {
 	here, there := net.Pipe()
 	ended := make(chan error, 1)
@@ -192,8 +197,8 @@ func TestControllerLeavesAtOnce(t *testing.T) {
 	}
 }
 
-// TestControllerLeavesTheBus: an agent whose controller goes before it listens has nothing to say about that, least of all
-// the names on the bus.
+// TestControllerLeavesTheBus: an agent whose controller goes before it listens has nothing to say about that, least of
+// all the names on the bus.
 func TestControllerLeavesTheBus(t *testing.T) {
 	server, err := bus.NewServer()
 	if err != nil {
@@ -220,18 +225,41 @@ func TestOrders(t *testing.T) {
 		pack   []byte
 		reason string
 	}{
-		"no order":           {[]int{1}, nil, "the order cannot be read"},
-		"nothing":            {lab.Order{}, nil, "its digest differs"},
-		"too much":           {lab.Order{Length: lab.MostPack + 1}, nil, "are too many"},
-		"less than nothing":  {lab.Order{Length: -1}, nil, "are too many"},
-		"another pack":       {lab.Order{Pack: digest(bad), Length: len(good)}, good, "its digest differs"},
-		"a shorter pack":     {lab.Order{Pack: digest(good), Length: len(good) + 5}, good, "make no sense"},
-		"no pack":            {lab.Order{Pack: digest([]byte("x")), Length: 1}, []byte("x"), "not a pack of rdmarun"},
-		"another file":       {lab.Order{Pack: digest(good), Length: len(good), Files: files(path), Scenarios: []string{"/etc/passwd"}}, good, "cannot be read"},
-		"a file of the host": {lab.Order{Pack: digest(good), Length: len(good), Files: files(path), Scenarios: []string{"/proc/self/fd/../../../etc/passwd"}}, good, "cannot be read"},
-		"a way out":          {lab.Order{Pack: digest(good), Length: len(good), Files: files(path), Scenarios: []string{filepath.Dir(path) + "/../../../../../../etc/passwd"}}, good, "cannot be read"},
-		"an open file":       {lab.Order{Pack: digest(good), Length: len(good), Files: files(path), Scenarios: []string{"/proc/self/fd/0"}}, good, "cannot be read"},
-		"a wrong scenario":   {lab.Order{Pack: digest(bad), Length: len(bad), Files: files(badPath), Scenarios: []string{badPath}}, bad, `"clint"`},
+		"no order":          {[]int{1}, nil, "the order cannot be read"},
+		"nothing":           {lab.Order{}, nil, "its digest differs"},
+		"too much":          {lab.Order{Length: lab.MostPack + 1}, nil, "are too many"},
+		"less than nothing": {lab.Order{Length: -1}, nil, "are too many"},
+		"another pack":      {lab.Order{Pack: digest(bad), Length: len(good)}, good, "its digest differs"},
+		"a shorter pack":    {lab.Order{Pack: digest(good), Length: len(good) + 5}, good, "make no sense"},
+		"no pack":           {lab.Order{Pack: digest([]byte("x")), Length: 1}, []byte("x"), "not a pack of rdmarun"},
+		"another file": {
+			lab.Order{Pack: digest(good), Length: len(good), Files: files(path), Scenarios: []string{"/etc/passwd"}},
+			good, "cannot be read",
+		},
+		"a file of the host": {
+			lab.Order{
+				Pack: digest(good), Length: len(good), Files: files(path),
+				Scenarios: []string{"/proc/self/fd/../../../etc/passwd"},
+			},
+			good, "cannot be read",
+		},
+		"a way out": {
+			lab.Order{
+				Pack: digest(good), Length: len(good), Files: files(path),
+				Scenarios: []string{filepath.Dir(path) + "/../../../../../../etc/passwd"},
+			},
+			good, "cannot be read",
+		},
+		"an open file": {
+			lab.Order{
+				Pack: digest(good), Length: len(good), Files: files(path), Scenarios: []string{"/proc/self/fd/0"},
+			},
+			good, "cannot be read",
+		},
+		"a wrong scenario": {
+			lab.Order{Pack: digest(bad), Length: len(bad), Files: files(badPath), Scenarios: []string{badPath}}, bad,
+			`"clint"`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := start(t)
@@ -251,8 +279,10 @@ func TestControllerGone(t *testing.T) {
 	c := start(t)
 	c.bring(t, archive)
 	order := lab.Order{
-		Pack: digest(archive), Length: len(archive), Files: lab.Files{Base: filepath.Dir(path), Folder: filepath.Dir(path)},
-		Scenarios: []string{path}, Cases: []string{path}, Roles: []string{"client"}, Provider: "soft", Link: "udp", Process: "a", Controller: "the controller",
+		Pack: digest(archive), Length: len(archive),
+		Files:     lab.Files{Base: filepath.Dir(path), Folder: filepath.Dir(path)},
+		Scenarios: []string{path}, Cases: []string{path}, Roles: []string{"client"}, Provider: "soft", Link: "udp",
+		Process: "a", Controller: "the controller",
 	}
 	if reason := c.order(t, order); reason != "" {
 		t.Fatal(reason)
@@ -292,21 +322,38 @@ func TestAllow(t *testing.T) {
 		steps, want string
 		provider    string
 	}{
-		"all":                    {nil, []string{"client", "server"}, measures, "", "verbs"},
-		"soft alone":             {[]string{"soft"}, []string{"client"}, "  - {role: client, log: x}\n", "", "soft"},
-		"verbs for no role here": {[]string{"soft"}, []string{"client"}, "  - {role: client, log: x}\n", `its owner does not allow "verbs", and the run is on it`, "verbs"},
-		"verbs":                  {[]string{"soft"}, []string{"server"}, "  - {role: client, log: x}\n", `its owner does not allow "verbs", and role server is on it`, "verbs"},
-		"soft":                   {[]string{"verbs"}, []string{"client"}, "  - {role: client, log: x}\n", `its owner does not allow "soft", and role client is on it`, "soft"},
-		"measure":                {[]string{"soft"}, []string{"client"}, measures, `its owner does not allow "measure", and case.yaml:4 is a measure`, "soft"},
-		"no such provider":       {[]string{"soft"}, []string{"client"}, "  - {role: client, log: x}\n", `does not allow "\x1b", and the run is on it`, "\x1b"},
+		"all":        {nil, []string{"client", "server"}, measures, "", "verbs"},
+		"soft alone": {[]string{"soft"}, []string{"client"}, "  - {role: client, log: x}\n", "", "soft"},
+		"verbs for no role here": {
+			[]string{"soft"}, []string{"client"}, "  - {role: client, log: x}\n",
+			`its owner does not allow "verbs", and the run is on it`, "verbs",
+		},
+		"verbs": {
+			[]string{"soft"}, []string{"server"}, "  - {role: client, log: x}\n",
+			`its owner does not allow "verbs", and role server is on it`, "verbs",
+		},
+		"soft": {
+			[]string{"verbs"}, []string{"client"}, "  - {role: client, log: x}\n",
+			`its owner does not allow "soft", and role client is on it`, "soft",
+		},
+		"measure": {
+			[]string{"soft"}, []string{"client"}, measures,
+			`its owner does not allow "measure", and case.yaml:4 is a measure`, "soft",
+		},
+		"no such provider": {
+			[]string{"soft"}, []string{"client"}, "  - {role: client, log: x}\n",
+			`does not allow "\x1b", and the run is on it`, "\x1b",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			archive, path := packed(t, roles+test.steps)
 			c := start(t, test.allow...)
 			c.bring(t, archive)
 			reason := c.order(t, lab.Order{
-				Pack: digest(archive), Length: len(archive), Files: lab.Files{Base: filepath.Dir(path), Folder: filepath.Dir(path)},
-				Scenarios: []string{path}, Cases: []string{path}, Roles: test.roles, Provider: test.provider, Process: "a", Controller: "the controller",
+				Pack: digest(archive), Length: len(archive),
+				Files:     lab.Files{Base: filepath.Dir(path), Folder: filepath.Dir(path)},
+				Scenarios: []string{path}, Cases: []string{path}, Roles: test.roles, Provider: test.provider,
+				Process: "a", Controller: "the controller",
 			})
 			if test.want == "" && reason != "" || !strings.Contains(reason, test.want) {
 				t.Errorf("%q, not %q", reason, test.want)
@@ -316,7 +363,9 @@ func TestAllow(t *testing.T) {
 		})
 	}
 	c := start(t, "soft")
-	if examined := c.examine(t, lab.Look{Provider: "verbs"}); !strings.Contains(examined.Error, `rdmarun agent --allow soft,verbs`) {
+	if examined := c.examine(t, lab.Look{Provider: "verbs"}); !strings.Contains(
+		examined.Error, `rdmarun agent --allow soft,verbs`,
+	) {
 		t.Errorf("%+v", examined)
 	}
 	c.close()
@@ -326,7 +375,10 @@ func TestAllow(t *testing.T) {
 // TestAllowSteps: what runs here asks before each step, whatever the order was.
 func TestAllowSteps(t *testing.T) {
 	archive, path := packed(t, "rdmarun: v1\nroles: {client: {}}\nsteps: [{role: client, log: x}]\n")
-	order := lab.Order{Files: lab.Files{Base: filepath.Dir(path), Folder: filepath.Dir(path)}, Scenarios: []string{path}, Cases: []string{path}, Roles: []string{"client"}, Provider: "soft"}
+	order := lab.Order{
+		Files: lab.Files{Base: filepath.Dir(path), Folder: filepath.Dir(path)}, Scenarios: []string{path},
+		Cases: []string{path}, Roles: []string{"client"}, Provider: "soft",
+	}
 	opened := func(string, *scenario.RunConfig) (func() error, error) { return func() error { return nil }, nil }
 	for _, allow := range [][]string{nil, {"soft"}} {
 		r := &run{order: &order, files: make(files), config: Config{Version: "v1", Allow: allow, Open: opened}}
@@ -341,19 +393,22 @@ func TestAllowSteps(t *testing.T) {
 			t.Error(err)
 		}
 		err := r.settings.Allow(scenario.Need{What: scenario.NeedMeasure, For: "it is one"})
-		if (err == nil) != (allow == nil) || err != nil && err.Error() != `its owner does not allow "measure", and it is one` {
+		if (err == nil) != (allow == nil) ||
+			err != nil && err.Error() != `its owner does not allow "measure", and it is one` {
 			t.Error(allow, err)
 		}
 	}
 }
 
-// FuzzOrder has a controller order whatever of an agent that has the pack: it answers, reads nothing but the pack, and needs no
-// more than its owner allows.
+// FuzzOrder has a controller order whatever of an agent that has the pack: it answers, reads nothing but the pack, and
+// needs no more than its owner allows.
 func FuzzOrder(f *testing.F) {
 	const text = "rdmarun: v1\nroles: {client: {}, server: {}}\nsteps: [{role: client, log: x}]\n"
 	for _, seed := range []string{
-		`{}`, `{"length":-1}`, `{"scenarios":["/proc/self/fd/../../../etc/passwd"],"files":{"base":"/"}}`, `{"scenarios":["case.yaml"],"cases":["case.yaml"],"roles":["client"],"provider":"soft"}`,
-		`{"scenarios":["case.yaml"],"cases":["case.yaml"],"roles":["client"],"provider":"verbs"}`, `{"scenarios":["case.yaml"],"provider":"\u001b","places":{"client":{}},"hosts":{"client":-9223372036854775808}}`,
+		`{}`, `{"length":-1}`, `{"scenarios":["/proc/self/fd/../../../etc/passwd"],"files":{"base":"/"}}`,
+		`{"scenarios":["case.yaml"],"cases":["case.yaml"],"roles":["client"],"provider":"soft"}`,
+		`{"scenarios":["case.yaml"],"cases":["case.yaml"],"roles":["client"],"provider":"verbs"}`,
+		`{"scenarios":["case.yaml"],"provider":"\u001b","places":{"client":{}},"hosts":{"client":-9223372036854775808}}`,
 		`{"scenarios":["../case.yaml","case.yaml/..","","/"],"files":{"base":"..","folder":"../..","archives":{"":"/etc","/":"","/proc/self/fd":"/"}}}`,
 		`{"scenarios":["case.yaml"],"cases":["case.yaml"],"given":{"x":"1"},"environment":{"PATH":"/"},"time_scale":-1e308,"stall":-1,"silence":-5,"seed":18446744073709551615}`, `[]`, `null`,
 	} {
@@ -365,12 +420,14 @@ func FuzzOrder(f *testing.F) {
 			return
 		}
 		archive, path := packed(t, text)
-		r := &run{order: &order, files: make(files), config: Config{Version: "v1", Allow: []string{"soft"}, Open: func(name string, _ *scenario.RunConfig) (func() error, error) {
-			if name != "soft" {
-				t.Errorf("%q is opened", name)
-			}
-			return func() error { return nil }, nil
-		}}}
+		r := &run{order: &order, files: make(files),
+			config: Config{Version: "v1", Allow: []string{"soft"},
+				Open: func(name string, _ *scenario.RunConfig) (func() error, error) {
+					if name != "soft" {
+						t.Errorf("%q is opened", name)
+					}
+					return func() error { return nil }, nil
+				}}}
 		if _, err := pack.Each(bytes.NewReader(archive), r.files.create); err != nil {
 			t.Fatal(err)
 		}
@@ -380,7 +437,8 @@ func FuzzOrder(f *testing.F) {
 		}
 		locate := r.files.locate(order.Files)
 		for _, each := range order.Scenarios {
-			if found := locate(each); !r.files.opens(found) && !strings.HasPrefix(found, "/proc/self/fd/not in the pack") {
+			if found := locate(each); !r.files.opens(found) &&
+				!strings.HasPrefix(found, "/proc/self/fd/not in the pack") {
 				t.Errorf("%q leads to %q", each, found)
 			}
 		}

@@ -20,8 +20,8 @@ import (
 	"rdmarun/host/scenario"
 )
 
-// files are those of a pack, in memory: an agent that is killed leaves none behind, and no full disk is in its way.  A file
-// has the path of its descriptor, which any code of this process opens.
+// files are those of a pack, in memory: an agent that is killed leaves none behind, and no full disk is in its way.  A
+// file has the path of its descriptor, which any code of this process opens.
 type files map[string]*os.File
 
 // longestName is how long the name of a file in memory may be, in bytes: memfd_create(2) takes 249.

@@ -40,7 +40,8 @@ const (
 	frame, least = 12, 12
 	// longest bounds a block: a packet of 64 KiB with its comments.
 	longest = 80 << 10
-	// packetFields, interfaceFields and statisticsFields are of fixed length, before the packet's bytes and the options.
+	// packetFields, interfaceFields and statisticsFields are of fixed length, before the packet's bytes and the
+	// options.
 	packetFields, interfaceFields, statisticsFields = 20, 8, 12
 )
 

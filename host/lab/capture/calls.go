@@ -69,7 +69,8 @@ type traced struct {
 // CollectCalls shows the calls of those functions, without any of all, that the guests of hosts make.
 func CollectCalls(show func(host, line string), functions, hosts []string) *Calls {
 	c := &Calls{
-		wanted: lab.Trace{Functions: functions, Most: mostOf(hosts)}, show: show, hosts: make(map[string]*traced), ends: endsOf(hosts),
+		wanted: lab.Trace{Functions: functions, Most: mostOf(hosts)}, show: show, hosts: make(map[string]*traced),
+		ends: endsOf(hosts),
 	}
 	for _, host := range hosts {
 		c.hosts[host] = &traced{}
@@ -123,7 +124,13 @@ func (c *Calls) Lacks() (lacks []string) {
 		case h.end.Error != "":
 			lacks = append(lacks, fmt.Sprintf("host %s: calls are missing: %s", host, h.end.Error))
 		case h.end.Beyond > 0:
-			lacks = append(lacks, fmt.Sprintf("host %s: its last %d lines are cut, since a host may send %d MiB", host, h.end.Beyond, c.wanted.Most>>20))
+			lacks = append(
+				lacks,
+				fmt.Sprintf(
+					"host %s: its last %d lines are cut, since a host may send %d MiB", host, h.end.Beyond,
+					c.wanted.Most>>20,
+				),
+			)
 		}
 	}
 	slices.Sort(lacks)

@@ -140,11 +140,13 @@ func TestMerge(t *testing.T) {
 		"section", "a: ser␛ver", "times +-1.000 ms", "b: client", "times +-0.000 ms",
 		"1@1 step␛[2J", "0@3 step␛[2J", "1@4 step␛[2J", "statistics 1", "0@6 step␛[2J", "statistics 0",
 	}
-	if got := written(t, path); len(got) != len(want) || got[1] != want[1] || got[2] != want[2] || got[5] != "1@1 step␛[2J" || !slices.Equal(got, want) {
+	if got := written(t, path); len(got) != len(want) || got[1] != want[1] || got[2] != want[2] ||
+		got[5] != "1@1 step␛[2J" || !slices.Equal(got, want) {
 		t.Errorf("%q\nnot %q", got, want)
 	}
 	want = []string{
-		"host b: its last 7 packets are cut, since a host has room for 256 MiB here", "host lost: its packets end early: it was lost",
+		"host b: its last 7 packets are cut, since a host has room for 256 MiB here",
+		"host lost: its packets end early: it was lost",
 		"host stranger: packets are missing: its packets make no sense",
 	}
 	if !slices.Equal(lacks, want) {
@@ -197,7 +199,8 @@ func TestSend(t *testing.T) {
 			}
 			checked := scenario.Check([]string{"../../../scenarios/rping.yaml"}, scenario.Params{})
 			totals, err := scenario.Run(t.Context(), checked.Scenarios, scenario.RunConfig{
-				ProviderName: testbed.Soft, TimeScale: 1, Repeat: 1, Capture: sender.Capture(), Warn: func(text string) { t.Error(text) },
+				ProviderName: testbed.Soft, TimeScale: 1, Repeat: 1, Capture: sender.Capture(),
+				Warn: func(text string) { t.Error(text) },
 			})
 			if err != nil || totals.Passed != 1 {
 				t.Fatalf("%+v %v", totals, err)
@@ -216,7 +219,8 @@ func TestSend(t *testing.T) {
 				}
 				rest = rest[len(block):]
 			}
-			if count+end.Beyond < 60 || end.Missing != 0 || end.Error != "" || (end.Beyond > 0) != (most < 1<<20) || int64(len(came)) > most {
+			if count+end.Beyond < 60 || end.Missing != 0 || end.Error != "" || (end.Beyond > 0) != (most < 1<<20) ||
+				int64(len(came)) > most {
 				t.Errorf("%d packets of %d in %d bytes, %+v", count, count+end.Beyond, len(came), end)
 			}
 		})
@@ -252,7 +256,9 @@ func FuzzMerge(f *testing.F) {
 	f.Add(binary.LittleEndian.AppendUint32(slices.Clone(whole[:40]), 12))
 	f.Fuzz(func(t *testing.T, said []byte) {
 		var file bytes.Buffer
-		c := &gathering{sources: map[string]*source{"a": {spool: memory{bytes.NewReader(said)}, size: int64(len(said))}}}
+		c := &gathering{sources: map[string]*source{"a": {
+			spool: memory{bytes.NewReader(said)}, size: int64(len(said)),
+		}}}
 		if err := c.merge(&writer{to: &file}, "test", "", nil); err != nil {
 			t.Error(err)
 		}

@@ -132,8 +132,8 @@ func (s *source) keep(data []byte) error {
 	return err
 }
 
-// Finish writes the file, in the order of the packets' times on the controller's clock.  It returns what is not in it, a
-// sentence for each host.
+// Finish writes the file, in the order of the packets' times on the controller's clock.  It returns what is not in it,
+// a sentence for each host.
 func (c *Collector) Finish(application string, clocks map[string]record.Clock) (lacks []string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,7 +163,10 @@ func (s *source) lack(most int64) string {
 		texts = append(texts, fmt.Sprintf("%d packets are missing, since they were too many at a time", end.Missing))
 	}
 	if s.end != nil && s.end.Beyond > 0 {
-		texts = append(texts, fmt.Sprintf("its last %d packets are cut, since a host has room for %d MiB here", s.end.Beyond, most>>20))
+		texts = append(
+			texts,
+			fmt.Sprintf("its last %d packets are cut, since a host has room for %d MiB here", s.end.Beyond, most>>20),
+		)
 	}
 	return strings.Join(texts, "; ")
 }

@@ -19,11 +19,12 @@ import (
 
 // Budgets of captures of failures.
 const (
-	// mostAround is what is kept in memory of a case: twice a third of it is what comes before a failure, a sixth what comes after it,
-	// and a twelfth the blocks of interfaces, as much those of their statistics.
+	// mostAround is what is kept in memory of a case: twice a third of it is what comes before a failure, a sixth what
+	// comes after it, and a twelfth the blocks of interfaces, as much those of their statistics.
 	mostAround            = 12 << 20
 	third, sixth, twelfth = 3, 6, 12
-	// MostFiles is how many files a run makes, MostWritten how many bytes they have: of failures that repeat, the first are enough.
+	// MostFiles is how many files a run makes, MostWritten how many bytes they have: of failures that repeat, the first
+	// are enough.
 	MostFiles, MostWritten = 100, mostBytes
 	// longestName bounds the name of a case in that of its file.
 	longestName = 180
@@ -51,7 +52,10 @@ func OnFailure(folder, application, suffix string, snapLength uint32) (*Failures
 	case !info.IsDir():
 		return nil, fmt.Errorf("%s is a file, and each failure has a file of its own: name a folder", folder)
 	}
-	return &Failures{folder: folder, application: application, suffix: suffix, snapLength: snapLength, names: make(map[string]string)}, nil
+	return &Failures{
+		folder: folder, application: application, suffix: suffix, snapLength: snapLength,
+		names: make(map[string]string),
+	}, nil
 }
 
 // Beyond is how many failures have no file because the run has made as many as it may.
@@ -127,7 +131,9 @@ const never = 1<<64 - 1
 func (r *kept) begin(application string, wanted lab.Capture) (err error) {
 	r.most = int(min(wanted.Most, mostAround))
 	r.failedAt.Store(never)
-	r.tap, err = open(rdmacore.CaptureOptions{Application: application, SnapLength: wanted.SnapLength}, r.add, func() {})
+	r.tap, err = open(
+		rdmacore.CaptureOptions{Application: application, SnapLength: wanted.SnapLength}, r.add, func() {},
+	)
 	return err
 }
 
@@ -207,7 +213,9 @@ func writeFile(path string, write func(w *writer) error) error {
 const aroundFailure = "packets around the failure"
 
 func (r *recording) write(w *writer, missing uint64) error {
-	if err := w.section(r.failures.application, aroundFailure+leftOut(uint64(r.earlier), uint64(r.later), missing)); err != nil {
+	if err := w.section(
+		r.failures.application, aroundFailure+leftOut(uint64(r.earlier), uint64(r.later), missing),
+	); err != nil {
 		return err
 	}
 	return r.blocks(w.to)

@@ -46,8 +46,8 @@ func keptIn(t *testing.T, path string) (times []uint64, comment string) {
 	return times, comment
 }
 
-// TestCaptureIsCutAroundTheFailure: what is kept follows each other, ends a little after the failure, and is bounded, and the
-// file says how much is left out.
+// TestCaptureIsCutAroundTheFailure: what is kept follows each other, ends a little after the failure, and is bounded,
+// and the file says how much is left out.
 func TestCaptureIsCutAroundTheFailure(t *testing.T) {
 	const length, failed = 4096, 6000
 	const halfBefore, mostAfter = mostAround / third, mostAround / sixth
@@ -86,7 +86,8 @@ func TestCaptureIsCutAroundTheFailure(t *testing.T) {
 		if size := len(times) * length; size > 2*halfBefore+mostAfter {
 			t.Errorf("%d packets: %d bytes are kept", test.count, size)
 		}
-		earlier, later := fmt.Sprintf("; %d earlier ones", first), fmt.Sprintf("; %d later ones", uint64(test.count)-1-last)
+		earlier, later := fmt.Sprintf("; %d earlier ones", first),
+			fmt.Sprintf("; %d later ones", uint64(test.count)-1-last)
 		if strings.Contains(comment, earlier) != test.before || strings.Contains(comment, later) != test.after {
 			t.Errorf("%d packets: %s", test.count, comment)
 		}
@@ -96,7 +97,8 @@ func TestCaptureIsCutAroundTheFailure(t *testing.T) {
 	}
 }
 
-// TestCapturesOfFailuresAreBounded: the first failures have files of their own, and a case that passes, or sends nothing, none.
+// TestCapturesOfFailuresAreBounded: the first failures have files of their own, and a case that passes, or sends
+// nothing, none.
 func TestCapturesOfFailuresAreBounded(t *testing.T) {
 	folder := t.TempDir()
 	failures, err := OnFailure(folder, "test", "", 0)
@@ -122,7 +124,8 @@ func TestCapturesOfFailuresAreBounded(t *testing.T) {
 		number int
 		want   string
 	}{
-		{"a/b.yaml::c d", 0, "a-b.yaml-c-d.pcapng"}, {"a/b.yaml::c:d", 0, "a-b.yaml-c-d=2.pcapng"}, {"a/b.yaml::c d", 2, "a-b.yaml-c-d.3.pcapng"},
+		{"a/b.yaml::c d", 0, "a-b.yaml-c-d.pcapng"}, {"a/b.yaml::c:d", 0, "a-b.yaml-c-d=2.pcapng"},
+		{"a/b.yaml::c d", 2, "a-b.yaml-c-d.3.pcapng"},
 		{"../" + strings.Repeat("x", 300), 0, strings.Repeat("x", longestName) + ".pcapng"},
 	} {
 		if got := end(test.id, test.number, 1, true); got != test.want {

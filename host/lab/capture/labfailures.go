@@ -16,8 +16,8 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// FailureSender is the agent's end of captures of failures: it keeps the last packets of each case, and sends those of cases that
-// failed, as the controller says.
+// FailureSender is the agent's end of captures of failures: it keeps the last packets of each case, and sends those of
+// cases that failed, as the controller says.
 type FailureSender struct {
 	wanted      lab.Capture
 	application string
@@ -81,7 +81,8 @@ func (p *parts) Write(data []byte) (written int, err error) {
 }
 
 const (
-	// failureTime bounds how long the hosts of a case may take for its packets, failurePatience how long all of them may say nothing.
+	// failureTime bounds how long the hosts of a case may take for its packets, failurePatience how long all of them
+	// may say nothing.
 	failureTime, failurePatience = 30 * time.Second, 10 * time.Second
 )
 
@@ -98,8 +99,11 @@ type LabFailures struct {
 	late map[string]bool
 }
 
-// OnFailureOf has the agents of hosts send what they have around failures; gone tells of a host whose agent is there no more.
-func OnFailureOf(failures *Failures, hosts []string, clocks map[string]record.Clock, gone func(host string) bool) *LabFailures {
+// OnFailureOf has the agents of hosts send what they have around failures; gone tells of a host whose agent is there no
+// more.
+func OnFailureOf(
+	failures *Failures, hosts []string, clocks map[string]record.Clock, gone func(host string) bool,
+) *LabFailures {
 	return &LabFailures{
 		Failures: failures, clocks: clocks, gone: gone, late: make(map[string]bool),
 		wanted: lab.Capture{SnapLength: failures.snapLength, Most: min(mostAround, mostOf(hosts))},
@@ -113,7 +117,9 @@ func (f *LabFailures) Wanted() lab.Capture { return f.wanted }
 func (f *LabFailures) Begin(id string, number int, hosts []string) (scenario.Recording, error) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
-	f.current = gatheringOf(f.wanted, slices.DeleteFunc(slices.Clone(hosts), func(host string) bool { return f.late[host] }))
+	f.current = gatheringOf(
+		f.wanted, slices.DeleteFunc(slices.Clone(hosts), func(host string) bool { return f.late[host] }),
+	)
 	f.current.patience = failurePatience
 	return &labRecording{f, f.path(id, number), f.current}, nil
 }

@@ -21,7 +21,9 @@ func failuresOf(t *testing.T, gone string, hosts ...string) *LabFailures {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return OnFailureOf(failures, hosts, map[string]record.Clock{"a": {Ahead: 2}}, func(host string) bool { return host == gone })
+	return OnFailureOf(failures, hosts, map[string]record.Clock{"a": {Ahead: 2}}, func(host string) bool {
+		return host == gone
+	})
 }
 
 // sends has a host send what it has kept of a run of a case.
@@ -65,7 +67,8 @@ func begins(t *testing.T, f *LabFailures, id string, hosts ...string) (end func(
 	}
 }
 
-// TestFailuresOfALab: the packets of a case's hosts are in one file, on the controller's clock, and a case that passes has none.
+// TestFailuresOfALab: the packets of a case's hosts are in one file, on the controller's clock, and a case that passes
+// has none.
 func TestFailuresOfALab(t *testing.T) {
 	f := failuresOf(t, "", "a", "b", "idle")
 	end := begins(t, f, "x.yaml::one", "a", "b")
@@ -118,7 +121,9 @@ func TestFailuresTooLarge(t *testing.T) {
 	if err != nil || info.Size() > f.wanted.Most || info.Size() < f.wanted.Most/third {
 		t.Error(info, err)
 	}
-	if _, comment := keptIn(t, filepath.Join(f.folder, name)); !strings.HasSuffix(comment, " earlier ones are left out") {
+	if _, comment := keptIn(
+		t, filepath.Join(f.folder, name),
+	); !strings.HasSuffix(comment, " earlier ones are left out") {
 		t.Error(comment)
 	}
 }
@@ -142,7 +147,8 @@ func TestFailuresOfStrangers(t *testing.T) {
 	if name != "x.pcapng" {
 		t.Error(name)
 	}
-	want := "host dead: its packets end early: it was lost; host loud: packets are missing: it sends more than it may; host strange: packets are missing: its packets make no sense"
+	want := "host dead: its packets end early: it was lost; host loud: packets are missing: it sends more than it " +
+		"may; host strange: packets are missing: its packets make no sense"
 	if wrong != want {
 		t.Errorf("%s\nnot %s", wrong, want)
 	}
@@ -173,7 +179,8 @@ func TestFailuresOfStrangers(t *testing.T) {
 	}
 }
 
-// TestFailuresThatComeLate: a host whose packets did not come in time is waited for no more, and what comes of it yet is in no file.
+// TestFailuresThatComeLate: a host whose packets did not come in time is waited for no more, and what comes of it yet
+// is in no file.
 func TestFailuresThatComeLate(t *testing.T) {
 	f := failuresOf(t, "", "a", "slow")
 	r, err := f.Begin("first", 0, []string{"a", "slow"})

@@ -51,7 +51,10 @@ func (c *gathering) merge(w *writer, application, comment string, clocks map[str
 	numbers := uint32(0)
 	for _, host := range slices.Sorted(maps.Keys(c.sources)) {
 		source := c.sources[host]
-		s := &stream{host: host, clock: clocks[host], from: bufio.NewReaderSize(io.NewSectionReader(source.spool, 0, source.size), longest)}
+		s := &stream{
+			host: host, clock: clocks[host],
+			from: bufio.NewReaderSize(io.NewSectionReader(source.spool, 0, source.size), longest),
+		}
 		all = append(all, s)
 		if more, err := s.read(w, &numbers); err != nil {
 			return err
@@ -93,7 +96,8 @@ func (c *gathering) lacks() (lacks []string) {
 	return lacks
 }
 
-// read reads up to the next packet, and passes on what comes before it; false at the end.  The error is that of writing.
+// read reads up to the next packet, and passes on what comes before it; false at the end.  The error is that of
+// writing.
 func (s *stream) read(w *writer, numbers *uint32) (more bool, err error) {
 	for s.wrong == nil {
 		block, strange := s.block()

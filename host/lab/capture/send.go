@@ -1,5 +1,6 @@
-// Package capture brings what the hosts of a lab send and receive to the controller, while they do, and makes one pcapng file
-// of it.  An agent's packets are a stream of blocks: it names no file.  What its guests call comes in the same way, as lines.
+// Package capture brings what the hosts of a lab send and receive to the controller, while they do, and makes one
+// pcapng file of it.  An agent's packets are a stream of blocks: it names no file.  What its guests call comes in the
+// same way, as lines.
 package capture
 
 import (

@@ -17,8 +17,8 @@ type tap struct {
 	ended   chan struct{}
 }
 
-// open has take called for each block, which must not keep it, and idle when none has come for a while and at the end; in one
-// goroutine, which ends with the tap.
+// open has take called for each block, which must not keep it, and idle when none has come for a while and at the end;
+// in one goroutine, which ends with the tap.
 func open(options rdmacore.CaptureOptions, take func(block []byte), idle func()) (*tap, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -62,7 +62,8 @@ func (t *tap) pass(take func(block []byte), idle func()) {
 	}
 }
 
-// close returns when the last block was taken; every provider that captures is closed.  The error says why packets are missing.
+// close returns when the last block was taken; every provider that captures is closed.  The error says why packets are
+// missing.
 func (t *tap) close() (rdmacore.CaptureTotals, error) {
 	totals, err := t.capture.Close()
 	<-t.ended

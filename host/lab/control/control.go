@@ -91,8 +91,8 @@ func Start(ctx context.Context, hosts []lab.Host, config launch.Config) (*Contro
 	return c, errors.Join(failures...)
 }
 
-// awaited are the hosts that have not come, of which it tells when that takes long: after firstNews, and after twice as long
-// each time.
+// awaited are the hosts that have not come, of which it tells when that takes long: after firstNews, and after twice as
+// long each time.
 type awaited struct {
 	hosts []lab.Host
 	tell  func(come, hosts int, missing []string)
@@ -151,8 +151,8 @@ func (a *awaited) over() {
 	}
 }
 
-// lease takes the agents that have joined the lab, in the order of their names: two runs that want the same never wait for
-// each other.
+// lease takes the agents that have joined the lab, in the order of their names: two runs that want the same never wait
+// for each other.
 func lease(ctx context.Context, hosts []lab.Host, config launch.Config) (agents []*launch.Agent, failures []error) {
 	agents, failures = make([]*launch.Agent, len(hosts)), make([]error, len(hosts))
 	var joined []int
@@ -264,7 +264,8 @@ func (c *Controller) part(said *bus.Message) {
 	pack, digest := c.pack, c.digest
 	c.mu.Unlock()
 	var question lab.Part
-	if json.Unmarshal(said.Data, &question) != nil || question.Pack != digest || question.Offset < 0 || question.Offset > len(pack) {
+	if json.Unmarshal(said.Data, &question) != nil || question.Pack != digest || question.Offset < 0 ||
+		question.Offset > len(pack) {
 		_ = said.Respond(nil)
 		return
 	}
@@ -353,8 +354,8 @@ func (e *silentError) Hint() string {
 	return "if the host is slow, its lab file may say so: `silence: 60s`"
 }
 
-// question asks an agent, which may take its time as long as it tells its clock meanwhile.  The error wraps a *silentError when it
-// does not.
+// question asks an agent, which may take its time as long as it tells its clock meanwhile.  The error wraps a
+// *silentError when it does not.
 func (c *Controller) question(ctx context.Context, agent *launch.Agent, what string, data []byte) ([]byte, error) {
 	asking, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
@@ -373,7 +374,8 @@ func (c *Controller) question(ctx context.Context, agent *launch.Agent, what str
 // watchEvery is how often an agent is asked for its clock that is asked for something else.
 const watchEvery = time.Second
 
-// watch calls silent once when an agent does not tell its clock for too long.  Such an agent is lost: nobody waits for its end.
+// watch calls silent once when an agent does not tell its clock for too long.  Such an agent is lost: nobody waits for
+// its end.
 func (c *Controller) watch(asking context.Context, agent *launch.Agent, silent func(*silentError)) {
 	silence := cmp.Or(agent.Host.Silence, lab.DefaultSilence)
 	heard := time.Now()
@@ -396,7 +398,8 @@ func (c *Controller) watch(asking context.Context, agent *launch.Agent, silent f
 	}
 }
 
-// Watch watches all agents until stop, which tells of one that is silent meanwhile, a HostError; the context ends with it.
+// Watch watches all agents until stop, which tells of one that is silent meanwhile, a HostError; the context ends with
+// it.
 func (c *Controller) Watch(ctx context.Context) (watched context.Context, stop func() error) {
 	watched, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
@@ -487,8 +490,8 @@ func (c *Controller) Clocks(ctx context.Context) map[string]record.Clock {
 	return clocks
 }
 
-// Close ends the agents, and waits for their ends.  It returns the hosts whose agents did not end by themselves, and for each
-// whose agent may be there still a sentence.
+// Close ends the agents, and waits for their ends.  It returns the hosts whose agents did not end by themselves, and
+// for each whose agent may be there still a sentence.
 func (c *Controller) Close() (killed, left []string) {
 	var ending sync.WaitGroup
 	var mu sync.Mutex

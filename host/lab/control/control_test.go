@@ -50,12 +50,15 @@ func answerOrder() {
 	time.Sleep(time.Hour)
 }
 
-// TestSilentAfterOrder: an agent that is silent when it has its order is given up as one that was before, and is not waited for.
+// TestSilentAfterOrder: an agent that is silent when it has its order is given up as one that was before, and is not
+// waited for.
 func TestSilentAfterOrder(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	host := lab.Host{Name: "a", Command: []string{"env", briefAgent + "=1"}, Silence: time.Second}
-	c, err := Start(ctx, []lab.Host{host}, launch.Config{Program: os.Args[0], Version: "v1", Print: func(string, string) {}})
+	c, err := Start(ctx, []lab.Host{host}, launch.Config{
+		Program: os.Args[0], Version: "v1", Print: func(string, string) {},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +69,8 @@ func TestSilentAfterOrder(t *testing.T) {
 	<-watched.Done()
 	err = stop()
 	var failed *HostError
-	if ctx.Err() != nil || !errors.As(err, &failed) || failed.Hint() == "" || !strings.Contains(err.Error(), "host a: its agent has answered nothing for 1s") {
+	if ctx.Err() != nil || !errors.As(err, &failed) || failed.Hint() == "" ||
+		!strings.Contains(err.Error(), "host a: its agent has answered nothing for 1s") {
 		t.Errorf("%v, %v", ctx.Err(), err)
 	}
 	if killed, left := c.Close(); len(killed)+len(left) > 0 {
@@ -149,7 +153,10 @@ func TestPartOfPack(t *testing.T) {
 // Agents that answer the greeting, and then nothing, or nonsense, end the run with a sentence and not with its time.
 func TestAgentsThatAreSilent(t *testing.T) {
 	const patience = time.Minute
-	for name, then := range map[string]string{"nothing": "exec sleep 1000", "no NATS": "while sleep 0.05; do echo hello; done", "half a message": `printf "MSG x 1 100\r\nabc"; exec sleep 1000`} {
+	for name, then := range map[string]string{
+		"nothing": "exec sleep 1000", "no NATS": "while sleep 0.05; do echo hello; done",
+		"half a message": `printf "MSG x 1 100\r\nabc"; exec sleep 1000`,
+	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
@@ -157,7 +164,9 @@ func TestAgentsThatAreSilent(t *testing.T) {
 			answer.Process = ""
 			script := fmt.Sprintf("read greeting; echo '%s'; %s", strings.TrimSpace(answer.String()), then)
 			host := lab.Host{Name: "a", Command: []string{"sh", "-c", script, "--"}, Silence: time.Second}
-			c, err := Start(ctx, []lab.Host{host}, launch.Config{Program: "rdmarun", Version: "v1", Print: func(string, string) {}})
+			c, err := Start(ctx, []lab.Host{host}, launch.Config{
+				Program: "rdmarun", Version: "v1", Print: func(string, string) {},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -168,10 +177,12 @@ func TestAgentsThatAreSilent(t *testing.T) {
 				t.Fatal("the time of the test was over first")
 			}
 			const silent = "its agent has answered nothing for 1s"
-			if ended := "its agent has ended"; ordered == nil || !strings.Contains(ordered.Error(), silent) && !strings.Contains(ordered.Error(), ended) {
+			if ended := "its agent has ended"; ordered == nil ||
+				!strings.Contains(ordered.Error(), silent) && !strings.Contains(ordered.Error(), ended) {
 				t.Errorf("order: %v", ordered)
 			}
-			if name == "nothing" && (!strings.Contains(found["a"].Error, silent) || !strings.Contains(found["a"].Error, "silence: 60s")) {
+			if name == "nothing" &&
+				(!strings.Contains(found["a"].Error, silent) || !strings.Contains(found["a"].Error, "silence: 60s")) {
 				t.Errorf("examine: %+v", found["a"])
 			}
 		})

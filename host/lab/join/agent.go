@@ -27,8 +27,8 @@ const (
 	endTime, goneTime = 8 * time.Second, 4 * time.Second
 	// longestLine bounds what is passed on of a line that a process prints.
 	longestLine = 1 << 10
-	// burst and perSecond bound how fast that is, in bytes, of which each message counts as leastNote: a process that prints
-	// without an end waits.
+	// burst and perSecond bound how fast that is, in bytes, of which each message counts as leastNote: a process that
+	// prints without an end waits.
 	burst, perSecond, leastNote = 1 << 20, 64 << 10, 512
 )
 
@@ -107,22 +107,27 @@ func (a *agent) ask(question string, data []byte, answers int) error {
 	asking, done := context.WithTimeout(a.ctx, askTime)
 	defer done()
 	answer := a.own.answer(a.config.Name, question)
-	return a.conn.Ask(asking, tunnel.Question{Subject: a.own.ask(a.config.Name, question), Answers: answer, Nobody: answer, Data: data},
+	return a.conn.Ask(asking, tunnel.Question{
+		Subject: a.own.ask(a.config.Name, question), Answers: answer, Nobody: answer, Data: data,
+	},
 		answers, func(string, []byte) bool { return false })
 }
 
 // listen begins to answer questions.
 func (a *agent) listen() error {
 	all := caller{"*", "*"}
-	return errors.Join(a.conn.Answer(all.toAll("*"), a.answers(a.present)), a.conn.Answer(all.ask(a.config.Name, "*"), a.answers(a.lease)))
+	return errors.Join(
+		a.conn.Answer(all.toAll("*"), a.answers(a.present)),
+		a.conn.Answer(all.ask(a.config.Name, "*"), a.answers(a.lease)),
+	)
 }
 
 // claimed is the question of an agent that answers already under its name.
 const claimed = "claim"
 
-// claim tells other agents of this one's name that it answers, too: two that have begun at once have found nobody before.  Each
-// listens before it claims, so one of them at least hears the other's claim, whichever the server takes first, and the one whose
-// id is larger ends: when it hears the other's claim, or the answer to its own.
+// claim tells other agents of this one's name that it answers, too: two that have begun at once have found nobody
+// before.  Each listens before it claims, so one of them at least hears the other's claim, whichever the server takes
+// first, and the one whose id is larger ends: when it hears the other's claim, or the answer to its own.
 func (a *agent) claim() error {
 	question := newID()
 	err := a.conn.Answer(a.own.answer(a.config.Name, question), func(string, []byte) (string, []byte) {
@@ -149,14 +154,17 @@ func (a *agent) rival(other caller) []byte {
 	return nil
 }
 
-// endGrants waits for a run that is being granted: once the context has ended none is, and all there are can be waited for.
+// endGrants waits for a run that is being granted: once the context has ended none is, and all there are can be waited
+// for.
 func (a *agent) endGrants() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 }
 
 // answers has questions answered under this agent's name, to whoever the server has let ask.
-func (a *agent) answers(say func(who caller, question []byte) []byte) func(subject string, question []byte) (to string, said []byte) {
+func (a *agent) answers(
+	say func(who caller, question []byte) []byte,
+) func(subject string, question []byte) (to string, said []byte) {
 	return func(subject string, question []byte) (string, []byte) {
 		who, id, ok := asked(subject)
 		if !ok {
@@ -218,8 +226,8 @@ func (a *agent) grant(who caller, question []byte) grant {
 		a.mu.Lock()
 		a.holder, a.since = "", time.Time{}
 		a.mu.Unlock()
-		// Free before it says so: who hears it may ask for the next run.  All that the process has said is read by now, and who
-		// reads that no more comes may close the stream, with which a later note would be lost.
+		// Free before it says so: who hears it may ask for the next run.  All that the process has said is read by now,
+		// and who reads that no more comes may close the stream, with which a later note would be lost.
 		stream.Note(noteEnded, []byte(ended))
 		_ = stream.CloseWrite() // who is gone needs none
 		_ = stream.Close()
@@ -228,8 +236,8 @@ func (a *agent) grant(who caller, question []byte) grant {
 	return grant{}
 }
 
-// run starts the process of a run and passes on what it and its controller say, until it has ended; the text says how, if
-// it was not by itself.
+// run starts the process of a run and passes on what it and its controller say, until it has ended; the text says how,
+// if it was not by itself.
 func (a *agent) run(stream *tunnel.Stream) (ended string) {
 	process := exec.Command(a.config.Program)
 	process.Args, process.Env = a.config.Words, a.config.Environment

@@ -1,9 +1,9 @@
-// Package join is a standing lab: agents that wait on a NATS server, by their names, and controllers that take them for a run,
-// one at a time.
+// Package join is a standing lab: agents that wait on a NATS server, by their names, and controllers that take them for
+// a run, one at a time.
 //
-// What an agent that waits does for a run is what a launcher does: it starts rdmarun agent --stdio, and passes its standard
-// input and output on, through the server.  So a run is a process of its own, of which nothing is left, and the rest of a
-// lab knows no difference.
+// What an agent that waits does for a run is what a launcher does: it starts rdmarun agent --stdio, and passes its
+// standard input and output on, through the server.  So a run is a process of its own, of which nothing is left, and
+// the rest of a lab knows no difference.
 package join
 
 import (
@@ -20,8 +20,9 @@ import (
 	"rdmarun/host/printable"
 )
 
-// Every subject has the name of who says it, or of the only one who hears it, and the user of the controller.  So a NATS server
-// that lets each user say and hear what has its own name keeps the runs of others from it (docs/reference/lab.md).
+// Every subject has the name of who says it, or of the only one who hears it, and the user of the controller.  So a
+// NATS server that lets each user say and hear what has its own name keeps the runs of others from it
+// (docs/reference/lab.md).
 //
 //	rdmarun.lab.all.USER.RUN.QUESTION               a controller asks all agents
 //	rdmarun.lab.agent.AGENT.USER.RUN.ask.QUESTION   it asks one
@@ -38,8 +39,8 @@ type caller struct{ user, run string }
 // itself is the user of an agent that asks under its own name; no controller has it.
 const itself = "_"
 
-// toAll is the subject of a question to all agents, toAgent what begins those of what one hears of a caller, ask that of a
-// question to it.
+// toAll is the subject of a question to all agents, toAgent what begins those of what one hears of a caller, ask that
+// of a question to it.
 func (c caller) toAll(question string) string {
 	return strings.Join([]string{root + "all", c.user, c.run, question}, ".")
 }
@@ -80,8 +81,8 @@ func answerer(subject string) string {
 // token makes a token of a name, which may have dots.
 func token(name string) string { return strings.ReplaceAll(name, ".", "/") }
 
-// UserToken is what a NATS user is called in subjects: letters, digits, dashes and underscores of its name, a slash for a dot, and
-// a dash for all else.
+// UserToken is what a NATS user is called in subjects: letters, digits, dashes and underscores of its name, a slash for
+// a dot, and a dash for all else.
 func UserToken(user string) string {
 	made := strings.Map(func(c rune) rune {
 		switch {
@@ -145,7 +146,9 @@ var (
 // CheckName tells what is wrong with a name of an agent.
 func CheckName(name string) error {
 	if !nameForm.MatchString(name) {
-		return fmt.Errorf("%.80q cannot be the name of a host: it has letters, digits, dots and dashes, at most 63", name)
+		return fmt.Errorf(
+			"%.80q cannot be the name of a host: it has letters, digits, dots and dashes, at most 63", name,
+		)
 	}
 	return nil
 }
@@ -158,7 +161,9 @@ func CheckLabels(labels map[string]string) error {
 	for name, value := range labels {
 		for _, word := range []string{name, value} {
 			if len(word) > longestWord || !utf8.ValidString(word) || printable.Line(word) != word {
-				return fmt.Errorf("%.80q cannot be of a label: at most %d bytes, which can be printed", word, longestWord)
+				return fmt.Errorf(
+					"%.80q cannot be of a label: at most %d bytes, which can be printed", word, longestWord,
+				)
 			}
 		}
 	}
@@ -210,7 +215,9 @@ func parseRequest(said []byte) (r request, err error) {
 		return r, fmt.Errorf("the question makes no sense")
 	}
 	if r.Protocol != lab.Protocol {
-		return r, fmt.Errorf("it speaks protocol %d, and this controller %d: install the same rdmarun on both", lab.Protocol, r.Protocol)
+		return r, fmt.Errorf(
+			"it speaks protocol %d, and this controller %d: install the same rdmarun on both", lab.Protocol, r.Protocol,
+		)
 	}
 	return r, nil
 }

@@ -80,7 +80,8 @@ func serveOn(t *testing.T, conn *tunnel.Conn, name, script string, labels map[st
 	ended := make(chan error, 1)
 	go func() {
 		ended <- Serve(ctx, conn, Config{
-			Name: name, Version: "v1", Labels: labels, Program: "/bin/sh", Words: []string{"sh", "-c", script}, Environment: os.Environ(), Log: said.say,
+			Name: name, Version: "v1", Labels: labels, Program: "/bin/sh", Words: []string{"sh", "-c", script},
+			Environment: os.Environ(), Log: said.say,
 		})
 	}()
 	stop := sync.OnceValue(func() error {
@@ -120,16 +121,19 @@ func TestLease(t *testing.T) {
 		leased := lease(t, l, "a.b", printed)
 		_, err := l.Lease(t.Context(), "a.b", nil)
 		var held *HeldError
-		if !errors.As(err, &held) || !strings.HasPrefix(held.Error(), "its agent serves lab@␛[2Jhere, since 2") || held.Hint() == "" {
+		if !errors.As(err, &held) || !strings.HasPrefix(held.Error(), "its agent serves lab@␛[2Jhere, since 2") ||
+			held.Hint() == "" {
 			t.Errorf("%v", err)
 		}
 		waits := *l
 		waits.Wait = time.Millisecond
-		if _, err := waits.Lease(t.Context(), "a.b", nil); !errors.As(err, &held) || !strings.HasSuffix(held.Error(), "; this run has waited for 1ms") ||
+		if _, err := waits.Lease(t.Context(), "a.b", nil); !errors.As(err, &held) ||
+			!strings.HasSuffix(held.Error(), "; this run has waited for 1ms") ||
 			held.Hint() != "a longer --wait, or another host" {
 			t.Errorf("%v", err)
 		}
-		if present, err := l.Agents(t.Context(), "a.b"); err != nil || len(present) != 1 || present[0].Holder != held.Holder || present[0].Version != "v1" {
+		if present, err := l.Agents(t.Context(), "a.b"); err != nil || len(present) != 1 ||
+			present[0].Holder != held.Holder || present[0].Version != "v1" {
 			t.Errorf("%+v %v", present, err)
 		}
 		if _, err := fmt.Fprintln(leased, "words"); err != nil {
@@ -181,7 +185,8 @@ func TestWait(t *testing.T) {
 func TestProcessesLeft(t *testing.T) {
 	server := bustest.Start(t, bustest.Config{})
 	folder := t.TempDir()
-	script := "trap '' TERM; echo $$ >" + folder + "/pid.new; mv " + folder + "/pid.new " + folder + "/pid; while :; do sleep 100; done"
+	script := "trap '' TERM; echo $$ >" + folder + "/pid.new; mv " + folder + "/pid.new " + folder +
+		"/pid; while :; do sleep 100; done"
 	_, stop := serve(t, server, "a", script, nil)
 	l, _ := controller(t, server, patience)
 	running := func() string {
@@ -227,7 +232,8 @@ func TestNames(t *testing.T) {
 	serve(t, server, "b", "cat", nil)
 	l, said := controller(t, server, 0)
 	present, err := l.Agents(t.Context())
-	if err != nil || len(present) != 2 || present[0].Name != "a" || present[0].Labels["rack"] != "r1" || present[1].Name != "b" {
+	if err != nil || len(present) != 2 || present[0].Name != "a" || present[0].Labels["rack"] != "r1" ||
+		present[1].Name != "b" {
 		t.Errorf("%+v %v", present, err)
 	}
 	err = Serve(t.Context(), connect(t, server), Config{Name: "a", Log: said.say})
@@ -307,7 +313,8 @@ func TestPermissions(t *testing.T) {
 			t.Errorf("%q", leased.How())
 		}
 		printed.await(t, "printed")
-		if _, err := l.Lease(t.Context(), "c", nil); err == nil || !strings.Contains(err.Error(), `no agent "c" waits on`) {
+		if _, err := l.Lease(t.Context(), "c", nil); err == nil ||
+			!strings.Contains(err.Error(), `no agent "c" waits on`) {
 			t.Error(err)
 		}
 	}
@@ -320,24 +327,30 @@ func TestPermissions(t *testing.T) {
 	if again == nil || !strings.Contains(again.Error(), `there is an agent "a"`) {
 		t.Error(again)
 	}
-	if _, err := New(connectAs(t, server, "u:x"), "v", "lab").Agents(t.Context()); err == nil || !strings.Contains(strings.ToLower(err.Error()), "permissions violation") {
+	if _, err := New(connectAs(t, server, "u:x"), "v", "lab").Agents(t.Context()); err == nil ||
+		!strings.Contains(strings.ToLower(err.Error()), "permissions violation") {
 		t.Error(err)
 	}
 }
 
-// TestOtherUsers: with those permissions another controller hears nothing of a run, not even what its agents hear under, says
-// nothing in it, and has no agent say anything to it; nor does another agent.
+// TestOtherUsers: with those permissions another controller hears nothing of a run, not even what its agents hear
+// under, says nothing in it, and has no agent say anything to it; nor does another agent.
 func TestOtherUsers(t *testing.T) {
 	server := permitted(t)
 	serveOn(t, connectAs(t, server, "a:x"), "a", "cat", nil)
 	serveOn(t, connectAs(t, server, "b:x"), "b", "cat", nil)
 	u, v, b := server.Client("u:x"), server.Client("v:x"), server.Client("b:x")
-	for _, subject := range []string{">", "rdmarun.>", "rdmarun.lab.>", "rdmarun.lab.to.>", "rdmarun.lab.to.u.>", "rdmarun.lab.to.*.*.a.>", "rdmarun.lab.agent.>", "rdmarun.lab.agent.a.>", "rdmarun.lab.agent.*.v.>", "rdmarun.lab.all.>", "_INBOX.>"} {
+	for _, subject := range []string{
+		">", "rdmarun.>", "rdmarun.lab.>", "rdmarun.lab.to.>", "rdmarun.lab.to.u.>", "rdmarun.lab.to.*.*.a.>",
+		"rdmarun.lab.agent.>", "rdmarun.lab.agent.a.>", "rdmarun.lab.agent.*.v.>", "rdmarun.lab.all.>", "_INBOX.>",
+	} {
 		if v.Hear(subject) == nil {
 			t.Errorf("v may hear %s", subject)
 		}
 	}
-	for _, subject := range []string{">", "rdmarun.lab.to.>", "rdmarun.lab.to.*.*.b.>", "rdmarun.lab.agent.>", "rdmarun.lab.agent.a.>", "_INBOX.>"} {
+	for _, subject := range []string{
+		">", "rdmarun.lab.to.>", "rdmarun.lab.to.*.*.b.>", "rdmarun.lab.agent.>", "rdmarun.lab.agent.a.>", "_INBOX.>",
+	} {
 		if b.Hear(subject) == nil {
 			t.Errorf("b may hear %s", subject)
 		}
@@ -378,10 +391,13 @@ func TestOtherUsers(t *testing.T) {
 		client  *bustest.Client
 		subject string
 	}{
-		{v, l.self.toAgent("a") + "." + stream + ".part.2"}, {v, l.self.toAgent("a") + "." + stream + ".gone"}, {v, l.self.ask("a", question)}, {v, l.self.toAll(question)},
-		{v, l.self.from("a") + "." + stream + ".part.2"}, {v, l.self.from("a") + "." + stream + ".gone"}, {v, l.self.answer("a", question)}, {v, stranger.answer("a", question)},
+		{v, l.self.toAgent("a") + "." + stream + ".part.2"}, {v, l.self.toAgent("a") + "." + stream + ".gone"},
+		{v, l.self.ask("a", question)}, {v, l.self.toAll(question)},
+		{v, l.self.from("a") + "." + stream + ".part.2"}, {v, l.self.from("a") + "." + stream + ".gone"},
+		{v, l.self.answer("a", question)}, {v, stranger.answer("a", question)},
 		{v, caller{itself, newID()}.ask("a", question)},
-		{b, l.self.from("a") + "." + stream + ".part.2"}, {b, l.self.from("a") + "." + stream + ".gone"}, {b, l.self.answer("a", question)}, {b, l.self.toAgent("a") + "." + stream + ".gone"},
+		{b, l.self.from("a") + "." + stream + ".part.2"}, {b, l.self.from("a") + "." + stream + ".gone"},
+		{b, l.self.answer("a", question)}, {b, l.self.toAgent("a") + "." + stream + ".gone"},
 		{b, l.self.ask("a", question)}, {b, l.self.toAll(question)}, {b, caller{itself, newID()}.ask("a", question)},
 	} {
 		if said.client.Say(said.subject, "", []byte("injected")) == nil {
@@ -390,8 +406,12 @@ func TestOtherUsers(t *testing.T) {
 	}
 	// Where an answer goes is not for the one who asks to say.
 	before := len(u.Heard())
-	for _, reply := range []string{l.self.from("a") + "." + stream + ".gone", l.self.from("b") + ".x", l.self.answer("a", question)} {
-		for _, subject := range []string{stranger.toAll(newID()), stranger.ask("a", newID()), stranger.ask("b", newID())} {
+	for _, reply := range []string{
+		l.self.from("a") + "." + stream + ".gone", l.self.from("b") + ".x", l.self.answer("a", question),
+	} {
+		for _, subject := range []string{
+			stranger.toAll(newID()), stranger.ask("a", newID()), stranger.ask("b", newID()),
+		} {
 			if err := v.Say(subject, reply, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -410,7 +430,8 @@ func TestOtherUsers(t *testing.T) {
 	}
 	for _, client := range []*bustest.Client{v, b} {
 		for _, said := range client.Heard() {
-			if strings.Contains(said, "secret") || strings.Contains(said, stream) || client == v && strings.Contains(said, l.self.run) {
+			if strings.Contains(said, "secret") || strings.Contains(said, stream) ||
+				client == v && strings.Contains(said, l.self.run) {
 				t.Errorf("another hears %q", said)
 			}
 		}
@@ -422,7 +443,10 @@ func TestOtherUsers(t *testing.T) {
 
 // TestUserToken: a user is one word of a subject, and never an agent that asks for itself.
 func TestUserToken(t *testing.T) {
-	for user, want := range map[string]string{"u": "u", "a.b": "a/b", "LAB\\me": "LAB-me", "a@b c": "a-b-c", "": "-", "_": "-", "*": "-", ">": "-", "ü": "-", "_a": "_a"} {
+	for user, want := range map[string]string{
+		"u": "u", "a.b": "a/b", "LAB\\me": "LAB-me", "a@b c": "a-b-c", "": "-", "_": "-", "*": "-", ">": "-", "ü": "-",
+		"_a": "_a",
+	} {
 		if got := UserToken(user); got != want {
 			t.Errorf("%q: %q, not %q", user, got, want)
 		}
@@ -432,9 +456,8 @@ func TestUserToken(t *testing.T) {
 	}
 }
 
-// TestAgentAnswers: what an agent answers to a request is not trusted.
-// TestNamesAtOnce: of two agents that have found nobody of their name, and answer both, one ends, whichever claims the name first; an
-// agent that only asks ends none.
+// TestAgentAnswers: what an agent answers to a request is not trusted. TestNamesAtOnce: of two agents that have found
+// nobody of their name, and answer both, one ends, whichever claims the name first; an agent that only asks ends none.
 func TestNamesAtOnce(t *testing.T) {
 	server := bustest.Start(t, bustest.Config{})
 	for i := range 4 {
@@ -489,10 +512,11 @@ func TestAgentAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			agent := strings.ReplaceAll(name, " ", "-")
-			err := connect(t, server).Answer(caller{"*", "*"}.ask(agent, "*"), func(subject string, _ []byte) (string, []byte) {
-				who, id, _ := asked(subject)
-				return who.answer(agent, id), []byte(test.said)
-			})
+			err := connect(t, server).Answer(caller{"*", "*"}.ask(agent, "*"),
+				func(subject string, _ []byte) (string, []byte) {
+					who, id, _ := asked(subject)
+					return who.answer(agent, id), []byte(test.said)
+				})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -502,28 +526,37 @@ func TestAgentAnswers(t *testing.T) {
 		})
 	}
 	// A controller that asks what makes no sense is told so.
-	for _, asked := range []string{"", "{}", `{"protocol":2,"holder":"x","stream":"a.>"}`, `{"protocol":99,"holder":"x","stream":"ABCDEFGHIJKLMNOPQRSTUVWXYZ"}`} {
+	for _, asked := range []string{
+		"", "{}", `{"protocol":2,"holder":"x","stream":"a.>"}`,
+		`{"protocol":99,"holder":"x","stream":"ABCDEFGHIJKLMNOPQRSTUVWXYZ"}`,
+	} {
 		if _, err := parseRequest([]byte(asked)); err == nil {
 			t.Errorf("%q is taken", asked)
 		}
 	}
 }
 
-// FuzzAgents has an agent say whatever of itself, and as its answers: what is taken of it can be shown, and names nothing
-// outside of its place.
+// FuzzAgents has an agent say whatever of itself, and as its answers: what is taken of it can be shown, and names
+// nothing outside of its place.
 func FuzzAgents(f *testing.F) {
-	presence, _ := json.Marshal(Presence{Name: "a.b-c", Version: "v1", Labels: map[string]string{"rack": "r1"}, Holder: "x", Since: time.Unix(0, 0)})
+	presence, _ := json.Marshal(Presence{
+		Name: "a.b-c", Version: "v1", Labels: map[string]string{"rack": "r1"}, Holder: "x", Since: time.Unix(0, 0),
+	})
 	granted, _ := json.Marshal(grant{Holder: "x", Since: time.Unix(0, 0)})
 	for _, seed := range []string{
-		string(presence), string(granted), `{"name":"\u001b"}`, `{"name":"a","labels":{"\n":"x"}}`, `{"holder":"\u001b[2J","since":"9999-12-31T23:59:59Z"}`,
-		`{"error":"\u0000"}`, `{"stream":"x.>"}`, `{"error":"::error::x","address":"$(x)"}`, `{"version":"` + strings.Repeat(`\u0001`, 2000) + `"}`, `[]`, ``, `{"error":"\ud800"}`, `{"device":"\u001b","findings":[{"title":"\u001b","status":"\u0007"}]}`,
+		string(presence), string(granted), `{"name":"\u001b"}`, `{"name":"a","labels":{"\n":"x"}}`,
+		`{"holder":"\u001b[2J","since":"9999-12-31T23:59:59Z"}`,
+		`{"error":"\u0000"}`, `{"stream":"x.>"}`, `{"error":"::error::x","address":"$(x)"}`,
+		`{"version":"` + strings.Repeat(`\u0001`, 2000) + `"}`, `[]`, ``, `{"error":"\ud800"}`,
+		`{"device":"\u001b","findings":[{"title":"\u001b","status":"\u0007"}]}`,
 		lab.NewAnswer("v1").String(), "rdmarun-agent 999999999999999999999 x y",
 	} {
 		f.Add([]byte(seed))
 	}
 	shown := func(t *testing.T, texts ...string) {
 		for _, text := range texts {
-			if len(text) > lab.MostText+6 || lab.Text(text) != text && len(text) <= lab.MostText || strings.ContainsAny(text, "\x1b\x07\x00\n") || strings.HasPrefix(text, "::error") {
+			if len(text) > lab.MostText+6 || lab.Text(text) != text && len(text) <= lab.MostText ||
+				strings.ContainsAny(text, "\x1b\x07\x00\n") || strings.HasPrefix(text, "::error") {
 				t.Errorf("%q cannot be shown", text)
 			}
 		}
@@ -560,7 +593,8 @@ func FuzzAgents(f *testing.F) {
 				shown(t, each.Title, each.Detail, each.Fix, each.ID, string(each.Status))
 			}
 		}
-		if answer, ok := lab.ParseAnswer(string(said)); ok && slices.Contains([]string{answer.Version, answer.Platform}, "") {
+		if answer, ok := lab.ParseAnswer(string(said)); ok &&
+			slices.Contains([]string{answer.Version, answer.Platform}, "") {
 			t.Errorf("%+v", answer)
 		}
 	})

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// gatherTime is how long agents may take to say that they are there, gatherAfter that for the next one once one has.
+	// gatherTime is how long agents may take to say that they are there, gatherAfter that for the next one once one
+	// has.
 	gatherTime, gatherAfter = 2 * time.Second, 250 * time.Millisecond
 	// gatherMost bounds all of it: one that answers without an end is not waited for.
 	gatherMost = 10 * time.Second
@@ -51,7 +52,9 @@ func (l *Lab) Agents(ctx context.Context, wanted ...string) ([]Presence, error) 
 	var wrong error
 	missing := slices.Clone(wanted)
 	id := newID()
-	question := tunnel.Question{Subject: l.self.toAll(id), Answers: l.self.answer("*", id), Nobody: l.self.answer(itself, id)}
+	question := tunnel.Question{
+		Subject: l.self.toAll(id), Answers: l.self.answer("*", id), Nobody: l.self.answer(itself, id),
+	}
 	err := l.Conn.Ask(ctx, question, MostAgents, func(subject string, said []byte) bool {
 		patience.Reset(gatherAfter)
 		agent, err := parsePresence(said)
@@ -153,7 +156,8 @@ func (l *Lab) Lease(ctx context.Context, agent string, print func(line []byte)) 
 	if err := l.ask(ctx, agent, question); err != nil {
 		return nil, err
 	}
-	leased.Stream, err = l.Conn.Open(l.self.from(agent)+"."+id, l.self.toAgent(agent)+"."+id, lab.Silence, func(what string, data []byte) {
+	leased.Stream, err = l.Conn.Open(l.self.from(agent)+"."+
+		id, l.self.toAgent(agent)+"."+id, lab.Silence, func(what string, data []byte) {
 		switch what {
 		case notePrinted:
 			print(data)
@@ -178,7 +182,10 @@ func (l *Lab) ask(ctx context.Context, agent string, question []byte) error {
 		var wrong error
 		id := newID()
 		asking, cancel := context.WithTimeoutCause(ctx, askTime, fmt.Errorf("it does not answer within %s", askTime))
-		asked := tunnel.Question{Subject: l.self.ask(agent, id), Answers: l.self.answer(agent, id), Nobody: l.self.answer(agent, id), Data: question}
+		asked := tunnel.Question{
+			Subject: l.self.ask(agent, id), Answers: l.self.answer(agent, id), Nobody: l.self.answer(agent, id),
+			Data: question,
+		}
 		err := l.Conn.Ask(asking, asked, 1, func(_ string, answer []byte) bool {
 			granted, wrong = parseGrant(answer)
 			return false

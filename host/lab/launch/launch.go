@@ -1,5 +1,5 @@
-// Package launch starts agents on hosts: whatever starts a process with a pipe is a launcher, and its authentication is the
-// lab's.
+// Package launch starts agents on hosts: whatever starts a process with a pipe is a launcher, and its authentication is
+// the lab's.
 package launch
 
 import (
@@ -162,11 +162,13 @@ type leasedInput struct{ *join.Leased }
 func (l leasedInput) Close() error { return l.CloseWrite() }
 
 func newAgent(h lab.Host, config Config) *Agent {
-	return &Agent{Host: h, Who: bus.NewCredentials(), last: &lastLines{print: func(line string) { config.Print(h.Name, line) }}}
+	return &Agent{
+		Host: h, Who: bus.NewCredentials(), last: &lastLines{print: func(line string) { config.Print(h.Name, line) }},
+	}
 }
 
-// start starts the launcher in a process group of its own, so that nothing of it is left when it is killed, and a Ctrl-C
-// on the terminal is for the controller alone.
+// start starts the launcher in a process group of its own, so that nothing of it is left when it is killed, and a
+// Ctrl-C on the terminal is for the controller alone.
 func start(h lab.Host, config Config, words []string) (*Agent, error) {
 	a := newAgent(h, config)
 	a.words = words
@@ -207,8 +209,8 @@ func start(h lab.Host, config Config, words []string) (*Agent, error) {
 	return a, nil
 }
 
-// Greet says who the agent is, and waits for it to say which program it is.  An agent that does not answer is ended; the
-// error has what its launcher has said last.
+// Greet says who the agent is, and waits for it to say which program it is.  An agent that does not answer is ended;
+// the error has what its launcher has said last.
 func (a *Agent) Greet(ctx context.Context, version string) error {
 	err := a.greet(ctx, version)
 	if err == nil {
@@ -274,7 +276,10 @@ func (e *versionError) Error() string {
 		}
 		return fmt.Sprintf(" of protocol %d", a.Protocol)
 	}
-	return fmt.Sprintf("it has rdmarun %.80q%s, and this is %q%s: %s", e.there.Version, protocol(e.there), e.here.Version, protocol(e.here), remedy)
+	return fmt.Sprintf(
+		"it has rdmarun %.80q%s, and this is %q%s: %s", e.there.Version, protocol(e.there), e.here.Version,
+		protocol(e.here), remedy,
+	)
 }
 
 // awaitEnd gives the launcher time for what it says last.
@@ -302,7 +307,8 @@ func (a *Agent) explain(err error) error {
 	return fmt.Errorf("%w%s", err, said)
 }
 
-// LastWords is what the host has printed last beside what its agent says, and how its launcher has ended; "" for nothing.
+// LastWords is what the host has printed last beside what its agent says, and how its launcher has ended; "" for
+// nothing.
 func (a *Agent) LastWords() string {
 	words := a.last.String()
 	select {
@@ -341,8 +347,8 @@ func (a *Agent) WhenEnded(f func()) (stop func()) {
 // Stream is the way to the agent.
 func (a *Agent) Stream() io.ReadWriteCloser { return a.stream }
 
-// End waits until the agent has ended by itself, as it does when its standard input has, and kills it if it does not, or
-// if it is lost.  It tells whether that was needed, and why the agent may be there still.
+// End waits until the agent has ended by itself, as it does when its standard input has, and kills it if it does not,
+// or if it is lost.  It tells whether that was needed, and why the agent may be there still.
 func (a *Agent) End(lost bool) (killed bool, left error) {
 	if !lost {
 		_ = a.stream.input.Close()

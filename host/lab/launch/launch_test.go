@@ -51,12 +51,21 @@ func TestStart(t *testing.T) {
 		host lab.Host
 		want string
 	}{
-		"it answers":         {shell(answers("v1")), ""},
-		"after a banner":     {shell("echo Welcome; echo; echo 'No mail.'; " + answers("v1")), ""},
-		"another version":    {shell(answers("v2")), `it has rdmarun "v2", and this is "v1"`},
-		"another protocol":   {shell("echo rdmarun-agent 99 v1 linux/amd64"), `it has rdmarun "v1" of protocol 99, and this is "v1" of protocol 2: install the same`},
-		"it ends":            {shell("echo 'Permission denied (publickey).' >&2; exit 255"), "no agent answers: Permission denied (publickey)."},
-		"it says nothing":    {shell("exit 3"), "no agent answers: exit status 3; does `sh -c 'exit 3' sh /bin/rdmarun version` print a version here?"},
+		"it answers":      {shell(answers("v1")), ""},
+		"after a banner":  {shell("echo Welcome; echo; echo 'No mail.'; " + answers("v1")), ""},
+		"another version": {shell(answers("v2")), `it has rdmarun "v2", and this is "v1"`},
+		"another protocol": {
+			shell("echo rdmarun-agent 99 v1 linux/amd64"),
+			`it has rdmarun "v1" of protocol 99, and this is "v1" of protocol 2: install the same`,
+		},
+		"it ends": {
+			shell("echo 'Permission denied (publickey).' >&2; exit 255"),
+			"no agent answers: Permission denied (publickey).",
+		},
+		"it says nothing": {
+			shell("exit 3"),
+			"no agent answers: exit status 3; does `sh -c 'exit 3' sh /bin/rdmarun version` print a version here?",
+		},
 		"only a banner":      {shell("echo Welcome"), "no agent answers: Welcome"},
 		"endless":            {shell("yes"), "it prints without an end"},
 		"a long line":        {shell("head -c 200000 /dev/zero | tr '\\0' x"), "no agent answers"},
@@ -67,7 +76,9 @@ func TestStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var said printedLines
-			agent, err := Start(t.Context(), test.host, Config{Program: "/bin/rdmarun", Version: "v1", Print: said.print})
+			agent, err := Start(t.Context(), test.host, Config{
+				Program: "/bin/rdmarun", Version: "v1", Print: said.print,
+			})
 			switch {
 			case err == nil && test.want == "":
 				if killed, _ := agent.End(false); killed {
@@ -89,7 +100,8 @@ func TestHangs(t *testing.T) {
 	cancel(errors.New("it does not answer"))
 	var said printedLines
 	_, err := Start(ctx, shell("sleep 1000"), Config{Program: "/bin/rdmarun", Version: "v1", Print: said.print})
-	if want := "it does not answer; does `sh -c 'sleep 1000' sh /bin/rdmarun version` print a version here?"; err == nil || err.Error() != want {
+	const want = "it does not answer; does `sh -c 'sleep 1000' sh /bin/rdmarun version` print a version here?"
+	if err == nil || err.Error() != want {
 		t.Errorf("%v, not %q", err, want)
 	}
 }
@@ -145,10 +157,14 @@ func TestVersionRemedy(t *testing.T) {
 	far := &lab.SSH{Host: "far"}
 	for want, host := range map[string]lab.Host{
 		"install the same": {Join: "a"},
-		"install the same, or let `push: true` bring it":                            {SSH: far},
-		"install the same, or leave out `rdmarun:` of this host, and it is brought": {SSH: far, Program: "/opt/rdmarun", Push: true},
+		"install the same, or let `push: true` bring it": {SSH: far},
+		"install the same, or leave out `rdmarun:` of this host, and it is brought": {
+			SSH: far, Program: "/opt/rdmarun", Push: true,
+		},
 	} {
-		if got := (&versionError{lab.Answer{Version: "v0", Protocol: 1}, lab.Answer{Version: "v1", Protocol: 1}, host}).Error(); got != `it has rdmarun "v0", and this is "v1": `+want {
+		if got := (&versionError{
+			lab.Answer{Version: "v0", Protocol: 1}, lab.Answer{Version: "v1", Protocol: 1}, host,
+		}).Error(); got != `it has rdmarun "v0", and this is "v1": `+want {
 			t.Error(got)
 		}
 	}
@@ -165,7 +181,9 @@ func TestPush(t *testing.T) {
 	// An ssh that goes nowhere: it has the far shell read the words, as the real one does.
 	calls := filepath.Join(folder, "calls")
 	ssh := "#!/bin/sh\necho \"$@\" >>" + calls + "\nwhile [ \"$1\" != -- ]; do shift; done\nshift 2\n" +
-		"case \"$CUT$*\" in cut*cat*) head -c 9 | sh -c \"$*\"; exit 255;; other*cat*) tr v w | exec sh -c \"$*\"; exit;; esac\nexec sh -c \"$*\"\n"
+		"case \"$CUT$*\" in cut*cat*) head -c 9 | sh -c \"$*\"; exit 255;; other*cat*) tr v w | exec sh -c \"$*\"; " +
+		"exit;; " +
+		"esac\nexec sh -c \"$*\"\n"
 	if err := os.WriteFile(filepath.Join(folder, "ssh"), []byte(ssh), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +194,9 @@ func TestPush(t *testing.T) {
 	// The connection is cut while the program is on its way, and half of it is none; or other bytes come, just as many.
 	for _, cut := range []string{"cut", "other"} {
 		t.Setenv("CUT", cut)
-		if _, err := Start(t.Context(), host, Config{Program: program, Version: "v1", Print: said.print}); err == nil || !strings.Contains(err.Error(), "bring this program there: ") {
+		if _, err := Start(t.Context(), host, Config{
+			Program: program, Version: "v1", Print: said.print,
+		}); err == nil || !strings.Contains(err.Error(), "bring this program there: ") {
 			t.Errorf("%s: %v", cut, err)
 		}
 		if found, err := filepath.Glob(filepath.Join(folder, "a cache/rdmarun/bin/*")); err != nil || len(found) > 0 {
@@ -188,11 +208,16 @@ func TestPush(t *testing.T) {
 	bin := filepath.Join(folder, "a cache/rdmarun/bin")
 	for i := range 2 * mostCopies {
 		old, at := filepath.Join(bin, fmt.Sprintf("%064x", i)), time.Now().Add(-time.Duration(i+1)*time.Hour)
-		if err := errors.Join(os.MkdirAll(old, 0o700), os.WriteFile(filepath.Join(old, "rdmarun"), nil, 0o700), os.Chtimes(old, at, at)); err != nil {
+		if err := errors.Join(
+			os.MkdirAll(old, 0o700), os.WriteFile(filepath.Join(old, "rdmarun"), nil, 0o700), os.Chtimes(old, at, at),
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(os.Mkdir(filepath.Join(bin, "mine"), 0o700), os.Chtimes(filepath.Join(bin, "mine"), time.Unix(0, 0), time.Unix(0, 0))); err != nil {
+	if err := errors.Join(
+		os.Mkdir(filepath.Join(bin, "mine"), 0o700),
+		os.Chtimes(filepath.Join(bin, "mine"), time.Unix(0, 0), time.Unix(0, 0)),
+	); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(calls); err != nil {
@@ -214,10 +239,13 @@ func TestPush(t *testing.T) {
 	if got := strings.Count(string(text), "BatchMode=yes"); got != 5 { // ask, bring, start; ask, start
 		t.Errorf("%d calls of ssh\n%s", got, text)
 	}
-	if want := "-T -o BatchMode=yes -o ConnectTimeout=5 -o X=y -l me -p 22 -- far"; !strings.HasPrefix(string(text), want) {
+	if want := "-T -o BatchMode=yes -o ConnectTimeout=5 -o X=y -l me -p 22 -- far"; !strings.HasPrefix(
+		string(text), want,
+	) {
 		t.Errorf("%s", text)
 	}
-	if left, err := filepath.Glob(filepath.Join(bin, "*")); err != nil || len(left) != mostCopies+1 || filepath.Base(left[mostCopies]) != "mine" {
+	if left, err := filepath.Glob(filepath.Join(bin, "*")); err != nil || len(left) != mostCopies+1 ||
+		filepath.Base(left[mostCopies]) != "mine" {
 		t.Errorf("left are %q: %v", left, err)
 	}
 	for i := range mostCopies {
@@ -262,7 +290,9 @@ func TestPush(t *testing.T) {
 		if err := errors.Join(os.Remove(found[0]), os.Chown(filepath.Dir(found[0]), 65533, 65533)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Start(t.Context(), host, Config{Program: program, Version: "v1", Print: said.print}); err == nil || !strings.Contains(err.Error(), "bring this program there") {
+		if _, err := Start(t.Context(), host, Config{
+			Program: program, Version: "v1", Print: said.print,
+		}); err == nil || !strings.Contains(err.Error(), "bring this program there") {
 			t.Errorf("into a folder of another user: %v", err)
 		}
 	}
@@ -271,7 +301,8 @@ func TestPush(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(folder, "another"))
-	if _, err := Start(t.Context(), host, Config{Program: program, Version: "v1", Print: said.print}); err == nil || !strings.Contains(err.Error(), "this program does not run there") {
+	if _, err := Start(t.Context(), host, Config{Program: program, Version: "v1", Print: said.print}); err == nil ||
+		!strings.Contains(err.Error(), "this program does not run there") {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -281,13 +312,19 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// TestShellWords: a path is one word of the shell of the host, whatever is in it, and so are the words of a command to be typed.
+// TestShellWords: a path is one word of the shell of the host, whatever is in it, and so are the words of a command to
+// be typed.
 func TestShellWords(t *testing.T) {
 	folder := t.TempDir()
 	ssh := "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift 2\nexec sh -c \"$*\"\n"
 	home := filepath.Join(folder, "home")
-	for path, text := range map[string]string{filepath.Join(folder, "ssh"): ssh, filepath.Join(home, "$(touch x); '/rdmarun"): "#!/bin/sh\n" + answers("v1") + "\n"} {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o700)); err != nil {
+	for path, text := range map[string]string{
+		filepath.Join(folder, "ssh"):                 ssh,
+		filepath.Join(home, "$(touch x); '/rdmarun"): "#!/bin/sh\n" + answers("v1") + "\n",
+	} {
+		if err := errors.Join(
+			os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o700),
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -295,27 +332,36 @@ func TestShellWords(t *testing.T) {
 	t.Setenv("HOME", home)
 	for _, within := range []string{home, "~"} {
 		var said printedLines
-		agent, err := Start(t.Context(), lab.Host{Name: "a", SSH: &lab.SSH{Host: "far"}, Program: within + "/$(touch x); '/rdmarun"}, Config{Version: "v1", Print: said.print})
+		agent, err := Start(
+			t.Context(), lab.Host{Name: "a", SSH: &lab.SSH{Host: "far"}, Program: within + "/$(touch x); '/rdmarun"},
+			Config{Version: "v1", Print: said.print},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		agent.End(false)
 	}
-	remedy := keyRemedy(&lab.Host{SSH: &lab.SSH{Host: "far", User: `DOMAIN\me`, Port: 7}}, "Permission denied (publickey)")
+	remedy := keyRemedy(
+		&lab.Host{SSH: &lab.SSH{Host: "far", User: `DOMAIN\me`, Port: 7}}, "Permission denied (publickey)",
+	)
 	if !strings.HasSuffix(remedy, `: ssh-copy-id -p 7 'DOMAIN\me@far'`) {
 		t.Error(remedy)
 	}
 }
 
-// TestStoppedElsewhere: an agent that is stopped where its launcher cannot kill it is found there by what it has said of itself;
-// another process with its number is left alone.
+// TestStoppedElsewhere: an agent that is stopped where its launcher cannot kill it is found there by what it has said
+// of itself; another process with its number is left alone.
 func TestStoppedElsewhere(t *testing.T) {
 	// The launcher ends alone: what it has started is in a session of its own, as on another host.
 	text := `case "$*" in *--stdio) ` +
-		`setsid sh -c 'echo $$ >&2; echo "rdmarun-agent ` + strconv.Itoa(lab.Protocol) + ` v1 x/y $$.$(cut -d")" -f2- /proc/$$/stat | cut -d" " -f21)"; kill -STOP $$' & cat >/dev/null;; ` +
+		`setsid sh -c 'echo $$ >&2; echo "rdmarun-agent ` + strconv.Itoa(lab.Protocol) +
+		` v1 x/y $$.$(cut -d")" -f2- /proc/$$/stat | cut -d" " -f21)"; kill -STOP $$' & cat >/dev/null;; ` +
 		`sh*) exec "$@";; esac`
 	var said printedLines
-	agent, err := Start(t.Context(), lab.Host{Name: "a", Command: []string{"sh", "-c", text, "launcher"}}, Config{Program: "/bin/rdmarun", Version: "v1", Print: said.print})
+	agent, err := Start(
+		t.Context(), lab.Host{Name: "a", Command: []string{"sh", "-c", text, "launcher"}},
+		Config{Program: "/bin/rdmarun", Version: "v1", Print: said.print},
+	)
 	if err != nil {
 		t.Fatal(err, said.String())
 	}
@@ -341,7 +387,8 @@ func TestStoppedElsewhere(t *testing.T) {
 		}
 	}
 	agent.Host.Command = []string{"sh", "-c", "echo no way >&2; exit 255"}
-	if err := agent.sweep(); err == nil || err.Error() != "its agent may be there still, as process "+id+": no way (exit status 255)" {
+	if err := agent.sweep(); err == nil ||
+		err.Error() != "its agent may be there still, as process "+id+": no way (exit status 255)" {
 		t.Error(err)
 	}
 }
@@ -349,7 +396,9 @@ func TestStoppedElsewhere(t *testing.T) {
 // TestFlood: of an agent that prints without an end no more is read than a host may print.
 func TestFlood(t *testing.T) {
 	before := time.Now()
-	agent, err := Start(t.Context(), shell("yes >&2 & "+answers("v1")), Config{Program: "x", Version: "v1", Print: func(string, string) {}})
+	agent, err := Start(t.Context(), shell("yes >&2 & "+answers("v1")), Config{
+		Program: "x", Version: "v1", Print: func(string, string) {},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -371,7 +420,8 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestPrinted: of what a host prints without an end some is shown, and the last of it is kept; what its shell says is cut.
+// TestPrinted: of what a host prints without an end some is shown, and the last of it is kept; what its shell says is
+// cut.
 func TestPrinted(t *testing.T) {
 	shown := 0
 	l := &lastLines{print: func(line string) {
@@ -383,7 +433,8 @@ func TestPrinted(t *testing.T) {
 		fmt.Fprintf(l, "%d \x1b[2J%s\n", i, strings.Repeat("x", 2*width))
 	}
 	_, _ = l.Write(bytes.Repeat([]byte("y"), 1<<20))
-	if words := l.String(); shown != mostPrinted || len(l.part) > width || !strings.Contains(words, "2999 ␛[2Jx") || len(words) > lab.MostText+6 {
+	if words := l.String(); shown != mostPrinted || len(l.part) > width || !strings.Contains(words, "2999 ␛[2Jx") ||
+		len(words) > lab.MostText+6 {
 		t.Errorf("%d lines are shown, %d bytes are kept: %.80q", shown, len(words), words)
 	}
 	// Pictures of what must not be shown are no longer than what may be.

@@ -26,7 +26,8 @@ const (
 	wordOther = "rdmarun-is-another"
 )
 
-// push makes sure that a host has this program, in its user's cache under the program's digest, and returns the path there.
+// push makes sure that a host has this program, in its user's cache under the program's digest, and returns the path
+// there.
 func push(ctx context.Context, h *lab.Host, config Config) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, pushTime)
 	defer cancel()
@@ -36,8 +37,8 @@ func push(ctx context.Context, h *lab.Host, config Config) (string, error) {
 	}
 	digest := fmt.Sprintf("%x", sha256.Sum256(program))
 	path := fmt.Sprintf(`"${XDG_CACHE_HOME:-$HOME/.cache}/rdmarun/bin/%s/rdmarun"`, digest)
-	// One look first: the program is on most hosts already, and tens of megabytes.  One whose bytes differ, from a crash or a
-	// disk or somebody's hand, is brought again, as is one that belongs to another user (-O) or is a link.
+	// One look first: the program is on most hosts already, and tens of megabytes.  One whose bytes differ, from a
+	// crash or a disk or somebody's hand, is brought again, as is one that belongs to another user (-O) or is a link.
 	ask := fmt.Sprintf(`p=%s; if [ -x "$p" ] && [ -O "$p" ] && [ ! -L "$p" ] && [ "$(sha256sum <"$p")" = "%s  -" ]; then touch "${p%%/*}"; echo %s; elif [ "$(uname -s) $(uname -m)" = %q ]; then echo %s; else echo %s $(uname -s) $(uname -m); fi`,
 		path, digest, wordHere, machine(), wordWants, wordOther)
 	said, err := onHost(ctx, h, nil, ask)
@@ -47,15 +48,23 @@ func push(ctx context.Context, h *lab.Host, config Config) (string, error) {
 	case strings.Contains(said, wordHere):
 		return path, nil
 	case !strings.Contains(said, wordWants):
-		return "", fmt.Errorf("it is no %s, so this program does not run there (%.100q): install rdmarun, and say where it is: `rdmarun: PATH`",
+		return "", fmt.Errorf("it is no %s, so this program does not run there (%.100q): install rdmarun, and say "+
+			"where it is: `rdmarun: PATH`",
 			machine(), strings.TrimSpace(said))
 	}
-	// Beside its place first, and whole, so that nobody starts half of it: where the connection is cut, cat ends well.  The file
-	// is new (set -C is O_EXCL), and nobody else may read or exchange it.
-	// Then only the copies of a few versions are left, those that were used last: each start touches its own.
-	bring := fmt.Sprintf(`umask 077; set -C; p=%s; d="${p%%/*}"; mkdir -p "$d" && [ -O "$d" ] && rm -f "$d/new.$$" && cat >"$d/new.$$" && [ "$(sha256sum <"$d/new.$$")" = "%s  -" ] && chmod 700 "$d/new.$$" && mv "$d/new.$$" "$p" || { rm -f "$d/new.$$"; rmdir "$d" 2>/dev/null; exit 1; }; cd "$d/.." && ls -t | tail -n +%d | while read -r old; do case "$old" in *[!0-9a-f]*) ;; *) rm -rf "./$old";; esac; done; :`, path, digest, mostCopies+1)
+	// Beside its place first, and whole, so that nobody starts half of it: where the connection is cut, cat ends well.
+	// The file is new (set -C is O_EXCL), and nobody else may read or exchange it. Then only the copies of a few
+	// versions are left, those that were used last: each start touches its own.
+	bring := fmt.Sprintf(
+		`umask 077; set -C; p=%s; d="${p%%/*}"; mkdir -p "$d" && [ -O "$d" ] && rm -f "$d/new.$$" && cat >"$d/new.$$" && [ "$(sha256sum <"$d/new.$$")" = "%s  -" ] && chmod 700 "$d/new.$$" && mv "$d/new.$$" "$p" || { rm -f "$d/new.$$"; rmdir "$d" 2>/dev/null; exit 1; }; cd "$d/.." && ls -t | tail -n +%d | while read -r old; do case "$old" in *[!0-9a-f]*) ;; *) rm -rf "./$old";; esac; done; :`,
+		path, digest, mostCopies+1,
+	)
 	if _, err := onHost(ctx, h, program, bring); err != nil {
-		return "", fmt.Errorf("bring this program there: %w: make room in its user's cache folder, or install it and say where: `rdmarun: PATH`", err)
+		return "", fmt.Errorf(
+			"bring this program there: %w: make room in its user's cache folder, or install it and say where: "+
+				"`rdmarun: PATH`",
+			err,
+		)
 	}
 	return path, nil
 }

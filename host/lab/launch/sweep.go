@@ -17,9 +17,9 @@ import (
 // sweepTime bounds the second way to a host whose agent has not ended.
 const sweepTime = 6 * time.Second
 
-// sweep kills the agent on its host, where its launcher could not: one that is stopped does not see that its pipe has ended.
-// It goes there a second time, by the same launcher, and kills the process that has said who it is, and no other that has its
-// number now.
+// sweep kills the agent on its host, where its launcher could not: one that is stopped does not see that its pipe has
+// ended. It goes there a second time, by the same launcher, and kills the process that has said who it is, and no other
+// that has its number now.
 func (a *Agent) sweep() error {
 	if a.Host.Local() || a.Host.Join != "" || a.process == "" {
 		return nil // the first had its process, the second ends it, and of the third nothing is known
@@ -27,7 +27,10 @@ func (a *Agent) sweep() error {
 	ctx, cancel := context.WithTimeout(context.Background(), sweepTime)
 	defer cancel()
 	id, begin, _ := strings.Cut(a.process, ".")
-	script := fmt.Sprintf(`s=$(cut -d")" -f2- /proc/%[1]s/stat 2>/dev/null | cut -d" " -f21); [ "$s" != %[2]s ] || kill -KILL %[1]s`, id, begin)
+	script := fmt.Sprintf(
+		`s=$(cut -d")" -f2- /proc/%[1]s/stat 2>/dev/null | cut -d" " -f21); [ "$s" != %[2]s ] || kill -KILL %[1]s`, id,
+		begin,
+	)
 	if _, err := onHost(ctx, &a.Host, nil, script); err != nil {
 		return fmt.Errorf("its agent may be there still, as process %s: %w", id, err)
 	}

@@ -238,7 +238,9 @@ func (c *Case) stepped(step record.Step) {
 		return // it is among the first, which are kept
 	}
 	steps = steps[max(0, len(steps)-stepsAround):]
-	c.Around = append(c.Around, Passage{len(c.Steps.Head()) + c.Steps.Dropped() + len(c.Steps.Last()) - len(steps), steps})
+	c.Around = append(c.Around, Passage{
+		len(c.Steps.Head()) + c.Steps.Dropped() + len(c.Steps.Last()) - len(steps), steps,
+	})
 }
 
 // measured keeps a measurement, as far as its size allows.
@@ -321,7 +323,10 @@ func StepText(file string, step *record.Step) string {
 	if step.File != "" {
 		file = step.File
 	}
-	return fmt.Sprintf("+%.6f  %-8s  %s  (%s:%d)\n", step.OnClock().At.Seconds(), step.Role, strings.ReplaceAll(text, "\n", "\n    "), file, step.Line)
+	return fmt.Sprintf(
+		"+%.6f  %-8s  %s  (%s:%d)\n", step.OnClock().At.Seconds(), step.Role, strings.ReplaceAll(text, "\n", "\n    "),
+		file, step.Line,
+	)
 }
 
 // Seconds prints a time as JUnit and TAP want it.

@@ -22,7 +22,8 @@ var columns = []string{
 	"status", "message", "params", "took_us",
 	"name", "type", "operation", "role", "peer", "direction", "size", "depth", "qps", "tags", "iterations",
 	"bw_average_gbps", "msg_rate_mpps",
-	"t_of", "t_min_us", "t_typical_us", "t_avg_us", "t_stdev_us", "t_90_us", "t_99_us", "t_99.9_us", "t_99.99_us", "t_max_us",
+	"t_of", "t_min_us", "t_typical_us", "t_avg_us", "t_stdev_us", "t_90_us", "t_99_us", "t_99.9_us", "t_99.99_us",
+	"t_max_us",
 	"of_best",           // of pairs: how near to the best of the mesh, 1 is as good
 	"host", "peer_host", // of pairs: where the ends are, in a lab
 	"device", "count", // of counters, faults and steps that xfailed: how often
@@ -110,8 +111,10 @@ func (w *Writer) add(c *cases.Case) error {
 	}
 	for _, loop := range c.Result.Loops {
 		err := w.write(c, "loop", row{
-			"name": loop.Name, "tags": tagText(loop.Tags), "iterations": strconv.Itoa(loop.Rounds), "t_min_us": micro(float64(loop.Min)),
-			"t_typical_us": micro(float64(loop.Median)), "t_99_us": micro(float64(loop.P99)), "t_max_us": micro(float64(loop.Max)),
+			"name": loop.Name, "tags": tagText(loop.Tags), "iterations": strconv.Itoa(loop.Rounds),
+			"t_min_us":     micro(float64(loop.Min)),
+			"t_typical_us": micro(float64(loop.Median)), "t_99_us": micro(float64(loop.P99)),
+			"t_max_us": micro(float64(loop.Max)),
 		})
 		if err != nil {
 			return err
@@ -154,7 +157,8 @@ func (w *Writer) mesh(c *cases.Case, found *record.Mesh) error {
 	for pair, measure := range found.Measures() {
 		for _, values := range measureRows(measure) {
 			values["host"], values["peer_host"] = hosts[pair.From], hosts[pair.To]
-			values["status"], values["message"], values["of_best"] = pair.Status(), pair.Lost, strconv.FormatFloat(pair.OfBest, 'f', 4, 64)
+			values["status"], values["message"], values["of_best"] = pair.Status(), pair.Lost,
+				strconv.FormatFloat(pair.OfBest, 'f', 4, 64)
 			if err := w.write(c, "pair", values); err != nil {
 				return err
 			}
@@ -168,13 +172,18 @@ func tallyRows(t *record.Tallies) (kinds []string, rows []row) {
 	add := func(kind string, values row) { kinds, rows = append(kinds, kind), append(rows, values) }
 	for i := range t.Known {
 		each := &t.Known[i]
-		add("xfail", row{"name": each.Reason, "message": each.String(), "role": each.Role, "count": strconv.FormatUint(each.Count, 10)})
+		add("xfail", row{
+			"name": each.Reason, "message": each.String(), "role": each.Role,
+			"count": strconv.FormatUint(each.Count, 10),
+		})
 	}
 	for _, each := range t.Faults {
 		add("fault", row{"name": each.Name, "count": strconv.FormatUint(each.Count, 10)})
 	}
 	for _, each := range t.Counters {
-		add("counter", row{"name": each.Name, "device": each.Device, "host": each.Host, "count": strconv.FormatUint(each.Grew, 10)})
+		add("counter", row{
+			"name": each.Name, "device": each.Device, "host": each.Host, "count": strconv.FormatUint(each.Grew, 10),
+		})
 	}
 	return kinds, rows
 }
@@ -200,9 +209,11 @@ func measureRows(m *record.Measure) []row {
 	for _, d := range m.Latency {
 		values := maps.Clone(base)
 		maps.Copy(values, row{
-			"t_of": d.Of, "t_min_us": micro(float64(d.Min)), "t_typical_us": micro(float64(d.P50)), "t_avg_us": micro(d.Mean),
+			"t_of": d.Of, "t_min_us": micro(float64(d.Min)), "t_typical_us": micro(float64(d.P50)),
+			"t_avg_us":   micro(d.Mean),
 			"t_stdev_us": micro(d.StdDev), "t_90_us": micro(float64(d.P90)), "t_99_us": micro(float64(d.P99)),
-			"t_99.9_us": micro(float64(d.P999)), "t_99.99_us": micro(float64(d.P9999)), "t_max_us": micro(float64(d.Max)),
+			"t_99.9_us": micro(float64(d.P999)), "t_99.99_us": micro(float64(d.P9999)),
+			"t_max_us": micro(float64(d.Max)),
 		})
 		rows = append(rows, values)
 	}

@@ -65,7 +65,9 @@ func (w *Writer) add(c *cases.Case) error {
 		for _, user := range f.Used {
 			text += "\nused by: " + user
 		}
-		for _, note := range [][2]string{{"expected", f.Expected}, {"got", f.Got}, {"hint", f.Hint}, {"rerun", f.Rerun}} {
+		for _, note := range [][2]string{
+			{"expected", f.Expected}, {"got", f.Got}, {"hint", f.Hint}, {"rerun", f.Rerun},
+		} {
 			if note[1] != "" {
 				text += "\n" + note[0] + ": " + note[1]
 			}
@@ -93,5 +95,7 @@ func message(text string) string {
 }
 
 func property(text string) string {
-	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(printable.Line(text))
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(
+		printable.Line(text),
+	)
 }

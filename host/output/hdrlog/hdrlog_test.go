@@ -33,8 +33,12 @@ func distribution(t *testing.T, of string, n int) record.Distribution {
 
 func measured(name string, size int64, latency ...record.Distribution) *record.Record {
 	return &record.Record{
-		Kind: record.Measured, Time: time.Unix(1_700_000_000, 250e6), File: "lab/a.yaml", Case: "lab/a.yaml::one/two [x=1]",
-		Measure: &record.Measure{What: record.What{Name: name, Type: "latency", Operation: "SEND"}, Role: "client", Peer: "server", How: record.How{Size: size}, Took: 2 * time.Second, Latency: latency},
+		Kind: record.Measured, Time: time.Unix(1_700_000_000, 250e6), File: "lab/a.yaml",
+		Case: "lab/a.yaml::one/two [x=1]",
+		Measure: &record.Measure{
+			What: record.What{Name: name, Type: "latency", Operation: "SEND"}, Role: "client", Peer: "server",
+			How: record.How{Size: size}, Took: 2 * time.Second, Latency: latency,
+		},
 	}
 }
 
@@ -68,16 +72,22 @@ func TestLogs(t *testing.T) {
 	for _, entry := range entries {
 		names = append(names, entry.Name())
 	}
-	want := []string{"a_one-two-x=1_SEND-latency_64_client.hlog", "a_one-two-x=1_SEND-latency_64_client_2.hlog", "a_one-two-x=1_rate-of-connections_client.hlog"}
+	want := []string{
+		"a_one-two-x=1_SEND-latency_64_client.hlog", "a_one-two-x=1_SEND-latency_64_client_2.hlog",
+		"a_one-two-x=1_rate-of-connections_client.hlog",
+	}
 	if !slices.Equal(names, want) {
 		t.Fatalf("files %q, want %q", names, want)
 	}
-	for name, counts := range map[string]map[string]int64{want[0]: {"": 100}, want[1]: {"": 7}, want[2]: {"": 20, "connect": 10}} {
+	for name, counts := range map[string]map[string]int64{
+		want[0]: {"": 100}, want[1]: {"": 7}, want[2]: {"": 20, "connect": 10},
+	} {
 		text, err := os.ReadFile(filepath.Join(folder, name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if lines := strings.Split(string(text), "\n"); !strings.HasPrefix(lines[0], "#lab/a.yaml::one/two [x=1]: ") || strings.Contains(lines[0], "\r") {
+		if lines := strings.Split(string(text), "\n"); !strings.HasPrefix(lines[0], "#lab/a.yaml::one/two [x=1]: ") ||
+			strings.Contains(lines[0], "\r") {
 			t.Errorf("%s begins with %q", name, lines[0])
 		}
 		reader := hdrhistogram.NewHistogramLogReader(bytes.NewReader(text))

@@ -1,5 +1,5 @@
-// Package hostlog writes what happened on each host as a log in text, a file of each host in a folder: what its roles did
-// and printed, by time.
+// Package hostlog writes what happened on each host as a log in text, a file of each host in a folder: what its roles
+// did and printed, by time.
 package hostlog
 
 import (
@@ -130,9 +130,13 @@ func (w *Writer) line(r *record.Record, host, format string, values ...any) erro
 		l.of, l.open[of] = of, true
 		fmt.Fprintf(l.text, "%s\n", printable.Log(printable.Line(of))) // an error stays until Flush
 	}
-	// What a host prints is data, and no command to a terminal, nor to a CI system that is shown the log; nor a line of its own.
+	// What a host prints is data, and no command to a terminal, nor to a CI system that is shown the log; nor a line of
+	// its own.
 	said := printable.Log(strings.TrimSpace(fmt.Sprintf(format, values...)))
-	_, err = fmt.Fprintf(l.text, "%s  %s\n", r.Time.Format(stamp), strings.ReplaceAll(said, "\n", "\n"+strings.Repeat(" ", len(stamp)+2)))
+	_, err = fmt.Fprintf(
+		l.text, "%s  %s\n", r.Time.Format(stamp),
+		strings.ReplaceAll(said, "\n", "\n"+strings.Repeat(" ", len(stamp)+2)),
+	)
 	return err
 }
 

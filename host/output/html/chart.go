@@ -9,8 +9,8 @@ import (
 	"rdmarun/host/output/html/plot"
 )
 
-// chart is a picture, with its legend as text of the page: one in the picture would cover a curve, and would not wrap on a
-// narrow page.
+// chart is a picture, with its legend as text of the page: one in the picture would cover a curve, and would not wrap
+// on a narrow page.
 type chart struct {
 	Title  string
 	Legend []legend
@@ -49,8 +49,8 @@ const (
 	stripHeight = 150
 )
 
-// hues are how many curves a picture has; the style has their colours, which keep their distance for readers who see few
-// (Okabe and Ito's palette).
+// hues are how many curves a picture has; the style has their colours, which keep their distance for readers who see
+// few (Okabe and Ito's palette).
 const hues = 6
 
 // About how many ticks have room beside each other, and above.
@@ -147,7 +147,9 @@ func (a *album) render(title string, height float64, axes func(bounds) (x, y plo
 			name = fmt.Sprintf("%s (%d of %d)", title, i+1, len(a.pages))
 		}
 		// Text from elsewhere is escaped there.
-		charts = append(charts, chart{Title: name, Legend: legendOf(curves), SVG: template.HTML(p.SVG()), Says: p.Describe()})
+		charts = append(charts, chart{
+			Title: name, Legend: legendOf(curves), SVG: template.HTML(p.SVG()), Says: p.Describe(),
+		})
 	}
 	if a.beyond > 0 {
 		charts[len(charts)-1].Missing = a.beyond

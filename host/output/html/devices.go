@@ -9,8 +9,8 @@ import (
 // fewDevices is how many devices there are at most for each to have a list of its own.
 const fewDevices = 3
 
-// deviceTable is many devices, a line for each: what is the same of all stands beside it once, so that the one with another
-// firmware is seen.
+// deviceTable is many devices, a line for each: what is the same of all stands beside it once, so that the one with
+// another firmware is seen.
 type deviceTable struct {
 	Same  []record.Fact
 	Names []string

@@ -70,7 +70,9 @@ func overTime(intervals []record.Interval) (points []plot.Point, payload bool) {
 			rate = float64(each.Bytes) * 8 / took / 1e9
 		}
 		at := seconds(each.Begin) + " to " + seconds(each.End)
-		points = append(points, plot.Point{X: each.Begin.Seconds(), Y: rate, At: at}, plot.Point{X: each.End.Seconds(), Y: rate, At: at})
+		points = append(points, plot.Point{X: each.Begin.Seconds(), Y: rate, At: at}, plot.Point{
+			X: each.End.Seconds(), Y: rate, At: at,
+		})
 	}
 	return points, payload
 }

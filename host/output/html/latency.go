@@ -27,13 +27,20 @@ func latencyCharts(g *measureGroup) []chart {
 	wide := l.wide()
 	for _, each := range l.loaded {
 		l.curves.add(plot.Curve{Name: each.name, Points: percentiles(each.Histogram), Dashed: each.before})
-		l.histogram.add(plot.Curve{Name: each.name, Points: shares(each.Histogram, wide), Dashed: each.before, Filled: true})
+		l.histogram.add(plot.Curve{
+			Name: each.name, Points: shares(each.Histogram, wide), Dashed: each.before, Filled: true,
+		})
 	}
 	for _, each := range g.limited("latency", "p50", "p90", "p99", "p99_9", "p99_99") {
 		at := map[string]float64{"p50": -math.Log10(0.5), "p90": 1, "p99": 2, "p99_9": 3, "p99_99": 4}[each.field]
 		if at <= l.curves.bounds.right {
 			y := each.value / 1e3
-			l.curves.limit(plot.Curve{Name: each.text, Points: []plot.Point{{X: max(0, at-0.3), Y: y}, {X: at, Y: y}, {X: at, Y: min(y*1.6, max(y, l.curves.bounds.high))}}})
+			l.curves.limit(plot.Curve{
+				Name: each.text,
+				Points: []plot.Point{
+					{X: max(0, at-0.3), Y: y}, {X: at, Y: y}, {X: at, Y: min(y*1.6, max(y, l.curves.bounds.high))},
+				},
+			})
 		}
 	}
 	first := l.curves.render(g.name+", by percentile", chartHeight, func(b bounds) (x, y plot.Axis) {
@@ -43,14 +50,15 @@ func latencyCharts(g *measureGroup) []chart {
 		}
 		return x, y
 	})
-	second := l.histogram.render(g.name+", distribution up to the 99.9th percentile", chartHeight, func(b bounds) (x, y plot.Axis) {
-		x, y = times(plot.Even(b.left, b.right, ticksAcross)), plot.FromZero(b.high, ticksUp)
-		if wide {
-			x = times(plot.Powers(b.left, b.right, ticksAcross+1))
-		}
-		y.Label, y.Exact = "% of the samples", func(value float64) string { return plot.Number(value) + " %" }
-		return x, y
-	})
+	second := l.histogram.render(g.name+", distribution up to the 99.9th percentile", chartHeight,
+		func(b bounds) (x, y plot.Axis) {
+			x, y = times(plot.Even(b.left, b.right, ticksAcross)), plot.FromZero(b.high, ticksUp)
+			if wide {
+				x = times(plot.Powers(b.left, b.right, ticksAcross+1))
+			}
+			y.Label, y.Exact = "% of the samples", func(value float64) string { return plot.Number(value) + " %" }
+			return x, y
+		})
 	charts := l.bySize(g)
 	for i := range first { // they have the same curves, so as many pages
 		charts = append(charts, first[i], second[i])
@@ -102,7 +110,8 @@ func (l *latencies) load(g *measureGroup, measures []record.Measure, before bool
 			}
 			h, err := record.ReadHistogram(d.HDR, &l.room)
 			if err != nil {
-				continue // another host has told it, or somebody else has written the file: its figures are shown without it
+				// another host has told it, or somebody else has written the file: its figures are shown without it
+				continue
 			}
 			name := g.curve(&measures[i], d.Of)
 			if same := known[name]; same != nil {
@@ -129,8 +138,8 @@ func (l *latencies) wide() bool {
 // A heat map is for so many sizes; the distributions of fewer can be told apart as curves.
 const leastColumns = 3
 
-// bySize are heat maps: how the times of each size of messages are distributed, beside those of the other sizes, with their
-// medians as a curve.
+// bySize are heat maps: how the times of each size of messages are distributed, beside those of the other sizes, with
+// their medians as a curve.
 func (l *latencies) bySize(g *measureGroup) (charts []chart) {
 	families := make(map[string][]*distribution)
 	var order []string // the families of which there is a map
@@ -149,7 +158,9 @@ func (l *latencies) bySize(g *measureGroup) (charts []chart) {
 		if len(order) > 1 {
 			title = fmt.Sprintf("%s (%d of %d)", title, i+1, len(order))
 		}
-		charts = append(charts, chart{Title: title, Legend: legendOf(p.Curves), SVG: template.HTML(p.SVG()), Says: p.Describe()})
+		charts = append(charts, chart{
+			Title: title, Legend: legendOf(p.Curves), SVG: template.HTML(p.SVG()), Says: p.Describe(),
+		})
 	}
 	return charts
 }
@@ -168,15 +179,17 @@ func heatMap(family string, columns []*distribution) *plot.Plot {
 	for i, each := range columns {
 		left := float64(i)
 		p.X.Ticks = append(p.X.Ticks, left+0.5)
-		medians.Points = append(medians.Points, plot.Point{X: left + 0.5, Y: max(1, float64(each.ValueAtPercentile(50))) / 1e3})
+		medians.Points = append(medians.Points, plot.Point{
+			X: left + 0.5, Y: max(1, float64(each.ValueAtPercentile(50))) / 1e3,
+		})
 		p.Cells = append(p.Cells, cells(each, left, low, high)...)
 	}
 	p.Curves = []plot.Curve{medians}
 	return p
 }
 
-// cells are the column of a distribution: times from low to high nanoseconds, each cell larger than the one below it by the
-// same factor.  The fullest is the darkest, and by the root few samples are seen as well.
+// cells are the column of a distribution: times from low to high nanoseconds, each cell larger than the one below it by
+// the same factor.  The fullest is the darkest, and by the root few samples are seen as well.
 func cells(d *distribution, left, low, high float64) []plot.Cell {
 	const rows = 40
 	factor := max(math.Pow(high/low, 1.0/rows), 1+1/low) // a nanosecond is the least that is told apart
@@ -194,8 +207,12 @@ func cells(d *distribution, left, low, high float64) []plot.Cell {
 		}
 		bottom := low * math.Pow(factor, float64(row))
 		list = append(list, plot.Cell{
-			Left: left + 0.1, Right: left + 0.9, Low: bottom / 1e3, High: bottom * factor / 1e3, Dark: max(0.05, math.Sqrt(count/most)),
-			Says: fmt.Sprintf("%s, %s to %s: %s %%", size(d.size), duration(time.Duration(bottom)), duration(time.Duration(bottom*factor)), plot.Number(100*count/float64(d.TotalCount()))),
+			Left: left + 0.1, Right: left + 0.9, Low: bottom / 1e3, High: bottom * factor / 1e3,
+			Dark: max(0.05, math.Sqrt(count/most)),
+			Says: fmt.Sprintf(
+				"%s, %s to %s: %s %%", size(d.size), duration(time.Duration(bottom)),
+				duration(time.Duration(bottom*factor)), plot.Number(100*count/float64(d.TotalCount())),
+			),
 		})
 	}
 	return list

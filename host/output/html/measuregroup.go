@@ -8,8 +8,8 @@ import (
 	"rdmarun/host/record"
 )
 
-// measureGroup is everything measured under one name in a case, and the same of the baseline: sizes, roles and the steps
-// of a connection are curves of one picture.
+// measureGroup is everything measured under one name in a case, and the same of the baseline: sizes, roles and the
+// steps of a connection are curves of one picture.
 type measureGroup struct {
 	name        string
 	now, before []record.Measure
@@ -60,7 +60,9 @@ func (g *measureGroup) limited(metric string, fields ...string) (list []groupLim
 			continue
 		}
 		for _, each := range t.Bounds {
-			known := slices.ContainsFunc(list, func(l groupLimit) bool { return l.field == t.Field && l.value == each.Value })
+			known := slices.ContainsFunc(list, func(l groupLimit) bool {
+				return l.field == t.Field && l.value == each.Value
+			})
 			if each.Name == g.now[0].Name && !known {
 				list = append(list, groupLimit{t.Text, t.Field, each.Value})
 			}

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// mostDrawn is how many nodes a matrix has at most, mostNamed how many it has names for, and mostBad how many bad pairs
-	// the table beside it.
+	// mostDrawn is how many nodes a matrix has at most, mostNamed how many it has names for, and mostBad how many bad
+	// pairs the table beside it.
 	mostDrawn = 128
 	mostNamed = 48
 	mostBad   = 50
@@ -49,8 +49,11 @@ func newMeshView(found *record.Mesh, drawn bool) meshView {
 		v.Title += ", " + size(found.Size)
 	}
 	median, worst := found.Spread()
-	v.Says = fmt.Sprintf("%s of %s in %s (%s), best %s, median %s of it, worst %s, %s", plural(len(found.Pairs), "pair"),
-		plural(len(found.Nodes), "node"), plural(found.Rounds, "round"), found.Pattern, figure(found, found.Best), percent(median), percent(worst),
+	v.Says = fmt.Sprintf("%s of %s in %s (%s), best %s, median %s of it, worst %s, %s", plural(
+		len(found.Pairs), "pair",
+	),
+		plural(len(found.Nodes), "node"), plural(found.Rounds, "round"), found.Pattern, figure(found, found.Best),
+		percent(median), percent(worst),
 		plural(found.Outliers, "outlier"))
 	if found.Lost > 0 {
 		v.Says += fmt.Sprintf(", %d lost", found.Lost)
@@ -131,8 +134,8 @@ type grid struct {
 	outliers, lost strings.Builder
 }
 
-// matrix draws who begins down the side, and who answers across the top: the farther a pair is below the median, the darker.  A
-// pair that was measured in one direction alone has both its places.  says is the picture in words.
+// matrix draws who begins down the side, and who answers across the top: the farther a pair is below the median, the
+// darker.  A pair that was measured in one direction alone has both its places.  says is the picture in words.
 func matrix(found *record.Mesh, says string) template.HTML {
 	g := &grid{
 		found: found, named: found.Named(), place: make(map[string]float64), edge: 8,
@@ -184,9 +187,13 @@ func (g *grid) nodes() {
 		before, g.place[node.Role] = n, at
 		groups[len(groups)-1].end = at + g.cell
 		if named {
-			name, title, middle := html.EscapeString(g.named(node.Role)), html.EscapeString(nodeTitle(node)), at+g.cell/2+4
+			name, title, middle := html.EscapeString(g.named(node.Role)), html.EscapeString(nodeTitle(node)),
+				at+g.cell/2+4
 			fmt.Fprintf(g, `<text class="y" x="%g" y="%g"><title>%s</title>%s</text>`, g.edge-5, middle, title, name)
-			fmt.Fprintf(g, `<text transform="translate(%g %g) rotate(-90)"><title>%s</title>%s</text>`, middle, g.edge-5, title, name)
+			fmt.Fprintf(
+				g, `<text transform="translate(%g %g) rotate(-90)"><title>%s</title>%s</text>`, middle, g.edge-5, title,
+				name,
+			)
 		}
 		at += g.cell
 	}
@@ -214,7 +221,8 @@ func (g *grid) labels(groups []labelled) {
 		if len(text) == 0 || each.end-each.begin < 9 {
 			continue // no room for it
 		}
-		fmt.Fprintf(g, `<text x="%g" y="%g">%s<title>%s</title></text>`, g.end+4, (each.begin+each.end)/2+4, html.EscapeString(string(text)),
+		fmt.Fprintf(g, `<text x="%g" y="%g">%s<title>%s</title></text>`, g.end+4, (each.begin+each.end)/2+4,
+			html.EscapeString(string(text)),
 			html.EscapeString(each.text))
 		g.width = max(g.width, math.Round(g.end+8+6.2*float64(len(text))))
 	}
@@ -253,7 +261,9 @@ func (g *grid) title(pair *record.MeshPair) string {
 		title += "; at first " + figure(g.found, pair.First.Figure(kind))
 	}
 	if last.Latency != nil {
-		title += fmt.Sprintf("; 99 %% %s, max %s", duration(time.Duration(last.Latency.P99)), duration(time.Duration(last.Latency.Max)))
+		title += fmt.Sprintf(
+			"; 99 %% %s, max %s", duration(time.Duration(last.Latency.P99)), duration(time.Duration(last.Latency.Max)),
+		)
 	}
 	return fmt.Sprintf("%s; round %d", title, pair.Round)
 }

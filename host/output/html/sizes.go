@@ -56,12 +56,14 @@ func (s *sizes) add(c *cases.Case) {
 func addLimit(list []sizeLimit, of *record.Threshold, unit float64) []sizeLimit {
 	limit := sizeLimit{text: of.Text}
 	for _, each := range of.Bounds {
-		if point := (plot.Point{X: float64(each.Size), Y: each.Value / unit}); each.Size > 0 && !slices.Contains(limit.points, point) {
+		if point := (plot.Point{X: float64(each.Size), Y: each.Value / unit}); each.Size > 0 &&
+			!slices.Contains(limit.points, point) {
 			limit.points = append(limit.points, point)
 		}
 	}
 	slices.SortStableFunc(limit.points, func(a, b plot.Point) int { return cmp.Compare(a.X, b.X) })
-	if len(limit.points) == 0 || slices.ContainsFunc(list, func(other sizeLimit) bool { return slices.Equal(other.points, limit.points) }) {
+	if len(limit.points) == 0 ||
+		slices.ContainsFunc(list, func(other sizeLimit) bool { return slices.Equal(other.points, limit.points) }) {
 		return list
 	}
 	return append(list, limit)
@@ -99,8 +101,8 @@ type series struct {
 	now, before map[int64]float64
 }
 
-// seriesOf makes curves of figures.  The sizes of one measurement are one curve; if two figures would be at the same place
-// of a curve, it is split by the first detail in which they differ, so that none hides another.
+// seriesOf makes curves of figures.  The sizes of one measurement are one curve; if two figures would be at the same
+// place of a curve, it is split by the first detail in which they differ, so that none hides another.
 func seriesOf(figures []sized) []*series {
 	var list []*series
 	for _, group := range split(figures, func(each *sized) string { return each.base }) {
@@ -210,7 +212,10 @@ func (s *sizes) charts() []chart {
 			y.Label, y.Exact = "Gbit/s", func(value float64) string { return plot.Number(value) + " Gbit/s" }
 			return y
 		}},
-		{"Median latency by message size", s.latency, s.mostLatency, func(b bounds) plot.Axis { return times(upwards(b)) }},
+		{
+			"Median latency by message size", s.latency, s.mostLatency,
+			func(b bounds) plot.Axis { return times(upwards(b)) },
+		},
 	} {
 		a := newAlbum()
 		measured := make(map[int64]bool) // sizes
@@ -231,7 +236,12 @@ func (s *sizes) charts() []chart {
 		for _, limit := range each.limits {
 			a.limit(plot.Curve{Name: limit.text, Points: broad(limit.points)})
 		}
-		charts = append(charts, a.render(each.title, chartHeight, func(b bounds) (x, y plot.Axis) { return sizeAxis(b, measured), each.up(b) })...)
+		charts = append(
+			charts,
+			a.render(each.title, chartHeight, func(b bounds) (x, y plot.Axis) {
+				return sizeAxis(b, measured), each.up(b)
+			})...,
+		)
 	}
 	return charts
 }

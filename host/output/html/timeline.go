@@ -10,9 +10,9 @@ import (
 	"rdmarun/host/record"
 )
 
-// A timeline is a ladder: a lane for each role from left to right, time from top to bottom, a box for each step.
-// Its rows are evenly spaced, since the steps of one case may be a microsecond or a minute apart; if nothing happened
-// for long, the time that passed is shown between the rows.  If the page is too narrow for the lanes, the style puts the
+// A timeline is a ladder: a lane for each role from left to right, time from top to bottom, a box for each step. Its
+// rows are evenly spaced, since the steps of one case may be a microsecond or a minute apart; if nothing happened for
+// long, the time that passed is shown between the rows.  If the page is too narrow for the lanes, the style puts the
 // boxes below each other, each with its role.
 type timeline struct {
 	Lanes []lane
@@ -118,7 +118,8 @@ func passages(c *cases.Case) []cases.Passage {
 	return list
 }
 
-// lanes lists a lane for each role, those of the case first; where those are many, the ones without a step are left out.
+// lanes lists a lane for each role, those of the case first; where those are many, the ones without a step are left
+// out.
 func (t *timeline) lanes(c *cases.Case, steps []record.Step) {
 	busy := make(map[string]bool)
 	for i := range steps {
@@ -129,7 +130,11 @@ func (t *timeline) lanes(c *cases.Case, steps []record.Step) {
 		if len(c.Start.Roles) > mostLanes && !busy[place.Role] {
 			continue
 		}
-		of := lane{Name: place.Role, Device: strings.Join(strings.Fields(place.Host+" "+place.Provider+" "+place.Device+" "+place.Address), " "), Host: place.Host}
+		of := lane{
+			Name:   place.Role,
+			Device: strings.Join(strings.Fields(place.Host+" "+place.Provider+" "+place.Device+" "+place.Address), " "),
+			Host:   place.Host,
+		}
 		if place.ClockWithin != nil {
 			of.Clock = "times ±" + duration(*place.ClockWithin)
 			within = max(within, *place.ClockWithin)
@@ -186,7 +191,8 @@ func (t *timeline) step(c *cases.Case, step *record.Step, end *time.Duration) {
 	}
 	t.Rows = append(t.Rows, ladderRow{
 		ID: id, Packets: packets, More: more,
-		Lane: number, Host: t.Lanes[number-1].Host, Role: laneName(step.Role), At: clock(times.At), Bad: !step.OK, Took: duration(times.Took),
+		Lane: number, Host: t.Lanes[number-1].Host, Role: laneName(step.Role), At: clock(times.At), Bad: !step.OK,
+		Took: duration(times.Took),
 		Text: cut(step.Action + " " + step.Text), Sub: cut(step.Outcome), Place: fmt.Sprintf("%s:%d", file, step.Line),
 	})
 }
@@ -202,7 +208,9 @@ func (t *timeline) sent(step *record.Step) (rows []packetRow, more int) {
 		if p.Length > 0 {
 			numbers += ", " + size(int64(p.Length))
 		}
-		rows = append(rows, packetRow{At: clock(p.At), From: p.From, To: p.To, Name: p.Name, Numbers: numbers, Fate: p.Fate})
+		rows = append(rows, packetRow{
+			At: clock(p.At), From: p.From, To: p.To, Name: p.Name, Numbers: numbers, Fate: p.Fate,
+		})
 	}
 	return rows, step.MorePackets
 }

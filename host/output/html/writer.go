@@ -23,8 +23,8 @@ const (
 // limits of one case; a timeline shows how it began and how it ended.
 var limits = cases.Limits{Steps: 80, Lines: 200, Measures: true, Histograms: cases.MostHistograms}
 
-// Writer is the output.  Details of cases go to a temporary file as the cases end, since the counts and the verdict above
-// them are known last.
+// Writer is the output.  Details of cases go to a temporary file as the cases end, since the counts and the verdict
+// above them are known last.
 type Writer struct {
 	file      *outfile.File
 	spool     outfile.Spool
@@ -110,7 +110,9 @@ func (w *Writer) add(c *cases.Case) error {
 		view.Open = true
 	}
 	var err error
-	*parts, err = w.spool.Append(*parts, func(out io.Writer) error { return w.templates.ExecuteTemplate(out, "case", view) })
+	*parts, err = w.spool.Append(*parts, func(out io.Writer) error {
+		return w.templates.ExecuteTemplate(out, "case", view)
+	})
 	if err != nil {
 		return fmt.Errorf("write the report %s: %w", w.file.Name(), err)
 	}

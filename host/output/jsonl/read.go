@@ -34,8 +34,8 @@ func (e *FormatError) Error() string {
 
 func (e *FormatError) Unwrap() error { return e.Err }
 
-// Read reads records one by one and passes each to take, which must not keep it.  torn tells that the last
-// line has no end, as a killed run may leave it; that line is not passed on.  A line that is not a record is a FormatError.
+// Read reads records one by one and passes each to take, which must not keep it.  torn tells that the last line has no
+// end, as a killed run may leave it; that line is not passed on.  A line that is not a record is a FormatError.
 func Read(in io.Reader, name string, take func(*record.Record) error) (torn bool, err error) {
 	reader := bufio.NewReaderSize(in, 1<<16)
 	var line []byte
@@ -59,7 +59,9 @@ func Read(in io.Reader, name string, take func(*record.Record) error) (torn bool
 		}
 		if r.Kind == record.RunStart && begun {
 			// Plans, totals and environments of two runs do not add up to one report.
-			return false, &FormatError{Name: name, Line: number, Err: errors.New("another run begins here, and a file has the records of one")}
+			return false, &FormatError{
+				Name: name, Line: number, Err: errors.New("another run begins here, and a file has the records of one"),
+			}
 		}
 		begun = begun || r.Kind == record.RunStart
 		if err := take(r); err != nil {
@@ -94,7 +96,8 @@ func parse(line []byte) (r *record.Record, column int, err error) {
 	case r.Version == 0:
 		return nil, 0, errors.New(`the record has no "v", the version of its format`)
 	case r.Version > record.Version:
-		return nil, 0, fmt.Errorf("a record of version %d, and this rdmarun reads up to %d: use the rdmarun that wrote it",
+		return nil, 0, fmt.Errorf("a record of version %d, and this rdmarun reads up to %d: use the rdmarun that "+
+			"wrote it",
 			r.Version, record.Version)
 	}
 	return r, 0, complete(r)

@@ -73,7 +73,9 @@ func (w *Writer) Close() error {
 	}
 	err := around(w.file, "testsuites", "", &all, func() error {
 		for _, s := range w.suites {
-			err := around(w.file, "testsuite", "\t", &s.Testsuite, func() error { return w.spool.Copy(w.file, s.cases) })
+			err := around(w.file, "testsuite", "\t", &s.Testsuite, func() error {
+				return w.spool.Copy(w.file, s.cases)
+			})
 			if err != nil {
 				return err
 			}
@@ -143,7 +145,10 @@ func (w *Writer) newSuite(c *cases.Case) *suite {
 func systemOut(c *cases.Case) string {
 	var b strings.Builder
 	for _, threshold := range c.Thresholds.All() {
-		fmt.Fprintf(&b, "threshold %s: %s\n", map[bool]string{true: "passed", false: "failed"}[threshold.OK], threshold.String())
+		fmt.Fprintf(
+			&b, "threshold %s: %s\n", map[bool]string{true: "passed", false: "failed"}[threshold.OK],
+			threshold.String(),
+		)
 	}
 	for _, line := range c.Tallied() {
 		b.WriteString(line + "\n")
@@ -159,7 +164,8 @@ func systemOut(c *cases.Case) string {
 func clean(text string) string {
 	return strings.Map(func(c rune) rune {
 		switch {
-		case c == utf8.RuneError, c == '\t', c == '\n', c == '\r', c >= 0x20 && c <= 0xd7ff, c >= 0xe000 && c <= 0xfffd, c >= 0x10000:
+		case c == utf8.RuneError, c == '\t', c == '\n', c == '\r', c >= 0x20 && c <= 0xd7ff,
+			c >= 0xe000 && c <= 0xfffd, c >= 0x10000:
 			return c
 		}
 		return utf8.RuneError

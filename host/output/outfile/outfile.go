@@ -48,7 +48,9 @@ func Create(name string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write the report: %w", err)
 	}
-	return newFile(File{name: name, handle: handle, rename: true, nameless: !linked}, bufio.NewWriterSize(handle, 1<<16)), nil
+	return newFile(
+		File{name: name, handle: handle, rename: true, nameless: !linked}, bufio.NewWriterSize(handle, 1<<16),
+	), nil
 }
 
 // To writes to w, which stays open.

@@ -75,7 +75,10 @@ func TestSpool(t *testing.T) {
 		which := i / 3 % 2 // neighbours become one part
 		want[which].WriteString(text)
 		var err error
-		if parts[which], err = spool.Append(parts[which], func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
+		if parts[which], err = spool.Append(parts[which], func(w io.Writer) error {
+			_, err := io.WriteString(w, text)
+			return err
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -97,8 +100,8 @@ func TestSpool(t *testing.T) {
 	}
 }
 
-// TestPlacesOfOthers wants of a link that it is replaced and never followed, whoever has put it there, and of another's pipe
-// that it gets nothing.
+// TestPlacesOfOthers wants of a link that it is replaced and never followed, whoever has put it there, and of another's
+// pipe that it gets nothing.
 func TestPlacesOfOthers(t *testing.T) {
 	folder := t.TempDir()
 	path, target := filepath.Join(folder, "report"), filepath.Join(folder, "target")

@@ -19,7 +19,8 @@ type family struct {
 	*metric
 	values    map[string]float64
 	summaries map[string]record.Distribution
-	// tags are those that any of the series has; for a series without one its label is empty, which Prometheus takes for none.
+	// tags are those that any of the series has; for a series without one its label is empty, which Prometheus takes
+	// for none.
 	tags map[string]bool
 }
 

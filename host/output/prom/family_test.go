@@ -73,18 +73,25 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 
 // hostile are values of labels that some reader could take for something else.
 var hostile = []string{
-	"", "a", "a b", `"`, `\`, `\n`, "\n", "\r\n", "a\x00b", "\x7f", "{", `",b="`, "# EOF", "\xff", "\xc3", "µs", "\u2028", "日本", " ",
+	"", "a", "a b", `"`, `\`, `\n`, "\n", "\r\n", "a\x00b", "\x7f", "{", `",b="`, "# EOF", "\xff", "\xc3", "µs",
+	"\u2028", "日本", " ",
 	strings.Repeat("long ", 2000),
 }
 
 func TestFamilyIsWhatTheLibraryWrites(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	some := func() string { return hostile[random.IntN(len(hostile))] + hostile[random.IntN(len(hostile))] }
-	numbers := []float64{0, math.Copysign(0, -1), 1, -1, 1.5, 1e21, 1e20, 123456789, 1e-7, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, 1784268000.123456}
+	numbers := []float64{
+		0, math.Copysign(0, -1), 1, -1, 1.5, 1e21, 1e20, 123456789, 1e-7, math.NaN(), math.Inf(1), math.Inf(-1),
+		math.MaxFloat64, 1784268000.123456,
+	}
 	for round := range 60 {
 		names := []string{"file", "case", "zone", "a"}[:random.IntN(5)]
 		m := describe("metric", "Says \"what\" \\ it\nis.", names...)
-		f := &family{metric: m, values: make(map[string]float64), summaries: make(map[string]record.Distribution), tags: make(map[string]bool)}
+		f := &family{
+			metric: m, values: make(map[string]float64), summaries: make(map[string]record.Distribution),
+			tags: make(map[string]bool),
+		}
 		for range random.IntN(8) + 1 {
 			var labels []string
 			for range names {
@@ -101,7 +108,8 @@ func TestFamilyIsWhatTheLibraryWrites(t *testing.T) {
 				continue
 			}
 			f.summaries[f.tagged(labels, tags)] = record.Distribution{
-				Count: random.Int64N(1e9), Mean: 1e6 * random.Float64(), Min: random.Int64N(9), P50: random.Int64N(1e6), P90: 2e6, P99: 3e9, Max: 1 << 60,
+				Count: random.Int64N(1e9), Mean: 1e6 * random.Float64(), Min: random.Int64N(9), P50: random.Int64N(1e6),
+				P90: 2e6, P99: 3e9, Max: 1 << 60,
 			}
 		}
 		var ours bytes.Buffer
@@ -116,7 +124,10 @@ func TestFamilyIsWhatTheLibraryWrites(t *testing.T) {
 
 // TestNamesAreValid: names are written without escaping, so none may need it.
 func TestNamesAreValid(t *testing.T) {
-	all := []*metric{runInfo, runStart, runDuration, runComplete, runCases, caseOK, caseDuration, thresholdOK, latency, bandwidth, messageRate}
+	all := []*metric{
+		runInfo, runStart, runDuration, runComplete, runCases, caseOK, caseDuration, thresholdOK, latency, bandwidth,
+		messageRate,
+	}
 	for _, each := range all {
 		if !model.LegacyValidation.IsValidMetricName(each.name) {
 			t.Errorf("the metric %q", each.name)

@@ -54,10 +54,19 @@ var (
 	thresholdOK  = describe("threshold_ok", "Whether the threshold passed.", "file", "case", "threshold")
 	latency      = describe("latency_seconds", "What was measured, by what it is of: total, or a step of a connection.",
 		ofMeasure("of")...)
-	bandwidth   = describe("bandwidth_bits_per_second", "Payload.", ofMeasure()...)
-	meshPairs   = describe("mesh_pairs", "Pairs of a mesh by what became of them; those measured include suspects and outliers.", append(ofMesh(), "status")...)
-	meshBlame   = describe("mesh_blame_info", "What explains the outliers and the lost pairs of a mesh; always 1.", append(ofMesh(), "kind", "blamed")...)
-	counterGrew = describe("device_counter_growth", "By how much a counter of a device has grown in the case, by the kernel's name.", "file", "case", "host", "device", "counter")
+	bandwidth = describe("bandwidth_bits_per_second", "Payload.", ofMeasure()...)
+	meshPairs = describe(
+		"mesh_pairs", "Pairs of a mesh by what became of them; those measured include suspects and outliers.",
+		append(ofMesh(), "status")...,
+	)
+	meshBlame = describe(
+		"mesh_blame_info", "What explains the outliers and the lost pairs of a mesh; always 1.",
+		append(ofMesh(), "kind", "blamed")...,
+	)
+	counterGrew = describe(
+		"device_counter_growth", "By how much a counter of a device has grown in the case, by the kernel's name.",
+		"file", "case", "host", "device", "counter",
+	)
 	faultCount  = describe("fault_applied", "How often a fault was applied in the case.", "file", "case", "fault")
 	knownSteps  = describe("case_xfailed_steps", "Steps that failed as their xfail says.", "file", "case")
 	messageRate = describe("messages_per_second", "Messages, round trips or connections.", ofMeasure()...)

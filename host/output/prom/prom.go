@@ -81,7 +81,10 @@ func (w *Writer) gauge(of *metric, value float64, labels ...string) {
 func (w *Writer) family(of *metric) *family {
 	f := w.families[of.name]
 	if f == nil {
-		f = &family{metric: of, values: make(map[string]float64), summaries: make(map[string]record.Distribution), tags: make(map[string]bool)}
+		f = &family{
+			metric: of, values: make(map[string]float64), summaries: make(map[string]record.Distribution),
+			tags: make(map[string]bool),
+		}
 		w.families[of.name] = f
 	}
 	return f
@@ -137,8 +140,13 @@ func (w *Writer) add(c *cases.Case) {
 
 // mesh has the counts of a mesh and what explains its bad pairs, and no series for each pair: there may be thousands.
 func (w *Writer) mesh(c *cases.Case, m *record.Mesh) {
-	labels := []string{c.File, c.ID, m.Name, m.Operation, map[bool]string{true: "both", false: "one"}[m.Both], strconv.FormatInt(m.Size, 10)}
-	for status, n := range map[string]int{"measured": len(m.Pairs) - m.Lost, "suspect": m.Suspects, "outlier": m.Outliers, "lost": m.Lost} {
+	labels := []string{
+		c.File, c.ID, m.Name, m.Operation, map[bool]string{true: "both", false: "one"}[m.Both],
+		strconv.FormatInt(m.Size, 10),
+	}
+	for status, n := range map[string]int{
+		"measured": len(m.Pairs) - m.Lost, "suspect": m.Suspects, "outlier": m.Outliers, "lost": m.Lost,
+	} {
 		w.measured(meshPairs, float64(n), append(slices.Clone(labels), status), m.Tags)
 	}
 	if m.Blame != nil {

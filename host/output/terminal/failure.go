@@ -35,7 +35,9 @@ func FailureText(f *record.Failure, style Style) string {
 			return
 		}
 		lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-		fmt.Fprintf(&b, "%s\n", style.Fold(fmt.Sprintf("        = %s %s", style.dim(fmt.Sprintf("%-9s", word)), lines[0]), 20))
+		fmt.Fprintf(
+			&b, "%s\n", style.Fold(fmt.Sprintf("        = %s %s", style.dim(fmt.Sprintf("%-9s", word)), lines[0]), 20),
+		)
 		for _, line := range lines[1:] {
 			fmt.Fprintf(&b, "%s\n", style.Fold("                    "+line, 20))
 		}

@@ -54,7 +54,8 @@ func (s Style) shown(text string) string {
 
 // Fold breaks a line between words where it is wider than the terminal; the rest is indented by hang blanks.
 //
-// What the line has of others may have ends of lines: what follows one is indented, too, and cannot pass for a line of ours.
+// What the line has of others may have ends of lines: what follows one is indented, too, and cannot pass for a line of
+// ours.
 func (s Style) Fold(line string, hang int) string {
 	lines := strings.Split(line, "\n")
 	for i, each := range lines {
@@ -162,7 +163,8 @@ func thousands(value float64) (short float64, prefix string) {
 }
 
 // fold breaks a line between words where it is wider than width, 0 for any; the rest is indented by hang blanks.
-// Colours (ECMA-48's SGR) take no columns.  A word that is too long for a line stays whole, so that a path can be copied.
+// Colours (ECMA-48's SGR) take no columns.  A word that is too long for a line stays whole, so that a path can be
+// copied.
 func fold(line string, width, hang int) string {
 	if width <= 0 || shownWidth(line) <= width {
 		return line
@@ -230,5 +232,7 @@ func narrow(excerpt []string, width int) []string {
 		text = text[:len(text)-len(string(runes[to-3:to]))] + "..."
 	}
 	length := max(1, min(len(strings.TrimSpace(mark)), to-at))
-	return []string{gutter + "| " + text, blank + "| " + strings.Repeat(" ", at-from) + "^" + strings.Repeat("~", length-1)}
+	return []string{
+		gutter + "| " + text, blank + "| " + strings.Repeat(" ", at-from) + "^" + strings.Repeat("~", length-1),
+	}
 }

@@ -146,7 +146,11 @@ func hostOf(role record.RolePlace) string {
 func (h *Human) places(roles []record.RolePlace) {
 	h.below()
 	for _, role := range roles {
-		h.print("      %s on %s%s, %s%s\n", h.style.role(fmt.Sprintf("%-8s", role.Role)), hostOf(role), role.Device, role.Address, prefixed(", provider ", role.Provider)+prefixed(", CPUs ", role.CPUs)+prefixed(", guest ", role.Guest))
+		h.print(
+			"      %s on %s%s, %s%s\n", h.style.role(fmt.Sprintf("%-8s", role.Role)), hostOf(role), role.Device,
+			role.Address,
+			prefixed(", provider ", role.Provider)+prefixed(", CPUs ", role.CPUs)+prefixed(", guest ", role.Guest),
+		)
 	}
 }
 
@@ -204,7 +208,9 @@ func (h *Human) line(r *record.Record) {
 			h.print("      %s\n", printable.Log(line))
 			continue
 		}
-		h.print("      %s %s %s\n", h.style.role(fmt.Sprintf("%-8s", r.Line.Role)), h.style.dim("|"), printable.Log(line))
+		h.print(
+			"      %s %s %s\n", h.style.role(fmt.Sprintf("%-8s", r.Line.Role)), h.style.dim("|"), printable.Log(line),
+		)
 	}
 }
 
@@ -251,7 +257,8 @@ func (h *Human) end(r *record.Record) {
 		took = ""
 	}
 	used := utf8.RuneCountInString("PASS  " + name + place + "  " + took)
-	line := h.word(result.Status) + "  " + name + h.style.dim(place) + strings.Repeat(" ", max(0, h.options.Width-used)) + "  " + h.style.dim(took)
+	line := h.word(result.Status) + "  " + name + h.style.dim(place) +
+		strings.Repeat(" ", max(0, h.options.Width-used)) + "  " + h.style.dim(took)
 	h.fold(6, "%s", strings.TrimRight(line, " "))
 	switch result.Status {
 	case record.Passed:
@@ -311,7 +318,9 @@ func (h *Human) done(result *record.Result) {
 	}
 	var traffic []string
 	for _, entry := range result.Traffic {
-		traffic = append(traffic, fmt.Sprintf("%d %s (%s)", entry.Count, entry.Operation, h.options.Units.Bytes(entry.Bytes)))
+		traffic = append(
+			traffic, fmt.Sprintf("%d %s (%s)", entry.Count, entry.Operation, h.options.Units.Bytes(entry.Bytes)),
+		)
 	}
 	summary := plural(result.Steps, "step")
 	if traffic != nil {
@@ -320,7 +329,8 @@ func (h *Human) done(result *record.Result) {
 	h.fold(8, "      %s", h.style.dim(summary))
 }
 
-// loop says how long the rounds of a loop took, on the clock that thresholds use; if that stood still, on the wall clock.
+// loop says how long the rounds of a loop took, on the clock that thresholds use; if that stood still, on the wall
+// clock.
 func (h *Human) loop(loop *record.Loop) {
 	times, before, after := loop.OnClock(), ", ", ""
 	switch {
@@ -338,8 +348,8 @@ func (h *Human) loop(loop *record.Loop) {
 		h.options.Units.Time(times.Median), h.options.Units.Time(times.Min), h.options.Units.Time(times.Max), after)
 }
 
-// tallies say what a case has counted: faults and known failures always, the counters of devices with each step, and where
-// faults should show in them.
+// tallies say what a case has counted: faults and known failures always, the counters of devices with each step, and
+// where faults should show in them.
 func (h *Human) tallies(t *record.Tallies) {
 	for i := range t.Known {
 		h.fold(8, "      %s", h.style.warn("xfailed: "+t.Known[i].String()))
@@ -363,7 +373,16 @@ func (h *Human) tallies(t *record.Tallies) {
 		if h.options.Steps {
 			meaning = h.style.dim("  " + each.Meaning)
 		}
-		h.fold(8, "%s", strings.TrimRight(fmt.Sprintf("      counter  %-*s  %8s  %s%s", widest, each.Name, "+"+strconv.FormatUint(each.Grew, 10), each.Where(), meaning), " "))
+		h.fold(
+			8, "%s",
+			strings.TrimRight(
+				fmt.Sprintf(
+					"      counter  %-*s  %8s  %s%s", widest, each.Name, "+"+strconv.FormatUint(each.Grew, 10),
+					each.Where(), meaning,
+				),
+				" ",
+			),
+		)
 	}
 }
 

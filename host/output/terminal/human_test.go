@@ -22,7 +22,9 @@ func TestDuration(t *testing.T) {
 }
 
 func TestBytes(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 B", 9999: "9999 B", 64 << 10: "64 KiB", 20 << 20: "20 MiB", 16 << 30: "16 GiB"} {
+	for n, want := range map[int64]string{
+		0: "0 B", 9999: "9999 B", 64 << 10: "64 KiB", 20 << 20: "20 MiB", 16 << 30: "16 GiB",
+	} {
 		if got := (Units{}).Bytes(n); got != want {
 			t.Errorf("%d: got %s, want %s", n, got, want)
 		}
@@ -34,7 +36,13 @@ func stream() []*record.Record {
 	return []*record.Record{
 		{Kind: record.RunStart, Run: &record.Run{Provider: "soft", Cases: 3}},
 		{Kind: record.CaseStart, File: "a.yaml", Case: "a.yaml::one", Start: &record.Start{Name: "one"}},
-		{Kind: record.StepEnd, Elapsed: 1500 * time.Microsecond, Step: &record.Step{Role: "client", Action: "poll", Text: "send", Outcome: "wr_id 1 SEND", At: 1500 * time.Microsecond, Took: 900, OK: true}},
+		{
+			Kind: record.StepEnd, Elapsed: 1500 * time.Microsecond,
+			Step: &record.Step{
+				Role: "client", Action: "poll", Text: "send", Outcome: "wr_id 1 SEND", At: 1500 * time.Microsecond,
+				Took: 900, OK: true,
+			},
+		},
 		{Kind: record.Output, Line: &record.Line{Role: "server", Text: "hello"}},
 		{Kind: record.Output, Line: &record.Line{Text: "from the runner"}},
 		{Kind: record.CaseEnd, File: "a.yaml", Case: "a.yaml::one", Result: &record.Result{
@@ -45,18 +53,26 @@ func stream() []*record.Record {
 		{Kind: record.CaseEnd, File: "a.yaml", Case: "a.yaml::two", Result: &record.Result{
 			Name: "two", Status: record.Failed, Took: time.Second,
 			Failures: []record.Failure{{
-				Kind: "expectation", File: "a.yaml", Line: 7, Column: 9, Role: "client", Action: "poll", What: "wrong status",
-				Excerpt: []string{"    7 | poll", "      | ^~~~"}, Expected: "SUCCESS", Got: "RNR_RETRY_EXC_ERR", Hint: "post a receive",
+				Kind: "expectation", File: "a.yaml", Line: 7, Column: 9, Role: "client", Action: "poll",
+				What:    "wrong status",
+				Excerpt: []string{"    7 | poll", "      | ^~~~"}, Expected: "SUCCESS", Got: "RNR_RETRY_EXC_ERR",
+				Hint: "post a receive",
 				Path: []string{"ping 3"}, Rerun: "rdmarun run a.yaml",
-				Timeline: []record.Moment{{At: 2001430 * time.Microsecond, Role: "client", Text: "poll send", File: "x/a.yaml", Line: 7}},
+				Timeline: []record.Moment{{
+					At: 2001430 * time.Microsecond, Role: "client", Text: "poll send", File: "x/a.yaml", Line: 7,
+				}},
 			}},
 		}},
-		{Kind: record.CaseEnd, File: "b.yaml", Case: "b.yaml", Result: &record.Result{Name: "three", Status: record.Skipped, Reason: "it needs -p peer=.."}},
+		{
+			Kind: record.CaseEnd, File: "b.yaml", Case: "b.yaml",
+			Result: &record.Result{Name: "three", Status: record.Skipped, Reason: "it needs -p peer=.."},
+		},
 		{Kind: record.RunEnd, Totals: &record.Totals{Took: 2 * time.Second, Passed: 1, Failed: 1, Skipped: 1}},
 	}
 }
 
-// TestLinesOfOthers: what a host or a guest says of several lines has none that could be ours, or that a CI system obeys.
+// TestLinesOfOthers: what a host or a guest says of several lines has none that could be ours, or that a CI system
+// obeys.
 func TestLinesOfOthers(t *testing.T) {
 	const said = "first\r\nPASS  a.yaml\n::error::x"
 	var out strings.Builder
@@ -67,10 +83,12 @@ func TestLinesOfOthers(t *testing.T) {
 		{Kind: record.StepEnd, Step: &record.Step{Role: "client", Action: said, Text: said, Outcome: said}},
 		{Kind: record.Output, Line: &record.Line{Role: "server", Text: said}},
 		{Kind: record.Output, Line: &record.Line{Text: said}},
-		{Kind: record.CaseEnd, File: "a.yaml", Case: "a.yaml", Result: &record.Result{Name: "a", Status: record.Failed, Failures: []record.Failure{{
-			File: "a.yaml", Role: "client", Action: said, What: said, Expected: said, Got: said, Hint: said, Details: []string{said},
-			Timeline: []record.Moment{{Role: "client", Text: said}},
-		}}}},
+		{Kind: record.CaseEnd, File: "a.yaml", Case: "a.yaml",
+			Result: &record.Result{Name: "a", Status: record.Failed, Failures: []record.Failure{{
+				File: "a.yaml", Role: "client", Action: said, What: said, Expected: said, Got: said, Hint: said,
+				Details:  []string{said},
+				Timeline: []record.Moment{{Role: "client", Text: said}},
+			}}}},
 		{Kind: record.RunEnd, Totals: &record.Totals{Failed: 1}},
 	} {
 		if err := h.Record(r); err != nil {
@@ -198,9 +216,11 @@ func TestLoopsAreShownOnTheClockOfThresholds(t *testing.T) {
 	waited.Clock = &record.Times{Min: time.Second, Median: 2 * time.Second, P99: 3 * time.Second, Max: 4 * time.Second}
 	still.Clock = &record.Times{}
 	for want, loop := range map[string]record.Loop{
-		"10 rounds, median 2.00 us, fastest 1.00 us, slowest 4.00 us\n":                                                    wall,
-		"10 rounds on the virtual clock, median 2.00 s, fastest 1.00 s, slowest 4.00 s; on the machine's median 2.00 us\n": waited,
-		"10 rounds without virtual time; on the machine's clock median 2.00 us, fastest 1.00 us, slowest 4.00 us\n":        still,
+		"10 rounds, median 2.00 us, fastest 1.00 us, slowest 4.00 us\n": wall,
+		"10 rounds on the virtual clock, median 2.00 s, fastest 1.00 s, slowest 4.00 s; on the machine's median " +
+			"2.00 us\n": waited,
+		"10 rounds without virtual time; on the machine's clock median 2.00 us, fastest 1.00 us, " +
+			"slowest 4.00 us\n": still,
 	} {
 		var text strings.Builder
 		NewHuman(&text, HumanOptions{}).loop(&loop)
@@ -227,12 +247,27 @@ func ending(t *testing.T, options HumanOptions, took ...time.Duration) string {
 		if i == 1 && options.Width == withThresholds {
 			result.Status = record.Failed
 			result.Failures = []record.Failure{
-				{Kind: record.KindThreshold, File: "a.yaml", Line: 9, Column: 3, What: "threshold failed: latency p99 < 4us: 5.2 us"},
-				{Kind: record.KindThreshold, File: "a.yaml", Line: 10, Column: 3, What: "threshold failed: loop p99 < 1ms: no samples"},
+				{
+					Kind: record.KindThreshold, File: "a.yaml", Line: 9, Column: 3,
+					What: "threshold failed: latency p99 < 4us: 5.2 us",
+				},
+				{
+					Kind: record.KindThreshold, File: "a.yaml", Line: 10, Column: 3,
+					What: "threshold failed: loop p99 < 1ms: no samples",
+				},
 			}
-			put(record.Record{Kind: record.Checked, File: "a.yaml", Case: id, Threshold: &record.Threshold{Text: "latency p50 < 4us", Value: "2.1 us", OK: true}})
-			put(record.Record{Kind: record.Checked, File: "a.yaml", Case: id, Threshold: &record.Threshold{Text: "latency p99 < 4us", Value: "5.2 us", Line: 9, Column: 3}})
-			put(record.Record{Kind: record.Checked, File: "a.yaml", Case: id, Threshold: &record.Threshold{Text: "loop p99 < 1ms", Reason: "no samples", Line: 10, Column: 3}})
+			put(record.Record{
+				Kind: record.Checked, File: "a.yaml", Case: id,
+				Threshold: &record.Threshold{Text: "latency p50 < 4us", Value: "2.1 us", OK: true},
+			})
+			put(record.Record{
+				Kind: record.Checked, File: "a.yaml", Case: id,
+				Threshold: &record.Threshold{Text: "latency p99 < 4us", Value: "5.2 us", Line: 9, Column: 3},
+			})
+			put(record.Record{
+				Kind: record.Checked, File: "a.yaml", Case: id,
+				Threshold: &record.Threshold{Text: "loop p99 < 1ms", Reason: "no samples", Line: 10, Column: 3},
+			})
 		}
 		put(record.Record{Kind: record.CaseEnd, File: "a.yaml", Case: id, Result: &result})
 	}
@@ -256,7 +291,8 @@ FAIL  a.yaml::1
 func TestThresholdsHaveTextAndValue(t *testing.T) {
 	got := ending(t, HumanOptions{Width: withThresholds}, time.Millisecond, time.Millisecond)
 	for _, want := range []string{
-		"FAIL  1 ", "      threshold passed: latency p50 < 4us: 2.1 us\n", "      threshold failed: latency p99 < 4us: 5.2 us\n", notHeld,
+		"FAIL  1 ", "      threshold passed: latency p50 < 4us: 2.1 us\n",
+		"      threshold failed: latency p99 < 4us: 5.2 us\n", notHeld,
 		"1 passed, 1 failed (2 thresholds failed)",
 	} {
 		if !strings.Contains(got, want) {
@@ -266,7 +302,9 @@ func TestThresholdsHaveTextAndValue(t *testing.T) {
 	if strings.Contains(got, "slowest") {
 		t.Error("two cases have five slowest")
 	}
-	if quiet := ending(t, HumanOptions{Quiet: true, Width: withThresholds}, time.Millisecond, time.Millisecond); !strings.HasPrefix(quiet, notHeld) {
+	if quiet := ending(
+		t, HumanOptions{Quiet: true, Width: withThresholds}, time.Millisecond, time.Millisecond,
+	); !strings.HasPrefix(quiet, notHeld) {
 		t.Errorf("quiet:\n%s", quiet)
 	}
 }
@@ -274,7 +312,8 @@ func TestThresholdsHaveTextAndValue(t *testing.T) {
 func TestSlowestFive(t *testing.T) {
 	const ms = time.Millisecond
 	got := ending(t, HumanOptions{}, 3*ms, 40*ms, 1*ms, 60*ms, 40*ms, 2*ms, 700*ms, 4*ms)
-	const want = "\nslowest\n    700 ms  a.yaml::6\n   60.0 ms  a.yaml::3\n   40.0 ms  a.yaml::1\n   40.0 ms  a.yaml::4\n   4.00 ms  a.yaml::7\n\n8 passed"
+	const want = "\nslowest\n    700 ms  a.yaml::6\n   60.0 ms  a.yaml::3\n   40.0 ms  a.yaml::1\n" +
+		"   40.0 ms  a.yaml::4\n   4.00 ms  a.yaml::7\n\n8 passed"
 	if !strings.Contains(got, want) {
 		t.Errorf("no %q in\n%s", want, got)
 	}

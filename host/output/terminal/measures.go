@@ -94,7 +94,10 @@ func measureRow(m *record.Measure, units Units) []string {
 			if m.Type != "connect" {
 				row = append(row, units.nanoseconds(d.Min))
 			}
-			return append(row, units.nanoseconds(d.P50), units.nanoseconds(d.P99), units.nanoseconds(d.P999), units.nanoseconds(d.Max))
+			return append(
+				row, units.nanoseconds(d.P50), units.nanoseconds(d.P99), units.nanoseconds(d.P999),
+				units.nanoseconds(d.Max),
+			)
 		}
 	}
 	return row
@@ -140,7 +143,8 @@ func (t *measureTable) lines() []string {
 	return lines
 }
 
-// fit shortens the names so that the lines are no wider than width, as far as names can be shortened; below 0 it is any.
+// fit shortens the names so that the lines are no wider than width, as far as names can be shortened; below 0 it is
+// any.
 func (t *measureTable) fit(width int) {
 	widest, excess := 0, 0
 	for _, line := range t.lines() {
@@ -172,7 +176,8 @@ func (h *Human) measures(found []record.Measure) {
 	}
 }
 
-// measuring prints what a measurement has done in an interval: a bandwidth and the rates of it, a latency until its end.
+// measuring prints what a measurement has done in an interval: a bandwidth and the rates of it, a latency until its
+// end.
 func (h *Human) measuring(m *record.Measure) {
 	if h.options.Quiet || len(m.Intervals) == 0 {
 		return
@@ -201,7 +206,9 @@ func (h *Human) measuring(m *record.Measure) {
 	line += fmt.Sprintf(" %9s/s", PerSecond(m.MessagesPerSecond))
 	for i := range m.Latency {
 		if d := &m.Latency[i]; d.Of == "total" {
-			line += fmt.Sprintf("  p50 %s, p99 %s so far", h.options.Units.nanoseconds(d.P50), h.options.Units.nanoseconds(d.P99))
+			line += fmt.Sprintf(
+				"  p50 %s, p99 %s so far", h.options.Units.nanoseconds(d.P50), h.options.Units.nanoseconds(d.P99),
+			)
 		}
 	}
 	h.print("      %s\n", h.style.dim(line))

@@ -19,8 +19,12 @@ func (h *Human) mesh(found *record.Mesh) {
 		size = ", " + units.Bytes(found.Size)
 	}
 	median, worst := found.Spread()
-	h.fold(8, "      %s%s: %s of %s in %s, best %s, median %.0f %% of it, worst %.0f %%, %s%s", found.Name, size, plural(len(found.Pairs), "pair"),
-		plural(len(found.Nodes), "node"), plural(found.Rounds, "round"), MeshFigure(found.Type, found.Best, units), 100*median, 100*worst,
+	h.fold(8, "      %s%s: %s of %s in %s, best %s, median %.0f %% of it, worst %.0f %%, %s%s", found.Name, size,
+		plural(
+			len(found.Pairs), "pair",
+		),
+		plural(len(found.Nodes), "node"), plural(found.Rounds, "round"), MeshFigure(found.Type, found.Best, units),
+		100*median, 100*worst,
 		plural(found.Outliers, "outlier"), lostText(found))
 	bad := found.Bad()
 	if len(bad) == 0 {
@@ -29,7 +33,9 @@ func (h *Human) mesh(found *record.Mesh) {
 	table := measureTable{kind: "worst pairs", rows: [][]string{{"worst pairs", "first look", "second", "of the best"}}}
 	named := found.Named()
 	for _, pair := range bad[:min(len(bad), shownBad)] {
-		table.rows = append(table.rows, append([]string{named(pair.From) + " - " + named(pair.To)}, meshLooks(found, pair, units)...))
+		table.rows = append(
+			table.rows, append([]string{named(pair.From) + " - " + named(pair.To)}, meshLooks(found, pair, units)...),
+		)
 	}
 	width := h.style.Width - len("      ")
 	table.fit(width)
@@ -93,7 +99,9 @@ func meshLooks(found *record.Mesh, pair *record.MeshPair, units Units) []string 
 	if pair.Again != nil {
 		again = MeshFigure(found.Type, pair.Again.Figure(found.Type), units)
 	}
-	return []string{MeshFigure(found.Type, pair.First.Figure(found.Type), units), again, fmt.Sprintf("%.0f %%", 100*pair.OfBest)}
+	return []string{
+		MeshFigure(found.Type, pair.First.Figure(found.Type), units), again, fmt.Sprintf("%.0f %%", 100*pair.OfBest),
+	}
 }
 
 // MeshFigure is what a pair is judged by, with its unit.

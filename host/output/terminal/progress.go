@@ -14,8 +14,8 @@ import (
 )
 
 // Progress shows that a run goes on while there is nothing else to show: on a terminal as a line below everything else,
-// redrawn several times a second, elsewhere as a line every half minute.  It is also the writer of everything above that
-// line.  Close ends it.
+// redrawn several times a second, elsewhere as a line every half minute.  It is also the writer of everything above
+// that line.  Close ends it.
 type Progress struct {
 	out     io.Writer
 	options ProgressOptions

@@ -13,7 +13,8 @@ func progressOf(live bool, width int) (p *Progress, out *strings.Builder, turn f
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	out = &strings.Builder{}
 	p = NewProgress(out, ProgressOptions{
-		Live: live, Width: func() int { return width }, Now: func() time.Time { return now }, Tick: make(chan time.Time),
+		Live: live, Width: func() int { return width }, Now: func() time.Time { return now },
+		Tick: make(chan time.Time),
 	})
 	return p, out, func(d time.Duration) {
 		now = now.Add(d)
@@ -35,9 +36,11 @@ func feedProgress(t *testing.T, p *Progress, records ...record.Record) {
 
 var (
 	fourCases = record.Record{Kind: record.RunStart, Run: &record.Run{Cases: 4}}
-	begins    = record.Record{Kind: record.CaseStart, Case: "scenarios/sweep.yaml::write bandwidth", Start: &record.Start{}}
-	passes    = record.Record{Kind: record.CaseEnd, Case: begins.Case, Result: &record.Result{Status: record.Passed}}
-	fails     = record.Record{Kind: record.CaseEnd, Case: begins.Case, Result: &record.Result{Status: record.Failed}}
+	begins    = record.Record{
+		Kind: record.CaseStart, Case: "scenarios/sweep.yaml::write bandwidth", Start: &record.Start{},
+	}
+	passes = record.Record{Kind: record.CaseEnd, Case: begins.Case, Result: &record.Result{Status: record.Passed}}
+	fails  = record.Record{Kind: record.CaseEnd, Case: begins.Case, Result: &record.Result{Status: record.Failed}}
 )
 
 func TestProgressOnATerminal(t *testing.T) {
@@ -57,7 +60,12 @@ func TestProgressOnATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	out.Reset()
-	feedProgress(t, p, record.Record{Kind: record.Measured, Case: begins.Case, Measure: &record.Measure{What: record.What{Type: "bandwidth"}, How: record.How{Size: 64}, Took: 1, BitsPerSecond: 94.1e9}})
+	feedProgress(t, p, record.Record{
+		Kind: record.Measured, Case: begins.Case,
+		Measure: &record.Measure{
+			What: record.What{Type: "bandwidth"}, How: record.How{Size: 64}, Took: 1, BitsPerSecond: 94.1e9,
+		},
+	})
 	turn(800 * time.Millisecond)
 	const second = "[1/4] 1 failed  scenarios/sweep.yaml::write bandwidth  0.8 s  94.1 Gbit/s  about 12.0 s left"
 	if out.String() != second {

@@ -235,7 +235,11 @@ var (
 		{"within", "how long verbs wait that wait; beside these two keys stand verbs with default arguments"},
 	}
 	matrixKeys = []Key{
-		{excludeKey, "combinations, also partial ones, that are left out: [{depth: 0, grant: 1}]; each other key is a name with the list of its values"},
+		{
+			excludeKey,
+			"combinations, also partial ones, that are left out: [{depth: 0, grant: 1}]; each other key is a name " +
+				"with the list of its values",
+		},
 	}
 	inputKeys = []Key{
 		{"file", "a file in the folder of the scenario or below, which packs and labs bring along; 16MiB at most"},
@@ -243,7 +247,11 @@ var (
 	}
 	raisesKeys = []Key{
 		{"action", "the verb or action that fails, as reports have it before the colon"},
-		{"what", "what reports say behind it: wrong status, no event, it failed.. - a text, or a matcher of one; a threshold: {prefix: threshold failed}"},
+		{
+			"what",
+			"what reports say behind it: wrong status, no event, it failed.. - a text, or a matcher of one; a " +
+				"threshold: {prefix: threshold failed}",
+		},
 		{"got", "what came instead, as reports show it behind got: a text, or a matcher of one"},
 	}
 	providerKeys = []Key{{"soft", "settings of the soft provider"}, {"verbs", "settings of the verbs provider"}}
@@ -253,9 +261,18 @@ var (
 	tookKeys     = []Key{{"min", "at least"}, {"max", "at most"}}
 	repeatKeys   = []Key{
 		{"times", "how many rounds there are at most"},
-		{"for", "rounds begin for so long, by the provider's clock or wall-clock time, whichever ends first; with a rate, all rounds that are due in that time"},
+		{
+			"for",
+			"rounds begin for so long, by the provider's clock or wall-clock time, whichever ends first; with a " +
+				"rate, all rounds that are due in that time",
+		},
 		{"until", "a condition after each round, which ends the repeat"},
-		{"rate", "so many rounds begin in a second, 1000/s, whether or not the one before took longer: then the next one is late, and begins at once. A named repeat tells how many were late; the times of its rounds count from when they were due"},
+		{
+			"rate",
+			"so many rounds begin in a second, 1000/s, whether or not the one before took longer: then the next one " +
+				"is late, and begins at once. A named repeat tells how many were late; the times of its rounds " +
+				"count from when they were due",
+		},
 	}
 )
 

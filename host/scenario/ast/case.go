@@ -29,7 +29,9 @@ func (r *reader) xfail(node *syntax.Node) *XFail {
 	if raises := node.Get("raises"); raises != nil && r.mapping(raises, "raises") {
 		r.keys(raises, raisesKeys)
 		if xfail.Raises = raises; len(raises.Pairs) == 0 {
-			r.errors.Report(diag.MissingKey, raises.Span(), "raises says nothing of the failure").WithHint("%s", diag.ThereAre(Names(raisesKeys)))
+			r.errors.Report(diag.MissingKey, raises.Span(), "raises says nothing of the failure").WithHint(
+				"%s", diag.ThereAre(Names(raisesKeys)),
+			)
 		}
 	}
 	return xfail
@@ -44,10 +46,21 @@ var (
 // paramTypes are the types of parameters with how their values are written; the last is one of fragments only.
 var paramTypes = []Key{
 	{"int", "an integer: 10, 0x1f, 0o17, 0b101, 1_000_000"},
-	{"size", "bytes, alone or with a unit: 4096, 4KiB, 1.5MiB; B, KiB, MiB, GiB and TiB are powers of 1024, kB, MB, GB and TB of 1000"},
+	{
+		"size",
+		"bytes, alone or with a unit: 4096, 4KiB, 1.5MiB; B, KiB, MiB, GiB and TiB are powers of 1024, kB, MB, GB " +
+			"and TB of 1000",
+	},
 	{"duration", "a time with its unit, ns, us, ms, s, m or h: 250ms, 1m30s; 0 needs none"},
-	{"rate", "bits a second, 100Gbit/s; the units are " + strings.Join(quantity.Names(quantity.RateUnits()), ", ") + "; things a second are an int"},
-	{"sizes", "a list of sizes, [64, 4KiB], or the powers of two {pow2: [2, 8MiB]}; on the command line 64,4KiB or 2..8MiB"},
+	{
+		"rate",
+		"bits a second, 100Gbit/s; the units are " + strings.Join(quantity.Names(quantity.RateUnits()), ", ") +
+			"; things a second are an int",
+	},
+	{
+		"sizes",
+		"a list of sizes, [64, 4KiB], or the powers of two {pow2: [2, 8MiB]}; on the command line 64,4KiB or 2..8MiB",
+	},
 	{"string", "any text"},
 	{"enum", "one of the words in values"},
 	{"bool", "true or false"},
@@ -173,7 +186,9 @@ func (r *reader) stepTags(node *syntax.Node) []syntax.Pair {
 		}
 		return tags
 	case node.Kind != syntax.Mapping:
-		r.errors.Report(diag.WrongShape, node.Span(), "tags are a list of words or a mapping, and this is a %s", node.Kind).
+		r.errors.Report(
+			diag.WrongShape, node.Span(), "tags are a list of words or a mapping, and this is a %s", node.Kind,
+		).
 			WithHint("tags: [smoke], or tags: {test: write_bw}")
 		return nil
 	}

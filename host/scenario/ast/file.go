@@ -58,7 +58,8 @@ func (r *reader) file(root *syntax.Node) *File {
 	case root.Get("steps") != nil && root.Get("cases") != nil:
 		r.errors.Report(diag.Conflict, root.Key("cases").Span(), "a file has either \"steps\" or \"cases\"").
 			WithHint("\"steps\" is one case without a name; make it one of the cases")
-	case root.Get("steps") == nil && root.Get("cases") == nil && root.Get("fragments") == nil && root.Get("fixtures") == nil:
+	case root.Get("steps") == nil && root.Get("cases") == nil && root.Get("fragments") == nil &&
+		root.Get("fixtures") == nil:
 		r.errors.Report(diag.MissingKey, root.Span(), "the scenario has neither \"steps\" nor \"cases\"")
 	}
 	return f
@@ -181,8 +182,11 @@ func (r *reader) fixtures(node *syntax.Node) (fixtures []*Fixture) {
 		if !r.read(value, fixtureSection, fixture) {
 			return
 		}
-		if scope, scopes := fixture.Scope, []string{ScopeCase, ScopeFile}; scope != nil && !slices.Contains(scopes, scope.Value) {
-			r.errors.Report(diag.NotOneOf, scope.Span(), "there is no scope %q", scope.Value).WithOneOf(scope.Value, scopes)
+		if scope, scopes := fixture.Scope, []string{ScopeCase, ScopeFile}; scope != nil &&
+			!slices.Contains(scopes, scope.Value) {
+			r.errors.Report(diag.NotOneOf, scope.Span(), "there is no scope %q", scope.Value).WithOneOf(
+				scope.Value, scopes,
+			)
 		}
 		fixtures = append(fixtures, fixture)
 	})
@@ -218,7 +222,9 @@ func (r *reader) role(role *Role, node *syntax.Node) bool {
 	switch buffers := node.Get("buffers"); {
 	case buffers == nil:
 	case role.Guest != nil:
-		r.errors.Report(diag.Conflict, node.Key("buffers").Span(), "a guest has its own memory, so its role has no buffers")
+		r.errors.Report(
+			diag.Conflict, node.Key("buffers").Span(), "a guest has its own memory, so its role has no buffers",
+		)
 	default:
 		role.Buffers = r.buffers(buffers)
 	}
@@ -233,7 +239,9 @@ func (r *reader) provided(role *Role, node *syntax.Node) {
 	}
 	switch {
 	case len(node.Pairs) == 0:
-		r.errors.Report(diag.MissingKey, node.Span(), "provider says nothing").WithHint("%s", diag.ThereAre(Names(providerKeys)))
+		r.errors.Report(diag.MissingKey, node.Span(), "provider says nothing").WithHint(
+			"%s", diag.ThereAre(Names(providerKeys)),
+		)
 	case len(node.Pairs) > 1:
 		r.errors.Report(diag.Conflict, node.Pairs[1].Key.Span(), "a role has one provider, and this is a second one")
 	case hasKey(providerKeys, node.Pairs[0].Key.Value):
@@ -263,8 +271,13 @@ func (r *reader) where(role *Role, node *syntax.Node) {
 	switch {
 	case place == nil:
 	case place.Kind != syntax.Mapping:
-		r.errors.Report(diag.WrongShape, place.Span(), "a role cannot be sent to a place: one rdmarun drives all roles").
-			WithHint("device, port and path choose where it is on this host; place: {spread: host} skips the case where there is one host")
+		r.errors.Report(
+			diag.WrongShape, place.Span(), "a role cannot be sent to a place: one rdmarun drives all roles",
+		).
+			WithHint(
+				"device, port and path choose where it is on this host; place: {spread: host} skips the case where " +
+					"there is one host",
+			)
 	default:
 		r.keys(place, placeKeys)
 		role.Spread = r.text(r.required(place, "spread", "place"))
@@ -333,7 +346,9 @@ func (r *reader) input(node *syntax.Node) bool {
 	r.keys(node, inputKeys)
 	switch {
 	case len(node.Pairs) == 0:
-		r.errors.Report(diag.MissingKey, node.Span(), "this says nothing").WithHint("%s", diag.ThereAre(Names(inputKeys)))
+		r.errors.Report(diag.MissingKey, node.Span(), "this says nothing").WithHint(
+			"%s", diag.ThereAre(Names(inputKeys)),
+		)
 	case len(node.Pairs) > 1:
 		r.errors.Report(diag.Conflict, node.Pairs[1].Key.Span(), "a guest reads a file or a text, not both")
 	default:

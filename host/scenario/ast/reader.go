@@ -162,8 +162,9 @@ func sectionOf[T any](what string) *section {
 		s.keys = append(s.keys, Key{name, field.Tag.Get("doc")})
 		s.fields = append(s.fields, sectionField{
 			name: name, index: field.Index,
-			required: options == "required", any: options == "any", empty: options == "empty", later: options == "later",
-			of: strings.Fields(field.Tag.Get("of")),
+			required: options == "required", any: options == "any", empty: options == "empty",
+			later: options == "later",
+			of:    strings.Fields(field.Tag.Get("of")),
 		})
 	}
 	return s
@@ -318,7 +319,9 @@ func keysOf[Row any](rows []Row, key func(Row) Key) []Key {
 func (r *reader) keys(node *syntax.Node, known []Key) {
 	for _, pair := range node.Pairs {
 		if !hasKey(known, pair.Key.Value) {
-			r.errors.Report(diag.UnknownKey, pair.Key.Span(), "unknown key %q", pair.Key.Value).WithOneOf(pair.Key.Value, Names(known))
+			r.errors.Report(diag.UnknownKey, pair.Key.Span(), "unknown key %q", pair.Key.Value).WithOneOf(
+				pair.Key.Value, Names(known),
+			)
 		}
 	}
 }

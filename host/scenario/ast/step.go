@@ -26,7 +26,8 @@ type Step struct {
 	Tags  []syntax.Pair
 	XFail *XFail
 
-	// The keys beside the action.  `of` has the keys of the actions that one belongs to, "verb" for verbs; without it, all.
+	// The keys beside the action.  `of` has the keys of the actions that one belongs to, "verb" for verbs; without it,
+	// all.
 	Role      *syntax.Node `key:"role" of:"verb guest do repeat for_each parallel" doc:"who does it; of a step of steps, who does those of them that do not say"`
 	Name      *syntax.Node `key:"name" doc:"what reports call it"`
 	If        *syntax.Node `key:"if" doc:"a condition; without it the step is left out"`
@@ -135,12 +136,16 @@ func (r *reader) actions(step *Step) (loop *Step) {
 				unknown = append(unknown, pair.Key)
 			}
 		case isLoop && loop != nil:
-			r.errors.Report(diag.TwoActions, pair.Key.Span(), "a step has one loop, and this one has %q already", loop.Key.Value).
+			r.errors.Report(
+				diag.TwoActions, pair.Key.Span(), "a step has one loop, and this one has %q already", loop.Key.Value,
+			).
 				WithHint("put one into the \"do\" of the other")
 		case isLoop:
 			loop = &Step{Node: step.Node, Action: action, Key: pair.Key, Body: pair.Value}
 		case step.Key != nil:
-			r.errors.Report(diag.TwoActions, pair.Key.Span(), "a step has one verb, and this one has %q already", step.Key.Value).
+			r.errors.Report(
+				diag.TwoActions, pair.Key.Span(), "a step has one verb, and this one has %q already", step.Key.Value,
+			).
 				WithHint("make two steps of it")
 		default:
 			step.Action, step.Verb, step.Key, step.Body = action, v, pair.Key, pair.Value
@@ -196,12 +201,43 @@ type actionRow struct {
 }
 
 var actions = []actionRow{
-	{Key{"parallel", "steps that run at the same time; the first failure cancels the others.  A step of a counted role is a branch for each instance, and so is a do, repeat or for_each with nothing but steps of that role"}, Parallel},
-	{Key{"for_each", "the steps of \"do\", or the one action beside it, for each value of a list: {name: [a, b]}"}, ForEach},
-	{Key{"repeat", "the steps of \"do\", or the one action beside it, several times: so often, or {for: 60s}, {times, until, rate}; \"as\" names the counter, from 0"}, Repeat},
+	{
+		Key{
+			"parallel",
+			"steps that run at the same time; the first failure cancels the others.  A step of a counted role is a " +
+				"branch for each instance, and so is a do, repeat or for_each with nothing but steps of that role",
+		},
+		Parallel,
+	},
+	{
+		Key{"for_each", "the steps of \"do\", or the one action beside it, for each value of a list: {name: [a, b]}"},
+		ForEach,
+	},
+	{
+		Key{
+			"repeat",
+			"the steps of \"do\", or the one action beside it, several times: so often, or {for: 60s}, {times, " +
+				"until, rate}; \"as\" names the counter, from 0",
+		},
+		Repeat,
+	},
 	{Key{"use", "the steps of a fragment, parameters given by \"with\""}, Use},
-	{Key{"guest", "start, run, wait for or stop the guest of a role, or call one of its functions while it waits at a barrier"}, GuestAction},
-	{Key{"barrier", "wait until the others \"of\" have come, too: guests to rdma.barrier, branches of a parallel step to the same step"}, Barrier},
+	{
+		Key{
+			"guest",
+			"start, run, wait for or stop the guest of a role, or call one of its functions while it waits at a " +
+				"barrier",
+		},
+		GuestAction,
+	},
+	{
+		Key{
+			"barrier",
+			"wait until the others \"of\" have come, too: guests to rdma.barrier, branches of a parallel step to the " +
+				"same step",
+		},
+		Barrier,
+	},
 }
 
 // actionOf finds the action that a key stands for.
@@ -280,13 +316,17 @@ func (r *reader) guestAction(step *Step) {
 		return
 	}
 	if step.Function != nil {
-		r.errors.Report(diag.Misplaced, step.Node.Key("function").Span(), "only a call has a function").WithHint("guest: call")
+		r.errors.Report(diag.Misplaced, step.Node.Key("function").Span(), "only a call has a function").WithHint(
+			"guest: call",
+		)
 	}
 	if step.Args != nil && !starts {
 		r.errors.Report(diag.Misplaced, step.Node.Key("args").Span(), "arguments are given when a guest starts")
 	}
 	if (step.Expect != nil || step.AnyResult) && step.Body.Value == "start" {
-		r.errors.Report(diag.Misplaced, step.Node.Key("expect").Span(), "a guest that has just started has no result yet").
+		r.errors.Report(
+			diag.Misplaced, step.Node.Key("expect").Span(), "a guest that has just started has no result yet",
+		).
 			WithHint("expect it of the wait or stop step")
 	}
 }
@@ -314,7 +354,9 @@ func (r *reader) loop(step *Step) {
 		}
 	}
 	if len(step.Axes) == 0 {
-		r.errors.Report(diag.EmptyList, step.Body.Span(), "for_each without values").WithHint("for_each: {size: [1, 4096]}")
+		r.errors.Report(diag.EmptyList, step.Body.Span(), "for_each without values").WithHint(
+			"for_each: {size: [1, 4096]}",
+		)
 	}
 }
 
@@ -326,7 +368,9 @@ func (r *reader) repeat(body *syntax.Node) {
 	}
 	r.keys(body, repeatKeys)
 	if rate := body.Get("rate"); len(body.Pairs) == 0 || rate != nil && len(body.Pairs) == 1 {
-		r.errors.Report(diag.MissingKey, body.Span(), "nothing ends this repeat").WithHint("repeat: {for: 60s}, or times or until")
+		r.errors.Report(diag.MissingKey, body.Span(), "nothing ends this repeat").WithHint(
+			"repeat: {for: 60s}, or times or until",
+		)
 	}
 }
 
@@ -343,7 +387,10 @@ func (r *reader) unknownKeys(step *Step, unknown []*syntax.Node) {
 			r.errors.Report(diag.UnknownKey, key.Span(), "a step has no key %q", key.Value).WithOneOf(key.Value, of)
 			continue
 		}
-		verbs := append(append([]string{"do"}, r.table.Names()...), Names(keysOf(actions, func(a actionRow) Key { return a.Key }))...)
+		verbs := append(
+			append([]string{"do"}, r.table.Names()...),
+			Names(keysOf(actions, func(a actionRow) Key { return a.Key }))...,
+		)
 		if diag.Suggest(key.Value, of) != "" && diag.Suggest(key.Value, verbs) == "" {
 			r.errors.Report(diag.UnknownKey, key.Span(), "unknown key %q", key.Value).WithOneOf(key.Value, of)
 			continue
@@ -387,7 +434,10 @@ func (r *reader) checkModifiers(step, loop *Step) {
 		}
 	}
 	if step.Verb != nil && step.Within != nil && !step.Verb.Waits {
-		r.errors.Report(diag.Misplaced, step.Node.Key("within").Span(), "%s waits for nothing, so it has no \"within\"", step.Verb.Name)
+		r.errors.Report(
+			diag.Misplaced, step.Node.Key("within").Span(), "%s waits for nothing, so it has no \"within\"",
+			step.Verb.Name,
+		)
 	}
 }
 
@@ -403,7 +453,10 @@ func (r *reader) expectAndTook(step *Step) {
 	case step.Expect.Kind == syntax.Scalar && step.Expect.Value == AnyResult:
 		step.AnyResult, step.Expect = true, nil
 	case step.Expect.Kind == syntax.Scalar && !step.Expect.IsNull():
-		r.errors.Report(diag.WrongShape, step.Expect.Span(), "expect is a mapping of fields, or %s, and this is %q", AnyResult, step.Expect.Value)
+		r.errors.Report(
+			diag.WrongShape, step.Expect.Span(), "expect is a mapping of fields, or %s, and this is %q", AnyResult,
+			step.Expect.Value,
+		)
 		step.Expect = nil
 	case !r.mapping(step.Expect, "expect"):
 		step.Expect = nil

@@ -41,7 +41,9 @@ func (d *decoder) arguments(step *ast.Step, at place) (values []*Value, layout v
 	case r.verb.Scalar == "":
 		return nil, nil // the shape check has said so
 	default:
-		d.errors.Report(diag.WrongShape, body.Span(), "%s wants a value or a mapping, and this is a %s", r.verb.Name, body.Kind)
+		d.errors.Report(
+			diag.WrongShape, body.Span(), "%s wants a value or a mapping, and this is a %s", r.verb.Name, body.Kind,
+		)
 		return nil, nil
 	}
 	if i := r.verb.Argument("within"); i >= 0 && step.Within != nil {
@@ -84,7 +86,9 @@ func (r *argumentReader) more(pair syntax.Pair, at place) {
 	if r.abstract {
 		return // a parameter, which gets its value where the fragment is used
 	}
-	r.errors.Report(diag.WrongShape, pair.Value.Span(), "%s is a mapping with more arguments of %s", pair.Key.Value, r.verb.Name)
+	r.errors.Report(
+		diag.WrongShape, pair.Value.Span(), "%s is a mapping with more arguments of %s", pair.Key.Value, r.verb.Name,
+	)
 }
 
 func (r *argumentReader) one(index int, key, node *syntax.Node, at place) {
@@ -179,9 +183,12 @@ func (r *argumentReader) finish(key *syntax.Node) {
 		}
 	}
 	for _, names := range groupsOf(r.verb.Arguments) {
-		given := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return r.given[r.verb.Argument(name)] == nil })
+		given := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+			return r.given[r.verb.Argument(name)] == nil
+		})
 		switch {
-		case len(given) == 0 && !slices.ContainsFunc(names, func(name string) bool { return slices.Contains(r.misspelled, name) }):
+		case len(given) == 0 &&
+			!slices.ContainsFunc(names, func(name string) bool { return slices.Contains(r.misspelled, name) }):
 			r.errors.Report(diag.MissingKey, key.Span(), "%s needs one of %s", r.verb.Name, quotedList(names))
 		case len(given) > 1:
 			second := r.given[r.verb.Argument(given[1])]
@@ -198,13 +205,17 @@ func quotedList(names []string) string {
 	return strings.Join(quotedNames, ", ")
 }
 
-// keyed compiles a mapping with arguments of its own as keys, and leaves out what is wrong.  no begins the message about
-// an unknown key.
-func (d *decoder) keyed(fields []verb.Argument, node *syntax.Node, at place, no string) (names []string, parts []*Value) {
+// keyed compiles a mapping with arguments of its own as keys, and leaves out what is wrong.  no begins the message
+// about an unknown key.
+func (d *decoder) keyed(
+	fields []verb.Argument, node *syntax.Node, at place, no string,
+) (names []string, parts []*Value) {
 	for _, pair := range node.Pairs {
 		field := row(fields, pair.Key.Value, argumentName)
 		if field == nil {
-			d.errors.Report(diag.UnknownKey, pair.Key.Span(), "%s %q", no, pair.Key.Value).WithOneOf(pair.Key.Value, namesOf(fields, argumentName))
+			d.errors.Report(diag.UnknownKey, pair.Key.Span(), "%s %q", no, pair.Key.Value).WithOneOf(
+				pair.Key.Value, namesOf(fields, argumentName),
+			)
 		} else if value := d.argument(field, pair.Value, at); value != nil {
 			names, parts = append(names, field.Name), append(parts, value)
 		}
@@ -232,7 +243,10 @@ func (d *decoder) optionMapping(argument *verb.Argument, node *syntax.Node, at p
 func (d *decoder) optionsOf(argument *verb.Argument, called string, node *syntax.Node, at place) *Value {
 	node, at.scope = at.scope.resolve(node)
 	if node.Kind != syntax.Mapping {
-		return d.refuse(diag.WrongShape, node.Span(), diag.ThereAre(namesOf(argument.Fields, argumentName)), "%s is a mapping, and this is a %s", argument.Name, node.Kind)
+		return d.refuse(
+			diag.WrongShape, node.Span(), diag.ThereAre(namesOf(argument.Fields, argumentName)),
+			"%s is a mapping, and this is a %s", argument.Name, node.Kind,
+		)
 	}
 	names, parts := d.keyed(argument.Fields, node, at, argument.Name+" has no key")
 	if !d.completeOptions(argument, called, node) {
@@ -249,7 +263,9 @@ func (d *decoder) completeOptions(argument *verb.Argument, called string, node *
 	misspelled := func(name string) bool { return diag.Misspelled(name, node.Keys(), known) }
 	for _, field := range argument.Fields {
 		if field.Required && !given(field.Name) && !misspelled(field.Name) {
-			d.errors.Report(diag.MissingKey, node.Span(), "%s needs %q", called, field.Name).WithHint("%s: %s", field.Name, field.Doc)
+			d.errors.Report(diag.MissingKey, node.Span(), "%s needs %q", called, field.Name).WithHint(
+				"%s: %s", field.Name, field.Doc,
+			)
 		}
 	}
 	members := groupsOf(argument.Fields)
@@ -258,10 +274,13 @@ func (d *decoder) completeOptions(argument *verb.Argument, called string, node *
 		case len(has) == 0 && !slices.ContainsFunc(members[group], misspelled):
 			d.errors.Report(diag.MissingKey, node.Span(), "%s needs one of %s", called, quotedList(members[group]))
 		case len(has) > 1:
-			d.errors.Report(diag.Conflict, node.Key(has[1]).Span(), "%s has either %s", called, strings.Join(has, " or "))
+			d.errors.Report(
+				diag.Conflict, node.Key(has[1]).Span(), "%s has either %s", called, strings.Join(has, " or "),
+			)
 		}
 	}
-	return d.errors.Len() == before && !slices.ContainsFunc(node.Keys(), func(key string) bool { return !slices.Contains(known, key) })
+	return d.errors.Len() == before &&
+		!slices.ContainsFunc(node.Keys(), func(key string) bool { return !slices.Contains(known, key) })
 }
 
 // groupsOf are the names of arguments of which one must be given, by their groups.
@@ -280,12 +299,17 @@ const mostListed = 1024
 
 // optionList compiles a list of such mappings.  Each must have what is required.
 func (d *decoder) optionList(argument *verb.Argument, node *syntax.Node, at place) *Value {
-	hint := fmt.Sprintf("[{%s: ..}], with: %s", argument.Fields[0].Name, strings.Join(namesOf(argument.Fields, argumentName), ", "))
+	hint := fmt.Sprintf(
+		"[{%s: ..}], with: %s", argument.Fields[0].Name, strings.Join(namesOf(argument.Fields, argumentName), ", "),
+	)
 	if node = d.shaped(node, &at, syntax.Sequence, 1, hint, "%s is a list of mappings", argument.Name); node == nil {
 		return nil
 	}
 	if len(node.Items) > mostListed {
-		return d.refuse(diag.OutOfRange, node.Span(), "", "%s has %d entries, and more than %d are none that a device takes", argument.Name, len(node.Items), mostListed)
+		return d.refuse(
+			diag.OutOfRange, node.Span(), "", "%s has %d entries, and more than %d are none that a device takes",
+			argument.Name, len(node.Items), mostListed,
+		)
 	}
 	parts := make([]*Value, 0, len(node.Items))
 	for _, item := range node.Items {
@@ -351,17 +375,20 @@ func (d *decoder) wordList(argument *verb.Argument, node *syntax.Node, at place)
 		if slices.Contains(argument.Words, node.Value) {
 			example = []string{node.Value}
 		}
-		return d.refuse(diag.WrongShape, node.Span(), "["+strings.Join(example, ", ")+"]", "%s is a list of words", argument.Name)
+		return d.refuse(
+			diag.WrongShape, node.Span(), "["+strings.Join(example, ", ")+"]", "%s is a list of words", argument.Name,
+		)
 	}
 	word := &verb.Argument{Name: argument.Name, Type: verb.Word, Words: argument.Words}
-	return d.list(node, func(item *syntax.Node) *Value { return d.scalar(word, item, at) }, func(values []any) (any, error) {
-		words := make([]string, len(values))
-		for i, value := range values {
-			words[i] = value.(string)
-			if slices.Contains(words[:i], words[i]) {
-				return nil, diag.Wrong(diag.Conflict, argument.Name+" has "+quoted(words[i])+" twice", "")
+	return d.list(node, func(item *syntax.Node) *Value { return d.scalar(word, item, at) },
+		func(values []any) (any, error) {
+			words := make([]string, len(values))
+			for i, value := range values {
+				words[i] = value.(string)
+				if slices.Contains(words[:i], words[i]) {
+					return nil, diag.Wrong(diag.Conflict, argument.Name+" has "+quoted(words[i])+" twice", "")
+				}
 			}
-		}
-		return words, nil
-	})
+			return words, nil
+		})
 }

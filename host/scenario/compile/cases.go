@@ -195,7 +195,8 @@ func (d *decoder) axis(axis ast.Axis, s *scope) []setting {
 			continue
 		}
 		each.axis = axis.Name
-		if providers := rdmacore.Providers(); axis.Name.Value == providerAxis && !slices.Contains(providers, each.text) {
+		if providers := rdmacore.Providers(); axis.Name.Value == providerAxis &&
+			!slices.Contains(providers, each.text) {
 			d.errors.Report(diag.NotOneOf, node.Span(), "no provider is called %s", quoted(each.text)).
 				WithOneOf(each.text, providers)
 			continue
@@ -295,7 +296,9 @@ func (combo combination) id() string {
 // addTo declares the names in a scope.
 func (combo combination) addTo(s *scope) {
 	for _, each := range combo {
-		s.names[each.name] = name{kind: expression.TypeOf(each.value), value: each.value, hex: hexWritten(each.text), declared: each.axis}
+		s.names[each.name] = name{
+			kind: expression.TypeOf(each.value), value: each.value, hex: hexWritten(each.text), declared: each.axis,
+		}
 	}
 }
 
@@ -353,7 +356,8 @@ func (combo combination) unsaid(name *syntax.Node) combination {
 const gap = "\x00"
 
 var (
-	// stuck is an expression with what it is joined to and means nothing without it: the - of ping-$(i), the KiB of $(n)KiB.
+	// stuck is an expression with what it is joined to and means nothing without it: the - of ping-$(i), the KiB of
+	// $(n)KiB.
 	stuck = regexp.MustCompile(`[=:%/+_-]*` + gap + `(?:[\pL\pN_=%/+-]|` + gap + `|[.:][\pL\pN_` + gap + `])*`)
 	// empty are brackets and quotes around nothing.
 	empty = regexp.MustCompile(`\(\s*\)|\[\s*\]|\{\s*\}|""|\'\'`)

@@ -75,8 +75,8 @@ type decoder struct {
 	inputs           map[*syntax.Node]string // files that guests read, by where they are named
 }
 
-// expander makes cases of a file: combinations of matrices, fragments, rounds and instances of counted roles are written
-// out, step by step.
+// expander makes cases of a file: combinations of matrices, fragments, rounds and instances of counted roles are
+// written out, step by step.
 type expander struct {
 	*decoder
 	facts *facts
@@ -86,11 +86,12 @@ type expander struct {
 	// using are the fragments being expanded, to see recursion.
 	using []string
 	used  map[*ast.Fragment]bool
-	// compiled are the same fixtures as they are written, compiling those being compiled, to see cycles, and needed those
-	// that some case or fixture needs.
+	// compiled are the same fixtures as they are written, compiling those being compiled, to see cycles, and needed
+	// those that some case or fixture needs.
 	compiled  map[*ast.Fixture]*fixture
 	compiling []*ast.Fixture
-	// prefix is what the file calls what stands beside the fixture that is being compiled: PREFIX. of an import, "" of its own.
+	// prefix is what the file calls what stands beside the fixture that is being compiled: PREFIX. of an import, "" of
+	// its own.
 	prefix string
 	needed map[*ast.Fixture]bool
 	// branches are those of the parallel steps around the current step, the outermost first; appointments the
@@ -102,8 +103,8 @@ type expander struct {
 	// rounds: loops within it are not timed.
 	around []*Step
 	inLoop bool
-	// unmet are thresholds that nothing is measured for, nil for one that something is; sources are what measures in any
-	// case.
+	// unmet are thresholds that nothing is measured for, nil for one that something is; sources are what measures in
+	// any case.
 	unmet   map[*ast.Threshold]*unmet
 	sources []*source
 	// long are steps that take longer than a timeout lets them.
@@ -117,7 +118,9 @@ func newDecoder(file *ast.File, options Options, errors *diag.List) *decoder {
 		file: file, global: newScope(), timeline: newTimeline(),
 		roles: make(map[string]*role),
 	}
-	return &decoder{resolver: names, errors: errors, types: newTypeTable(), options: options, inputs: make(map[*syntax.Node]string)}
+	return &decoder{
+		resolver: names, errors: errors, types: newTypeTable(), options: options, inputs: make(map[*syntax.Node]string),
+	}
 }
 
 // maxSteps bounds how far fragments expand; ten thousand steps are a long scenario.
@@ -224,7 +227,9 @@ func (d *decoder) settled(what string, value *Value) any {
 	}
 	known, ok := value.Constant()
 	if !ok && len(d.missing) == 0 && !d.abstract {
-		d.errors.Report(diag.NotConstant, value.Span, "%s must be known before the run, and this is known only while running", what).
+		d.errors.Report(
+			diag.NotConstant, value.Span, "%s must be known before the run, and this is known only while running", what,
+		).
 			WithHint("only parameters and constants can stand here")
 	}
 	return known
@@ -282,7 +287,9 @@ func (x *expander) unusedAxes(m *ast.Matrix, mentioned map[*syntax.Node]bool) {
 	}
 	for _, axis := range m.Axes {
 		if name := axis.Name; !mentioned[name] && name.Value != providerAxis {
-			x.errors.Report(diag.Unused, name.Span(), "nothing mentions %q, so the cases of its values are the same", name.Value).
+			x.errors.Report(
+				diag.Unused, name.Span(), "nothing mentions %q, so the cases of its values are the same", name.Value,
+			).
 				WithHint("its value is $(%s); to run a case several times there is --repeat", name.Value)
 		}
 	}

@@ -91,7 +91,10 @@ type fact struct {
 
 // surroundings are what `requires`, `xfail` and the `if` of a threshold may mention, beside guest.NAME.
 var surroundings = []fact{
-	{"provider.name", expression.String, "soft or verbs; like clock, transport, device and driver that of the first role"},
+	{
+		"provider.name", expression.String,
+		"soft or verbs; like clock, transport, device and driver that of the first role",
+	},
 	{"provider.soft", expression.Boolean, "it runs on soft, in this process"},
 	{"provider.verbs", expression.Boolean, "it runs on an RDMA device"},
 	{"clock.virtual", expression.Boolean, "time passes only when everybody waits"},
@@ -113,7 +116,10 @@ var surroundings = []fact{
 	{"fault.link", expression.Boolean, "messages between roles can be lost"},
 	{"fault.cm", expression.Boolean, "messages of the connection manager can be lost"},
 	{"fault.data", expression.Boolean, "packets of queue pairs can be lost"},
-	{"fault.packet", expression.Boolean, "packets can be delayed, duplicated, reordered and corrupted: soft's link `packets`"},
+	{
+		"fault.packet", expression.Boolean,
+		"packets can be delayed, duplicated, reordered and corrupted: soft's link `packets`",
+	},
 	{"fault.device", expression.Boolean, "the device can be taken away"},
 	{"roles.distinct_hosts", expression.Boolean, "the roles are on several hosts"},
 	{"roles.distinct_devices", expression.Boolean, "each role has a device of its own"},

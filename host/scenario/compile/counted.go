@@ -78,7 +78,10 @@ func (x *expander) instanceStep(step *ast.Step, written *syntax.Node, group *rol
 	use := &Use{With: []Parameter{{indexName, constant(index, written.Span())}}}
 	round := &Step{Span: step.Key.Span(), Action: use}
 	if s.find(indexName).kind != nil {
-		x.errors.Report(diag.NameTaken, written.Span(), "%q is the number of the instance here, and something else is called so, too", indexName).
+		x.errors.Report(
+			diag.NameTaken, written.Span(),
+			"%q is the number of the instance here, and something else is called so, too", indexName,
+		).
 			WithHint("call the parameter or counter around the step something else")
 		return round
 	}
@@ -94,8 +97,8 @@ type part struct {
 	compile func() []*Step
 }
 
-// branchesOf are the branches of a parallel step: each instance of a counted role is one, with a step or with steps that all are
-// of that role.
+// branchesOf are the branches of a parallel step: each instance of a counted role is one, with a step or with steps
+// that all are of that role.
 func (x *expander) branchesOf(steps []*ast.Step, s *scope) []part {
 	var parts []part
 	for _, step := range steps {
@@ -118,7 +121,8 @@ func (x *expander) branchesOf(steps []*ast.Step, s *scope) []part {
 	return parts
 }
 
-// groupOf is the counted role in a text such as client[$(i)], which names an instance; nil for other texts, and for none.
+// groupOf is the counted role in a text such as client[$(i)], which names an instance; nil for other texts, and for
+// none.
 func (rs *resolver) groupOf(node *syntax.Node) *role {
 	if node == nil {
 		return nil
@@ -198,8 +202,8 @@ func (x *expander) forEach(step *ast.Step, at place) Action {
 	return block
 }
 
-// parallel compiles branches.  A branch knows what was made before the step, and not what other branches make; the steps
-// that follow know what all of them have made.
+// parallel compiles branches.  A branch knows what was made before the step, and not what other branches make; the
+// steps that follow know what all of them have made.
 func (x *expander) parallel(step *ast.Step, s *scope) Action {
 	p := &Parallel{}
 	start := x.timeline
@@ -366,7 +370,9 @@ func (x *expander) settle(appointments []*appointment, names []string) {
 			case r.guest:
 				a.barrier.roles = append(a.barrier.roles, x.parties(value)...)
 			default:
-				x.errors.Report(diag.NobodyComes, value.Span, "no branch with steps of role %q comes to barrier %q", word, a.name).
+				x.errors.Report(
+					diag.NobodyComes, value.Span, "no branch with steps of role %q comes to barrier %q", word, a.name,
+				).
 					WithHint("the barrier would stay closed; the other branch needs the same step")
 			}
 		}

@@ -22,7 +22,11 @@ var dataForms = []ast.Key{
 	{Name: "byte", Doc: "one byte: {byte: 0xee}"},
 	{Name: "repeat", Doc: "one byte, several times: {repeat: 0x5a, times: 57}"},
 	{Name: "times", Doc: "how many times, beside repeat"},
-	{Name: "fields", Doc: "unsigned integers: {fields: [{u8: 1}, {u32: $(size)}, {host64: 3}]}; in network byte order, or as their names say"},
+	{
+		Name: "fields",
+		Doc: "unsigned integers: {fields: [{u8: 1}, {u32: $(size)}, {host64: 3}]}; in network byte order, or as " +
+			"their names say",
+	},
 }
 
 // dataKeys are their names.
@@ -40,7 +44,10 @@ func (d *decoder) data(argument *verb.Argument, node *syntax.Node, at place) *Va
 		for _, pair := range node.Pairs {
 			if !isDataKey(pair.Key.Value) {
 				return d.refuse(diag.UnknownKey, pair.Key.Span(),
-					cmp.Or(diag.DidYouMean(pair.Key.Value, dataKeys), "it is written {text: ..}, {hex: ..}, {byte: ..}, {repeat: .., times: ..} or {fields: ..}"),
+					cmp.Or(
+						diag.DidYouMean(pair.Key.Value, dataKeys),
+						"it is written {text: ..}, {hex: ..}, {byte: ..}, {repeat: .., times: ..} or {fields: ..}",
+					),
 					"data has no key %q", pair.Key.Value)
 			}
 		}
@@ -49,7 +56,10 @@ func (d *decoder) data(argument *verb.Argument, node *syntax.Node, at place) *Va
 	if piece, one := onlyExpression(node); one {
 		return d.expression(argument, node, piece, at)
 	}
-	return d.refuse(diag.WrongShape, node.Span(), "write {text: ..}, {hex: ..} or {fields: ..}", "%s wants data, and this is a %s", argument.Name, node.Kind)
+	return d.refuse(
+		diag.WrongShape, node.Span(), "write {text: ..}, {hex: ..} or {fields: ..}", "%s wants data, and this is a %s",
+		argument.Name, node.Kind,
+	)
 }
 
 // convertData is the result of an expression as data.
@@ -66,12 +76,17 @@ func convertData(_ *verb.Argument, value any) (any, *problem) {
 // dataForm compiles the keys of data, which may stand among the arguments of a verb.
 func (d *decoder) dataForm(pairs []syntax.Pair, span diag.Span, at place) *Value {
 	if len(pairs) == 0 {
-		return d.refuse(diag.MissingKey, span, "write {text: ..}, {hex: ..}, {byte: ..} or {fields: ..}", "data without content")
+		return d.refuse(
+			diag.MissingKey, span, "write {text: ..}, {hex: ..}, {byte: ..} or {fields: ..}", "data without content",
+		)
 	}
 	given := &syntax.Node{Pairs: pairs}
 	first, value, repeat, times := pairs[0].Key, pairs[0].Value, given.Get("repeat"), given.Get("times")
 	if len(pairs) > 2 || len(pairs) == 2 && (repeat == nil || times == nil) {
-		return d.refuse(diag.Conflict, pairs[1].Key.Span(), "", "data is written in one form, and here are %q and %q", first.Value, pairs[1].Key.Value)
+		return d.refuse(
+			diag.Conflict, pairs[1].Key.Span(), "", "data is written in one form, and here are %q and %q", first.Value,
+			pairs[1].Key.Value,
+		)
 	}
 	switch first.Value {
 	case "repeat", "times":
@@ -99,7 +114,9 @@ func fromHex(text string) (any, error) {
 	digits := strings.NewReplacer(" ", "", "\n", "", ":", "", "_", "").Replace(text)
 	bytes, err := hex.DecodeString(digits)
 	if err != nil {
-		return nil, diag.Wrong(diag.WrongType, quoted(text)+" is not hexadecimal", "two digits a byte, spaces as you like: \"01 00 2a\"")
+		return nil, diag.Wrong(
+			diag.WrongType, quoted(text)+" is not hexadecimal", "two digits a byte, spaces as you like: \"01 00 2a\"",
+		)
 	}
 	return verb.DataValue{Bytes: bytes, Pattern: true}, nil
 }
@@ -167,7 +184,9 @@ func (d *decoder) fieldPairs(node *syntax.Node, each func(form fieldForm, pair s
 		pair := item.Pairs[0]
 		form := row(fieldForms, pair.Key.Value, (*fieldForm).key)
 		if form == nil {
-			d.errors.Report(diag.UnknownKey, pair.Key.Span(), "no field is called %q", pair.Key.Value).WithOneOf(pair.Key.Value, namesOf(fieldForms, (*fieldForm).key))
+			d.errors.Report(diag.UnknownKey, pair.Key.Span(), "no field is called %q", pair.Key.Value).WithOneOf(
+				pair.Key.Value, namesOf(fieldForms, (*fieldForm).key),
+			)
 			good = false
 			continue
 		}

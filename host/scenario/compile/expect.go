@@ -42,11 +42,15 @@ func (d *decoder) expectsNothing(step *ast.Step, at place) bool {
 	within := step.Within != nil || step.Body.Get("within") != nil
 	switch {
 	case !step.Verb.Waits:
-		d.errors.Report(diag.UnknownField, key.Span(), "%s waits for nothing, so nothing cannot be expected of it", step.Verb.Name)
+		d.errors.Report(
+			diag.UnknownField, key.Span(), "%s waits for nothing, so nothing cannot be expected of it", step.Verb.Name,
+		)
 	case len(step.Expect.Pairs) > 1:
 		d.errors.Report(diag.Conflict, key.Span(), "when nothing comes there is nothing else to expect")
 	case value == true && !within:
-		d.errors.Report(diag.MissingKey, key.Span(), "how long must nothing come? \"within\" is missing").WithHint("within: 200ms")
+		d.errors.Report(diag.MissingKey, key.Span(), "how long must nothing come? \"within\" is missing").WithHint(
+			"within: 200ms",
+		)
 	case value == true && step.As != nil:
 		d.errors.Report(diag.NothingToName, step.Node.Key("as").Span(), "when nothing comes there is nothing to name")
 	case value == false:
@@ -58,7 +62,9 @@ func (d *decoder) expectsNothing(step *ast.Step, at place) bool {
 // expectsAnything reads `expect: any`: not even the defaults hold.
 func (d *decoder) expectsAnything(step *ast.Step, v *verb.Verb) bool {
 	if step.AnyResult && len(v.Results) == 0 && !v.CanFail() {
-		d.errors.Report(diag.UnknownField, step.Node.Key("expect").Span(), "%s has no result to expect something of", v.Name)
+		d.errors.Report(
+			diag.UnknownField, step.Node.Key("expect").Span(), "%s has no result to expect something of", v.Name,
+		)
 	}
 	return step.AnyResult
 }
@@ -131,7 +137,10 @@ func (d *decoder) expectation(pair syntax.Pair, v *verb.Verb, layout verb.FieldL
 }
 
 func (d *decoder) unknownField(key *syntax.Node, v *verb.Verb, layout verb.FieldLayout) {
-	fields := append(namesOf(v.Results, func(r *verb.Result) string { return r.Name }), namesOf(layout, func(f *verb.Field) string { return f.Name })...)
+	fields := append(
+		namesOf(v.Results, func(r *verb.Result) string { return r.Name }),
+		namesOf(layout, func(f *verb.Field) string { return f.Name })...,
+	)
 	if v.CanFail() {
 		fields = append(fields, Errno)
 	}
@@ -139,7 +148,9 @@ func (d *decoder) unknownField(key *syntax.Node, v *verb.Verb, layout verb.Field
 		d.errors.Report(diag.UnknownField, key.Span(), "%s has no result to expect something of", v.Name)
 		return
 	}
-	d.errors.Report(diag.UnknownField, key.Span(), "the result of %s has no field %q", v.Name, key.Value).WithOneOf(key.Value, fields)
+	d.errors.Report(diag.UnknownField, key.Span(), "the result of %s has no field %q", v.Name, key.Value).WithOneOf(
+		key.Value, fields,
+	)
 }
 
 // layoutType is the type of a field of a decoded record.
@@ -175,13 +186,18 @@ func (d *decoder) counters(argument *verb.Argument, node *syntax.Node, at place)
 	for _, pair := range node.Pairs {
 		delta := pair.Value.Get(deltaKey)
 		if pair.Value.Kind != syntax.Mapping || len(pair.Value.Pairs) != 1 || delta == nil {
-			return d.refuse(diag.WrongShape, pair.Value.Span(), pair.Key.Value+": {delta: 0}, or {delta: {le: 10}}", "a counter is compared by how much it has grown")
+			return d.refuse(
+				diag.WrongShape, pair.Value.Span(), pair.Key.Value+": {delta: 0}, or {delta: {le: 10}}",
+				"a counter is compared by how much it has grown",
+			)
 		}
 		conditions, good := d.conditions(&verb.Argument{Name: deltaKey, Type: verb.Integer}, delta, at)
 		if !good {
 			return nil
 		}
-		checks = append(checks, Expectation{Field: pair.Key.Value, Type: verb.Integer, Conditions: conditions, Span: pair.Key.Span()})
+		checks = append(checks, Expectation{
+			Field: pair.Key.Value, Type: verb.Integer, Conditions: conditions, Span: pair.Key.Span(),
+		})
 		for i := range conditions {
 			parts = append(parts, conditions[i].Operands...)
 		}

@@ -63,7 +63,9 @@ func (x *expander) fixture(node *syntax.Node) *fixture {
 		for _, each := range append(slices.Clone(x.compiling[at:]), written) {
 			path = append(path, each.Name.Value)
 		}
-		x.errors.Report(diag.FixtureCycle, node.Span(), "the fixture %q needs itself: %s", node.Value, strings.Join(path, " -> ")).
+		x.errors.Report(
+			diag.FixtureCycle, node.Span(), "the fixture %q needs itself: %s", node.Value, strings.Join(path, " -> "),
+		).
 			WithHint("leave one of these needs out, or put what both share into a third fixture")
 		return nil
 	}
@@ -84,7 +86,10 @@ func (x *expander) make(written *ast.Fixture, from *module, name string) *fixtur
 	x.compiling = x.compiling[:len(x.compiling)-1]
 	for _, each := range made.needs {
 		if written.Shared() && !each.Shared {
-			x.errors.Report(diag.FixtureScope, written.Scope.Span(), "cases share the fixture %q, and it needs %q, of which each case has its own", name, each.Name).
+			x.errors.Report(
+				diag.FixtureScope, written.Scope.Span(),
+				"cases share the fixture %q, and it needs %q, of which each case has its own", name, each.Name,
+			).
 				WithHint("give %s the scope file, too, or %s the scope case", each.Name, name)
 		}
 	}
@@ -148,7 +153,10 @@ func (x *expander) unusedFixtures() {
 	for _, each := range x.file.Fixtures {
 		if !x.needed[each] {
 			x.errors.Report(diag.Unused, each.Name.Span(), "no case needs the fixture %q", each.Name.Value).
-				WithHint("needs: [%s], in a case or beside \"cases\" for all of them; without a use, leave it out", each.Name.Value)
+				WithHint(
+					"needs: [%s], in a case or beside \"cases\" for all of them; without a use, leave it out",
+					each.Name.Value,
+				)
 		}
 	}
 }

@@ -29,7 +29,9 @@ func (x *expander) use(step *ast.Step, at place) Action {
 	}
 	if slices.Contains(x.using, name) {
 		path := append(slices.Clone(x.using[slices.Index(x.using, name):]), name)
-		x.errors.Report(diag.Recursion, step.Body.Span(), "the fragment %q uses itself: %s", name, strings.Join(path, " -> ")).
+		x.errors.Report(
+			diag.Recursion, step.Body.Span(), "the fragment %q uses itself: %s", name, strings.Join(path, " -> "),
+		).
 			WithHint("`repeat` does steps several times")
 		return &Block{}
 	}
@@ -59,7 +61,9 @@ func (x *expander) bindParams(u *Use, step *ast.Step, fragment *ast.Fragment, at
 		if slices.Contains(known, pair.Key.Value) {
 			continue
 		}
-		bad := x.errors.Report(diag.UnknownParameter, pair.Key.Span(), "the fragment %q has no parameter %q", u.Fragment, pair.Key.Value)
+		bad := x.errors.Report(
+			diag.UnknownParameter, pair.Key.Span(), "the fragment %q has no parameter %q", u.Fragment, pair.Key.Value,
+		)
 		if len(known) == 0 {
 			bad.WithHint("it has none")
 		} else {
@@ -73,14 +77,18 @@ func unbound(param *ast.Param) name {
 	return name{kind: paramType(param, nil), declared: param.Name}
 }
 
-func (x *expander) bindParam(u *Use, step *ast.Step, fragment *ast.Fragment, param *ast.Param, at place, inner, global *scope) {
+func (x *expander) bindParam(
+	u *Use, step *ast.Step, fragment *ast.Fragment, param *ast.Param, at place, inner, global *scope,
+) {
 	word := param.Name.Value
 	node, scope := step.With.Get(word), at.scope
 	if node == nil {
 		node, scope = param.Default, global
 	}
 	if node == nil {
-		x.errors.Report(diag.MissingParameter, step.Key.Span(), "the fragment %q needs the parameter %q", fragment.Name.Value, word).
+		x.errors.Report(
+			diag.MissingParameter, step.Key.Span(), "the fragment %q needs the parameter %q", fragment.Name.Value, word,
+		).
 			WithHint("with: {%s: ..}", word)
 		inner.names[word] = unbound(param)
 		return
@@ -90,7 +98,9 @@ func (x *expander) bindParam(u *Use, step *ast.Step, fragment *ast.Fragment, par
 	defer func() { inner.names[word] = bound }()
 	if param.Type.Value == "map" {
 		if node.Kind != syntax.Mapping && !x.abstract {
-			x.errors.Report(diag.WrongShape, node.Span(), "the parameter %q is a mapping, and this is a %s", word, node.Kind)
+			x.errors.Report(
+				diag.WrongShape, node.Span(), "the parameter %q is a mapping, and this is a %s", word, node.Kind,
+			)
 		}
 		bound.mapping, bound.scope = node, scope
 		return
@@ -104,7 +114,10 @@ func (x *expander) bindParam(u *Use, step *ast.Step, fragment *ast.Fragment, par
 		if step.With.Get(word) != nil {
 			x.unknownRole(text, value.Span)
 		} else {
-			x.errors.Report(diag.UnknownRole, step.Body.Span(), "there is no role %q, which this fragment is for unless another is given", text).
+			x.errors.Report(
+				diag.UnknownRole, step.Body.Span(),
+				"there is no role %q, which this fragment is for unless another is given", text,
+			).
 				WithHint("with: {%s: ROLE}, which can be %s", word, strings.Join(x.roleNames(), ", "))
 		}
 		known = nil
@@ -145,7 +158,10 @@ func (x *expander) module(file *ast.File, global *scope, chain []string) *module
 			path = onDisk(filepath.Join(filepath.Dir(own), path))
 		}
 		if i := slices.Index(chain, path); i >= 0 {
-			x.errors.Report(diag.ImportCycle, each.Path.Span(), "the file imports itself: %s", strings.Join(append(chain[i:], path), " -> ")).
+			x.errors.Report(
+				diag.ImportCycle, each.Path.Span(), "the file imports itself: %s",
+				strings.Join(append(chain[i:], path), " -> "),
+			).
 				WithHint("put what both need into a third file")
 			m.imports[each.Name.Value] = nil
 			continue
@@ -175,7 +191,9 @@ func (x *expander) library(each *ast.Import, path string, chain []string) *modul
 	}
 	if !syntax.IsScenario(text) {
 		// A scenario from elsewhere may name any file, such as one with keys or passwords: none of its text is shown.
-		x.errors.Report(diag.Import, each.Path.Span(), "%s is no scenario", path).WithHint("a file of fragments begins with: rdmarun: v1")
+		x.errors.Report(diag.Import, each.Path.Span(), "%s is no scenario", path).WithHint(
+			"a file of fragments begins with: rdmarun: v1",
+		)
 		return nil
 	}
 	root := syntax.Parse(diag.NewSource(path, text), x.errors)
@@ -187,7 +205,10 @@ func (x *expander) library(each *ast.Import, path string, chain []string) *modul
 	case file == nil:
 		return nil
 	case !file.IsLibrary():
-		x.errors.Report(diag.Import, each.Path.Span(), "%s has steps of its own, and only fragments and fixtures can be imported", path).
+		x.errors.Report(
+			diag.Import, each.Path.Span(), "%s has steps of its own, and only fragments and fixtures can be imported",
+			path,
+		).
 			WithHint("put them into a file without \"steps\" and \"cases\"")
 		return nil
 	}
@@ -201,7 +222,13 @@ func (x *expander) libraryText(each *ast.Import, path string) []byte {
 		text, found := standard.Text(path)
 		if !found {
 			x.errors.Report(diag.Import, each.Path.Span(), "there are no standard fragments %s", path).
-				WithHint("%s", cmp.Or(diag.DidYouMean(path, standard.Names()), diag.ThereAre(standard.Names())+"; a file of that name is ./"+path))
+				WithHint(
+					"%s",
+					cmp.Or(
+						diag.DidYouMean(path, standard.Names()),
+						diag.ThereAre(standard.Names())+"; a file of that name is ./"+path,
+					),
+				)
 		}
 		return text
 	}
@@ -236,8 +263,12 @@ type kind[T any] struct {
 }
 
 var (
-	fragmentKind = kind[ast.Fragment]{"fragment", diag.UnknownFragment, func(m *module) map[string]*ast.Fragment { return m.fragments }}
-	fixtureKind  = kind[ast.Fixture]{"fixture", diag.UnknownFixture, func(m *module) map[string]*ast.Fixture { return m.fixtures }}
+	fragmentKind = kind[ast.Fragment]{
+		"fragment", diag.UnknownFragment, func(m *module) map[string]*ast.Fragment { return m.fragments },
+	}
+	fixtureKind = kind[ast.Fixture]{
+		"fixture", diag.UnknownFixture, func(m *module) map[string]*ast.Fixture { return m.fixtures },
+	}
 )
 
 // lookUp finds one of a kind, NAME of the file itself or PREFIX.NAME of an import.
@@ -247,7 +278,13 @@ func lookUp[T any](x *expander, node *syntax.Node, kind kind[T]) (*T, *module) {
 		imported, known := from.imports[prefix]
 		if !known {
 			x.errors.Report(kind.unknown, node.Span(), "nothing is imported as %q", prefix).
-				WithHint("%s", cmp.Or(diag.DidYouMean(prefix, sortedKeys(from.imports)), "imports: {"+prefix+": "+libraryLike(prefix)+"}"))
+				WithHint(
+					"%s",
+					cmp.Or(
+						diag.DidYouMean(prefix, sortedKeys(from.imports)),
+						"imports: {"+prefix+": "+libraryLike(prefix)+"}",
+					),
+				)
 			return nil, nil
 		}
 		if imported == nil {

@@ -32,7 +32,9 @@ func FuzzCompile(f *testing.F) {
 	for _, each := range corpus.Open(f, "../testdata/bad").Cases {
 		f.Add(string(each.Text))
 	}
-	for _, pattern := range []string{"../testdata/run/*.yaml", "../../../scenarios/*.yaml", "../../../scenarios/*/*.yaml"} {
+	for _, pattern := range []string{
+		"../testdata/run/*.yaml", "../../../scenarios/*.yaml", "../../../scenarios/*/*.yaml",
+	} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			f.Fatal(err)

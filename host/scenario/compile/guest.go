@@ -28,7 +28,8 @@ func (d *decoder) access(nodes []*syntax.Node, memory bool, s *scope) rdmacore.A
 			rights |= right
 		}
 	}
-	if memory && rights&(rdmacore.AccessRemoteWrite|rdmacore.AccessRemoteAtomic) != 0 && rights&rdmacore.AccessLocalWrite == 0 {
+	if memory && rights&(rdmacore.AccessRemoteWrite|rdmacore.AccessRemoteAtomic) != 0 &&
+		rights&rdmacore.AccessLocalWrite == 0 {
 		d.errors.Report(diag.Conflict, nodes[0].Span(), "%s needs LOCAL_WRITE too", rights&^rdmacore.AccessRemoteRead).
 			WithHint("ibv_reg_mr(3): who may not write itself cannot let others")
 	}
@@ -41,18 +42,42 @@ func (x *expander) guest(written *ast.Guest, optional bool) (*testbed.GuestConfi
 		return nil, nil
 	}
 	config := &testbed.GuestConfig{}
-	setKnown(&config.Limits.Time, x.known(&verb.Argument{Name: "time", Type: verb.Duration, Min: 1, Max: int64(24 * time.Hour)}, written.Limits.Time, x.global))
+	setKnown(
+		&config.Limits.Time,
+		x.known(
+			&verb.Argument{Name: "time", Type: verb.Duration, Min: 1, Max: int64(24 * time.Hour)}, written.Limits.Time,
+			x.global,
+		),
+	)
 	for _, limit := range []struct {
 		argument verb.Argument
 		written  *syntax.Node
 		to       *int64
 	}{
-		{verb.Argument{Name: "memory", Type: verb.Size, Min: 64 << 10, Max: 1 << 40}, written.Limits.Memory, &config.Limits.Memory},
-		{verb.Argument{Name: "registered", Type: verb.Size, Min: 1, Max: 1 << 50}, written.Limits.Registered, &config.Limits.Registered},
-		{verb.Argument{Name: "handles", Type: verb.Integer, Min: 1, Max: 1 << 20}, written.Limits.Handles, &config.Limits.Handles},
-		{verb.Argument{Name: "files", Type: verb.Integer, Min: 1, Max: 1 << 20}, written.Limits.Files, &config.Limits.Files},
-		{verb.Argument{Name: "ports", Type: verb.Integer, Min: 1, Max: 1 << 20}, written.Limits.Ports, &config.Limits.Ports},
-		{verb.Argument{Name: "output", Type: verb.Size, Min: 1, Max: 1 << 50}, written.Limits.Output, &config.Limits.Output},
+		{
+			verb.Argument{Name: "memory", Type: verb.Size, Min: 64 << 10, Max: 1 << 40}, written.Limits.Memory,
+			&config.Limits.Memory,
+		},
+		{
+			verb.Argument{Name: "registered", Type: verb.Size, Min: 1, Max: 1 << 50}, written.Limits.Registered,
+			&config.Limits.Registered,
+		},
+		{
+			verb.Argument{Name: "handles", Type: verb.Integer, Min: 1, Max: 1 << 20}, written.Limits.Handles,
+			&config.Limits.Handles,
+		},
+		{
+			verb.Argument{Name: "files", Type: verb.Integer, Min: 1, Max: 1 << 20}, written.Limits.Files,
+			&config.Limits.Files,
+		},
+		{
+			verb.Argument{Name: "ports", Type: verb.Integer, Min: 1, Max: 1 << 20}, written.Limits.Ports,
+			&config.Limits.Ports,
+		},
+		{
+			verb.Argument{Name: "output", Type: verb.Size, Min: 1, Max: 1 << 50}, written.Limits.Output,
+			&config.Limits.Output,
+		},
 	} {
 		if value := x.known(&limit.argument, limit.written, x.global); value != nil {
 			*limit.to = int64(value.(int))
@@ -86,8 +111,8 @@ func (x *expander) guest(written *ast.Guest, optional bool) (*testbed.GuestConfi
 	return config, functions
 }
 
-// program finds the module that plays the role, and for a script the engine, which is one.  It is nil where the name of a file
-// is wrong already, else where errors are.
+// program finds the module that plays the role, and for a script the engine, which is one.  It is nil where the name of
+// a file is wrong already, else where errors are.
 func (x *expander) program(written *ast.Guest, config *testbed.GuestConfig) (at *syntax.Node, err error) {
 	if written.Script != nil {
 		config.Script = scriptIn(written.Script)
@@ -125,8 +150,8 @@ func (x *expander) engine() (string, error) {
 	return guest.Engine()
 }
 
-// scriptIn is a script that stands in the scenario.  Empty lines before it make its lines those of the file, and blanks its
-// columns, where they do not become a part of a text.
+// scriptIn is a script that stands in the scenario.  Empty lines before it make its lines those of the file, and blanks
+// its columns, where they do not become a part of a text.
 func scriptIn(node *syntax.Node) *guest.Script {
 	before := node.Position.Line - 1
 	if node.Style == syntax.Literal || node.Style == syntax.Folded {
@@ -145,8 +170,8 @@ func scriptIn(node *syntax.Node) *guest.Script {
 	return &guest.Script{File: node.Source.Name, Text: strings.Repeat("\n", before) + text}
 }
 
-// scriptSpan is where a script in the scenario, padded by scriptIn, is wrong.  A quoted one may have more lines than the
-// scenario has for it.
+// scriptSpan is where a script in the scenario, padded by scriptIn, is wrong.  A quoted one may have more lines than
+// the scenario has for it.
 func scriptSpan(node *syntax.Node, padded string, place *guest.ScriptError) diag.Span {
 	if node.Style == syntax.Literal || node.Style == syntax.Folded {
 		return node.Source.At(diag.Position{Line: place.Line, Column: place.Column}, 1)
@@ -168,8 +193,8 @@ func oneLine(text string) string {
 	return strings.Join(lines, " ")
 }
 
-// ofRole finds what the file says of the guest of a role, and where that is to be compiled for a step that starts it; nil where
-// no guest is known.
+// ofRole finds what the file says of the guest of a role, and where that is to be compiled for a step that starts it;
+// nil where no guest is known.
 func (x *expander) ofRole(step *ast.Step, at place) (*ast.Guest, place) {
 	name, s := at.role, x.global
 	if r := x.roles[at.role]; r != nil && r.group != nil {
@@ -274,7 +299,9 @@ func (x *expander) invocation(step *ast.Step, at place) *Value {
 	}
 	values := x.integers(function, signature, known, step, at)
 	return x.combined(step.Function.Span(), values, func(values []any) (any, error) {
-		call := verb.Invocation{Function: function, Values: values, Words: make([]uint64, len(values)), Narrow: signature.Results == "i"}
+		call := verb.Invocation{
+			Function: function, Values: values, Words: make([]uint64, len(values)), Narrow: signature.Results == "i",
+		}
 		for i, value := range values {
 			call.Words[i] = expression.Bits(value)
 			if known && signature.Params[i] == 'i' {
@@ -294,12 +321,16 @@ func (x *expander) signature(function string, step *ast.Step, at place) (signatu
 	signature, known = r.functions[function]
 	if !known {
 		names := sortedKeys(r.functions)
-		x.errors.Report(diag.GuestFunction, step.Function.Span(), "the guest of role %q exports no function %q", r.name, function).
+		x.errors.Report(
+			diag.GuestFunction, step.Function.Span(), "the guest of role %q exports no function %q", r.name, function,
+		).
 			WithOneOf(function, names)
 		return signature, false
 	}
 	if strings.Trim(signature.Params+signature.Results, "iI") != "" || len(signature.Results) > 1 {
-		x.errors.Report(diag.GuestFunction, step.Function.Span(), "a step cannot call %q, whose type is %s", function, signature).
+		x.errors.Report(
+			diag.GuestFunction, step.Function.Span(), "a step cannot call %q, whose type is %s", function, signature,
+		).
 			WithHint("a step gives integers, i32 and i64, and takes one at most")
 		return signature, false
 	}
@@ -321,7 +352,10 @@ func (x *expander) integers(function string, signature Signature, known bool, st
 		if step.Args != nil {
 			span = step.Args.Span()
 		}
-		x.errors.Report(diag.GuestFunction, span, "the function %q takes %d arguments, and these are %d", function, len(signature.Params), len(nodes)).
+		x.errors.Report(
+			diag.GuestFunction, span, "the function %q takes %d arguments, and these are %d", function,
+			len(signature.Params), len(nodes),
+		).
 			WithHint("its type is %s", signature)
 		return nil
 	}

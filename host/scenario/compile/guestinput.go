@@ -28,8 +28,8 @@ const (
 	maxFiles  = 1000     // that a guest has
 )
 
-// inputFiles reads the files of the host that a guest is given, and lists them.  It also looks whether the names go together
-// that the guest knows things by.
+// inputFiles reads the files of the host that a guest is given, and lists them.  It also looks whether the names go
+// together that the guest knows things by.
 func (x *expander) inputFiles(written *ast.Guest) []string {
 	for _, pair := range written.Env {
 		if name := pair.Key.Value; name == "" || strings.ContainsAny(name, "=\x00") {
@@ -180,14 +180,20 @@ func (x *expander) input(written *ast.Guest, at place) *Value {
 	var parts []finding
 	for _, pair := range written.Env {
 		name := pair.Key.Value
-		parts = append(parts, finding{x.variable(pair, at), func(to *testbed.GuestInput, value any) { to.Env[name] = value.(string) }})
+		parts = append(parts, finding{
+			x.variable(pair, at), func(to *testbed.GuestInput, value any) { to.Env[name] = value.(string) },
+		})
 	}
 	for _, pair := range written.Files {
 		name := guestPath(pair.Key)
-		parts = append(parts, finding{x.content(pair.Value, at), func(to *testbed.GuestInput, value any) { to.Files[name] = value.(string) }})
+		parts = append(parts, finding{
+			x.content(pair.Value, at), func(to *testbed.GuestInput, value any) { to.Files[name] = value.(string) },
+		})
 	}
 	if written.Stdin != nil {
-		parts = append(parts, finding{x.content(written.Stdin, at), func(to *testbed.GuestInput, value any) { to.Stdin = value.(string) }})
+		parts = append(parts, finding{
+			x.content(written.Stdin, at), func(to *testbed.GuestInput, value any) { to.Stdin = value.(string) },
+		})
 	}
 	if written.Allow != nil {
 		parts = append(parts, x.allowed(written.Allow, at)...)
@@ -242,11 +248,16 @@ func (x *expander) made(text *Value, node *syntax.Node, of func(text string) (an
 // allowed compiles what a guest may do.  A key without items allows nothing.
 func (x *expander) allowed(allow *ast.Allow, at place) []finding {
 	var parts []finding
-	each := func(key string, nodes []*syntax.Node, begin func(*testbed.GuestInput), value func(*syntax.Node) *Value, put func(*testbed.GuestInput, any)) {
+	each := func(
+		key string, nodes []*syntax.Node, begin func(*testbed.GuestInput), value func(*syntax.Node) *Value,
+		put func(*testbed.GuestInput, any),
+	) {
 		if allow.Node.Get(key) == nil {
 			return
 		}
-		parts = append(parts, finding{constant(key, allow.Node.Span()), func(to *testbed.GuestInput, _ any) { begin(to) }})
+		parts = append(parts, finding{
+			constant(key, allow.Node.Span()), func(to *testbed.GuestInput, _ any) { begin(to) },
+		})
 		for _, node := range nodes {
 			parts = append(parts, finding{value(node), put})
 		}

@@ -57,19 +57,24 @@ func newFacts() *facts { return &facts{portSpaces: make(map[endpointName]string)
 
 // clone lets several cases begin where the setup has ended.
 func (f *facts) clone() *facts {
-	return &facts{calls: slices.Clip(f.calls), sources: slices.Clip(f.sources), long: slices.Clip(f.long), portSpaces: maps.Clone(f.portSpaces)}
+	return &facts{
+		calls: slices.Clip(f.calls), sources: slices.Clip(f.sources), long: slices.Clip(f.long),
+		portSpaces: maps.Clone(f.portSpaces),
+	}
 }
 
 // merge adds the facts of other steps of the case.
 func (f *facts) merge(other *facts) {
-	f.calls, f.sources, f.long = append(f.calls, other.calls...), append(f.sources, other.sources...), append(f.long, other.long...)
+	f.calls, f.sources, f.long = append(f.calls, other.calls...), append(f.sources, other.sources...),
+		append(f.long, other.long...)
 	maps.Copy(f.portSpaces, other.portSpaces)
 }
 
 // since are the facts that came after earlier ones.
 func (f *facts) since(earlier *facts) *facts {
 	return &facts{
-		calls: f.calls[len(earlier.calls):], sources: f.sources[len(earlier.sources):], long: f.long[len(earlier.long):],
+		calls: f.calls[len(earlier.calls):], sources: f.sources[len(earlier.sources):],
+		long:       f.long[len(earlier.long):],
 		portSpaces: f.portSpaces,
 	}
 }
@@ -137,7 +142,8 @@ func (call *Call) expectsErrno() bool {
 
 // sendVerbs are the verbs that post sends; true for READs and atomics, of which only a few can be outstanding.
 var sendVerbs = map[string]bool{
-	"post_send": false, "post_write": false, "post_read": true, "post_atomic": true, "post_atomic_write": true, "post_flush": true,
+	"post_send": false, "post_write": false, "post_read": true, "post_atomic": true, "post_atomic_write": true,
+	"post_flush": true,
 }
 
 // rnrTimer is the RNR timer of connections by rdma_cm, code 0 (IBTA volume 1, table 45).
@@ -197,15 +203,21 @@ func (x *expander) lintTimeout(compiled *Case) {
 	}
 }
 
-// reportLong warns of steps that take longer than they may.  Timeouts are times of the wall, so those on a virtual clock are not
-// too long.
+// reportLong warns of steps that take longer than they may.  Timeouts are times of the wall, so those on a virtual
+// clock are not too long.
 func (x *expander) reportLong(virtual bool) {
 	for _, step := range x.long {
 		if step.onClock && virtual {
 			continue
 		}
-		x.errors.Report(diag.BeyondTimeout, step.span, "%s %s, and the %s has a timeout of %s", step.what, quantity.Time(step.takes), step.of, quantity.Time(step.limit)).
-			WithHint("timeout: %s leaves room for what else is done", quantity.Time((step.takes + step.takes/4).Round(time.Millisecond)))
+		x.errors.Report(
+			diag.BeyondTimeout, step.span, "%s %s, and the %s has a timeout of %s", step.what,
+			quantity.Time(step.takes), step.of, quantity.Time(step.limit),
+		).
+			WithHint(
+				"timeout: %s leaves room for what else is done",
+				quantity.Time((step.takes + step.takes/4).Round(time.Millisecond)),
+			)
 	}
 }
 
@@ -240,12 +252,16 @@ func (x *expander) lintCase() {
 	}
 	for _, call := range x.facts.calls {
 		if call.limit != nil && !rnrSet {
-			x.errors.Report(diag.TookBelowRNR, call.limit.Span, "%s is below the RNR timer of %s: the send is repeated at least once that late",
+			x.errors.Report(diag.TookBelowRNR, call.limit.Span, "%s is below the RNR timer of %s: the send is "+
+				"repeated at least once that late",
 				quantity.Time(call.limit.constant.(time.Duration)), quantity.Time(rnrTimer)).
 				WithHint("an rnr_retry_count of 0 alone fails at once")
 		}
 		if depth, zero := zeroDepth[call.role]; zero && sendVerbs[call.Verb.Name] && !call.expectsErrno() {
-			x.errors.Report(diag.ReadWithoutDepth, call.span, "%s may have no READ or atomic outstanding: its initiator_depth is 0", call.role).
+			x.errors.Report(
+				diag.ReadWithoutDepth, call.span, "%s may have no READ or atomic outstanding: its initiator_depth is 0",
+				call.role,
+			).
 				WithHint("see line %d; the request will fail or never complete", depth.Line)
 		}
 		x.lintRetryCounts(call.Call, looked)
@@ -253,7 +269,10 @@ func (x *expander) lintCase() {
 			continue
 		}
 		if _, span, ok := call.given("rnr_retry_count"); ok {
-			x.errors.Report(diag.RNRRetryOfConnect, span, "rnr_retry_count of connect governs the sends of the side that accepts, and that sends nothing here").
+			x.errors.Report(
+				diag.RNRRetryOfConnect, span,
+				"rnr_retry_count of connect governs the sends of the side that accepts, and that sends nothing here",
+			).
 				WithHint("for sends of the side that connects, give it to accept (rdma_accept(3))")
 		}
 	}
@@ -274,7 +293,10 @@ func (x *expander) lintRetryCounts(call *Call, looked map[string]bool) {
 			continue
 		}
 		if value.(int) > mostRetries {
-			x.errors.Report(diag.RetryCountLarge, span, "%s is %d, and counts have three bits: the kernel makes 7 of it", name, value).
+			x.errors.Report(
+				diag.RetryCountLarge, span, "%s is %d, and counts have three bits: the kernel makes 7 of it", name,
+				value,
+			).
 				WithHint("rdma_connect(3), INFINIBAND SPECIFIC; 7 says the same")
 		}
 		if name == "retry_count" && call.Verb.Name == "accept" {
@@ -298,7 +320,10 @@ func (x *expander) lintPadding(call *Call) {
 				x.errors.Report(diag.PaddedData, e.Span, "private data comes padded with zeros on InfiniBand and RoCE").
 					WithHint("write private_data: {padded: ..}: these bytes, and then zeros only")
 			case e.Field == "private_data_len":
-				x.errors.Report(diag.PaddedLength, e.Span, "private data comes padded on InfiniBand and RoCE, so its length is that of the message").
+				x.errors.Report(
+					diag.PaddedLength, e.Span,
+					"private data comes padded on InfiniBand and RoCE, so its length is that of the message",
+				).
 					WithHint("give a lower bound: private_data_len: {ge: ..}")
 			}
 		}
@@ -310,8 +335,8 @@ func (rs *resolver) wants(requirement string) bool {
 	return slices.ContainsFunc(rs.file.Requires, func(n *syntax.Node) bool { return n.Value == requirement })
 }
 
-// limitOfRNR is the limit of time of a poll that expects a send to fail for lack of receives, where that is below the RNR
-// timer; nil for any other.
+// limitOfRNR is the limit of time of a poll that expects a send to fail for lack of receives, where that is below the
+// RNR timer; nil for any other.
 func (x *expander) limitOfRNR(step *ast.Step, call *Call, at place) *Value {
 	node := step.Took.Get("max")
 	if node == nil || node.Kind != syntax.Scalar {
@@ -388,7 +413,10 @@ func (x *expander) lintPrivateData(call *Call, at place) {
 	if space == "" {
 		where = "at most"
 	}
-	x.errors.Report(diag.PrivateDataLong, span, "private data is %d bytes; %s carries %d %s on InfiniBand and RoCE", len(data.Bytes), call.Verb.Name, limit, where).
+	x.errors.Report(
+		diag.PrivateDataLong, span, "private data is %d bytes; %s carries %d %s on InfiniBand and RoCE",
+		len(data.Bytes), call.Verb.Name, limit, where,
+	).
 		WithHint("a step that tries it says so: expect: {errno: EINVAL}")
 }
 
@@ -440,5 +468,8 @@ func (x *expander) checkStretch(call *Call, at place) {
 }
 
 func (x *expander) beyond(call *Call, argument, what string, n int, name verb.BufferName, room string) {
-	x.errors.Report(diag.OutOfRange, call.argument(argument).Span, what+" is out of range in buffer %q: %s", quantity.Size(int64(n)), name.String(), room)
+	x.errors.Report(
+		diag.OutOfRange, call.argument(argument).Span, what+" is out of range in buffer %q: %s",
+		quantity.Size(int64(n)), name.String(), room,
+	)
 }

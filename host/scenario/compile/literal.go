@@ -158,7 +158,9 @@ func check(argument *verb.Argument, value any) *problem {
 			if v > 1 && v <= 100 {
 				hint = fmt.Sprintf("100%% is all; %.4g%% is written %.4g%%, or %.4g", v, v, v/100)
 			}
-			return diag.Wrong(diag.OutOfRange, fmt.Sprintf("%v (%.4g%%) is out of range: 0 to 1, or 0%% to 100%%", v, v*100), hint)
+			return diag.Wrong(
+				diag.OutOfRange, fmt.Sprintf("%v (%.4g%%) is out of range: 0 to 1, or 0%% to 100%%", v, v*100), hint,
+			)
 		}
 	case []int:
 		if argument.Type == verb.Sizes {
@@ -199,7 +201,8 @@ func outOfRange(argument *verb.Argument, value string, show func(int64) string) 
 func checkWord(argument *verb.Argument, word string) *problem {
 	switch argument.Type {
 	case verb.Word:
-		if len(argument.Words) > 0 && !slices.Contains(argument.Words, word) { // an enum without values is an error of its own
+		// an enum without values is an error of its own
+		if len(argument.Words) > 0 && !slices.Contains(argument.Words, word) {
 			return diag.Wrong(diag.NotOneOf, argument.Name+" cannot be "+quoted(word), diag.OneOf(word, argument.Words))
 		}
 	case verb.Address:

@@ -53,7 +53,9 @@ var matchers = []matcher{
 		holds: func(got any, to []any) bool { return compareNumbers(got, to[0]) >= 0 }},
 	{Key: ast.Key{Name: "gt", Doc: "more than"}, of: ordered, what: orderedTypes, wants: "more than %s",
 		holds: func(got any, to []any) bool { return compareNumbers(got, to[0]) > 0 }},
-	{Key: ast.Key{Name: "between", Doc: "[low, high], both included"}, of: ordered, what: orderedTypes, wants: "between %s and %s", operands: (*decoder).lowAndHigh,
+	{Key: ast.Key{
+		Name: "between", Doc: "[low, high], both included",
+	}, of: ordered, what: orderedTypes, wants: "between %s and %s", operands: (*decoder).lowAndHigh,
 		holds: func(got any, to []any) bool {
 			return compareNumbers(got, to[0]) >= 0 && compareNumbers(got, to[1]) <= 0
 		}},
@@ -61,16 +63,24 @@ var matchers = []matcher{
 		holds: func(got any, to []any) bool {
 			return slices.ContainsFunc(to, func(each any) bool { return equal(got, each) })
 		}},
-	{Key: ast.Key{Name: "prefix", Doc: "text or data that begins with this"}, of: []verb.Type{verb.Data, verb.Text}, what: "data and text", wants: "something that begins with %s",
+	{Key: ast.Key{
+		Name: "prefix", Doc: "text or data that begins with this",
+	}, of: []verb.Type{verb.Data, verb.Text}, what: "data and text", wants: "something that begins with %s",
 		holds: func(got any, to []any) bool { return bytes.HasPrefix(asBytes(got), asBytes(to[0])) }},
-	{Key: ast.Key{Name: "padded", Doc: "these bytes and then zeros only, as private data comes: {padded: {text: hello}}"}, of: []verb.Type{verb.Data}, what: "data", wants: "%s and then zeros only",
+	{Key: ast.Key{
+		Name: "padded", Doc: "these bytes and then zeros only, as private data comes: {padded: {text: hello}}",
+	}, of: []verb.Type{verb.Data}, what: "data", wants: "%s and then zeros only",
 		holds: func(got any, to []any) bool {
 			padding, begins := bytes.CutPrefix(asBytes(got), asBytes(to[0]))
 			return begins && len(bytes.Trim(padding, "\x00")) == 0
 		}},
-	{Key: ast.Key{Name: "re", Doc: "text or data in which the regular expression (of Go) is found"}, of: []verb.Type{verb.Text, verb.Word, verb.Data}, what: "text and data", wants: "something like /%s/", operands: (*decoder).pattern,
+	{Key: ast.Key{Name: "re", Doc: "text or data in which the regular expression (of Go) is found"}, of: []verb.Type{
+		verb.Text, verb.Word, verb.Data,
+	}, what: "text and data", wants: "something like /%s/", operands: (*decoder).pattern,
 		holds: func(got any, to []any) bool { return to[0].(*regexp.Regexp).Match(asBytes(got)) }},
-	{Key: ast.Key{Name: "approx", Doc: "about this, with tol: {approx: 100, tol: 5%} or {approx: 1s, tol: 20ms}"}, of: ordered, what: orderedTypes, wants: "%s ± %s", operands: (*decoder).approx,
+	{Key: ast.Key{
+		Name: "approx", Doc: "about this, with tol: {approx: 100, tol: 5%} or {approx: 1s, tol: 20ms}",
+	}, of: ordered, what: orderedTypes, wants: "%s ± %s", operands: (*decoder).approx,
 		holds: func(got any, to []any) bool {
 			low, high := around(to)
 			value := number(got)
@@ -123,12 +133,15 @@ func equals(operand *Value, span diag.Span) []Condition {
 // conditions compiles a matcher: a plain value, or a mapping of comparisons which must all hold.
 func (d *decoder) conditions(argument *verb.Argument, node *syntax.Node, at place) ([]Condition, bool) {
 	node, at.scope = at.scope.resolve(node)
-	if node.Kind != syntax.Mapping || (argument.Type == verb.Data && len(node.Pairs) > 0 && isDataKey(node.Pairs[0].Key.Value)) {
+	if node.Kind != syntax.Mapping ||
+		(argument.Type == verb.Data && len(node.Pairs) > 0 && isDataKey(node.Pairs[0].Key.Value)) {
 		operand := d.operand(argument, node, at)
 		return equals(operand, node.Span()), operand != nil
 	}
 	if len(node.Pairs) == 0 {
-		d.errors.Report(diag.MissingKey, node.Span(), "a matcher without an operator").WithHint("%s", diag.ThereAre(namesOf(matchers, (*matcher).key)))
+		d.errors.Report(diag.MissingKey, node.Span(), "a matcher without an operator").WithHint(
+			"%s", diag.ThereAre(namesOf(matchers, (*matcher).key)),
+		)
 		return nil, false
 	}
 	var list []Condition
@@ -140,9 +153,14 @@ func (d *decoder) conditions(argument *verb.Argument, node *syntax.Node, at plac
 		condition := Condition{row(matchers, pair.Key.Value, (*matcher).key), nil, pair.Key.Span()}
 		switch m := condition.matcher; {
 		case m == nil:
-			d.errors.Report(diag.UnknownKey, condition.Span, "no matcher is called %q", pair.Key.Value).WithOneOf(pair.Key.Value, namesOf(matchers, (*matcher).key))
+			d.errors.Report(diag.UnknownKey, condition.Span, "no matcher is called %q", pair.Key.Value).WithOneOf(
+				pair.Key.Value, namesOf(matchers, (*matcher).key),
+			)
 		case m.of != nil && !slices.Contains(m.of, argument.Type):
-			d.errors.Report(diag.WrongType, condition.Span, "%q is for %s, and %s is %s", m.Name, m.what, argument.Name, argument.Type)
+			d.errors.Report(
+				diag.WrongType, condition.Span, "%q is for %s, and %s is %s", m.Name, m.what, argument.Name,
+				argument.Type,
+			)
 		case m.operands != nil:
 			condition.Operands = m.operands(d, argument, pair, node, at)
 		default:
@@ -187,10 +205,14 @@ func (d *decoder) anyOf(argument *verb.Argument, pair syntax.Pair, _ *syntax.Nod
 
 // pattern compiles {re: ..}, a regular expression of Go's syntax.
 func (d *decoder) pattern(_ *verb.Argument, pair syntax.Pair, _ *syntax.Node, at place) []*Value {
-	return []*Value{d.converted(d.scalar(&verb.Argument{Name: "re", Type: verb.Text}, pair.Value, at), func(v any) (any, error) {
+	text := d.scalar(&verb.Argument{Name: "re", Type: verb.Text}, pair.Value, at)
+	return []*Value{d.converted(text, func(v any) (any, error) {
 		compiled, err := regexp.Compile(v.(string))
 		if err != nil {
-			return nil, diag.Wrong(diag.WrongType, "not a regular expression: "+strings.TrimPrefix(err.Error(), "error parsing regexp: "), "the syntax is that of RE2")
+			return nil, diag.Wrong(
+				diag.WrongType, "not a regular expression: "+strings.TrimPrefix(err.Error(), "error parsing regexp: "),
+				"the syntax is that of RE2",
+			)
 		}
 		return compiled, nil
 	})}

@@ -30,28 +30,33 @@ func (d *decoder) sizes(argument *verb.Argument, node *syntax.Node, at place) *V
 	case node.Kind == syntax.Scalar:
 		return d.scalar(argument, node, at)
 	case isRange && (len(node.Pairs) != 1 || node.Pairs[0].Key.Value != powersKey):
-		return d.refuse(diag.WrongShape, node.Span(), "", "%s is a list of sizes, or {pow2: [smallest, largest]}", argument.Name)
+		return d.refuse(
+			diag.WrongShape, node.Span(), "", "%s is a list of sizes, or {pow2: [smallest, largest]}", argument.Name,
+		)
 	case isRange:
 		if list = node.Pairs[0].Value; list.Kind != syntax.Sequence || len(list.Items) != 2 {
-			return d.refuse(diag.WrongShape, list.Span(), "pow2: [2, 8MiB]", "pow2 wants the smallest and the largest size")
+			return d.refuse(
+				diag.WrongShape, list.Span(), "pow2: [2, 8MiB]", "pow2 wants the smallest and the largest size",
+			)
 		}
 	case len(list.Items) == 0:
 		return d.refuse(diag.EmptyList, list.Span(), "", "%s without a size", argument.Name)
 	}
 	size := &verb.Argument{Name: argument.Name, Type: verb.Size}
-	return d.list(list, func(item *syntax.Node) *Value { return d.scalar(size, item, at) }, func(values []any) (any, error) {
-		sizes := make([]int, len(values))
-		for i, value := range values {
-			sizes[i] = value.(int)
-		}
-		if isRange {
-			var bad *problem
-			if sizes, bad = powers(sizes[0], sizes[1]); bad != nil {
-				return nil, bad
+	return d.list(list, func(item *syntax.Node) *Value { return d.scalar(size, item, at) },
+		func(values []any) (any, error) {
+			sizes := make([]int, len(values))
+			for i, value := range values {
+				sizes[i] = value.(int)
 			}
-		}
-		return orError(sizes, checkSizes(argument, sizes))
-	})
+			if isRange {
+				var bad *problem
+				if sizes, bad = powers(sizes[0], sizes[1]); bad != nil {
+					return nil, bad
+				}
+			}
+			return orError(sizes, checkSizes(argument, sizes))
+		})
 }
 
 // powers lists the powers of two from the first that is not below low to the last that is not above high.
@@ -63,7 +68,10 @@ func powers(low, high int) ([]int, *problem) {
 		}
 	}
 	if list == nil {
-		return nil, diag.Wrong(diag.OutOfRange, fmt.Sprintf("there is no power of two from %d to %d", low, high), "the smallest stands first")
+		return nil, diag.Wrong(
+			diag.OutOfRange, fmt.Sprintf("there is no power of two from %d to %d", low, high),
+			"the smallest stands first",
+		)
 	}
 	return list, nil
 }
@@ -77,7 +85,9 @@ func checkSizes(argument *verb.Argument, list []int) *problem {
 	}
 	seen := make(map[int]bool)
 	for _, size := range list {
-		if bad := check(&verb.Argument{Name: argument.Name, Type: verb.Size, Min: argument.Min, Max: argument.Max}, size); bad != nil {
+		if bad := check(
+			&verb.Argument{Name: argument.Name, Type: verb.Size, Min: argument.Min, Max: argument.Max}, size,
+		); bad != nil {
 			return bad
 		}
 		if seen[size] {
@@ -211,7 +221,10 @@ func (x *expander) measuring(call *Call) {
 	operation, operationKnown := call.knob("op").(string)
 	connect := rdmacore.MeasureConnect.String()
 	metrics, of := []string{kind}, []string{rdmacore.StepTotal.String()}
-	known := labels{"kind": {kind}, "op": {operation}, "name": {kind + " " + operation}, "of": of, "role": nil, "peer": nil, sizeSelector: nil}
+	known := labels{
+		"kind": {kind}, "op": {operation}, "name": {kind + " " + operation}, "of": of, "role": nil, "peer": nil,
+		sizeSelector: nil,
+	}
 	switch {
 	case !kindKnown:
 		metrics = append(verb.MeasureKinds(), connectRate)
@@ -259,7 +272,9 @@ func (x *expander) lintLength(call *Call) {
 		what = fmt.Sprintf("%s of %d sizes", what, n)
 	}
 	// More than any timeout is counted as that: the product must fit.
-	x.lasts(lasting{what: "the " + what + " " + take, takes: n * min(takes, math.MaxInt64/2/n), span: length.Span, measures: true})
+	x.lasts(lasting{
+		what: "the " + what + " " + take, takes: n * min(takes, math.MaxInt64/2/n), span: length.Span, measures: true,
+	})
 }
 
 // words is the text of a value that is known before the run; nil for any other.

@@ -52,9 +52,14 @@ func (rs *resolver) instancesOf(name string) ([]string, *problem) {
 	case r.guest:
 		return nil, diag.Wrong(diag.WrongRole, quoted(name)+" is a guest, which works for itself", "")
 	case r.group != nil:
-		return nil, diag.Wrong(diag.WrongRole, fmt.Sprintf("a mesh is of all instances of a role, and %q is one of them", name), "role: "+r.group.name)
+		return nil, diag.Wrong(
+			diag.WrongRole, fmt.Sprintf("a mesh is of all instances of a role, and %q is one of them", name),
+			"role: "+r.group.name,
+		)
 	case len(r.instances) < 2:
-		return nil, diag.Wrong(diag.WrongRole, fmt.Sprintf("a mesh needs a role of two instances at least, and %q is one party", name),
+		return nil, diag.Wrong(diag.WrongRole, fmt.Sprintf(
+			"a mesh needs a role of two instances at least, and %q is one party", name,
+		),
 			"roles: {"+name+": {count: 4}} makes some")
 	}
 	names := make([]string, len(r.instances))
@@ -77,20 +82,23 @@ func (d *decoder) pairs(argument *verb.Argument, node *syntax.Node, at place) *V
 		if len(node.Items) == 0 {
 			return d.refuse(diag.EmptyList, node.Span(), "", "%s without a pair", argument.Name)
 		}
-		return d.list(node, func(item *syntax.Node) *Value { return d.pairOf(argument, item, at) }, func(values []any) (any, error) {
-			list := make([][2]string, len(values))
-			for i, value := range values {
-				list[i] = value.([2]string)
-			}
-			return verb.MeshPairs{List: list}, nil
-		})
+		return d.list(node, func(item *syntax.Node) *Value { return d.pairOf(argument, item, at) },
+			func(values []any) (any, error) {
+				list := make([][2]string, len(values))
+				for i, value := range values {
+					list[i] = value.([2]string)
+				}
+				return verb.MeshPairs{List: list}, nil
+			})
 	}
 	word := &verb.Argument{Name: argument.Name, Type: verb.Word, Words: verb.MeshPatterns()}
 	value := d.scalar(word, node, at)
 	if value == nil {
 		return nil
 	}
-	return d.combined(value.Span, []*Value{value}, func(values []any) (any, error) { return verb.MeshPairs{Pattern: values[0].(string)}, nil })
+	return d.combined(value.Span, []*Value{value}, func(values []any) (any, error) {
+		return verb.MeshPairs{Pattern: values[0].(string)}, nil
+	})
 }
 
 // countedPairs compiles {random: K}, which may have a seed, and {incast: N}.
@@ -105,7 +113,10 @@ func (d *decoder) countedPairs(argument *verb.Argument, node *syntax.Node, at pl
 	}
 	patterns := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == seedKey })
 	if len(patterns) != 1 || len(names) > 1 && patterns[0] != "random" {
-		return d.refuse(diag.WrongShape, node.Span(), "{random: 4}, {random: 4, seed: 7} or {incast: 3}", "%s is one pattern with its number", argument.Name)
+		return d.refuse(
+			diag.WrongShape, node.Span(), "{random: 4}, {random: 4, seed: 7} or {incast: 3}",
+			"%s is one pattern with its number", argument.Name,
+		)
 	}
 	return d.combined(node.Span(), parts, func(values []any) (any, error) {
 		given := byName(names, values)
@@ -124,9 +135,10 @@ func (d *decoder) pairOf(argument *verb.Argument, node *syntax.Node, at place) *
 		return d.refuse(diag.WrongShape, node.Span(), "[[0, 1], [2, 3]]", "a pair is a list of two instances")
 	}
 	end := &verb.Argument{Name: argument.Name, Type: verb.Any}
-	return d.list(node, func(item *syntax.Node) *Value { return d.scalar(end, item, at) }, func(values []any) (any, error) {
-		return [2]string{fmt.Sprint(values[0]), fmt.Sprint(values[1])}, nil
-	})
+	return d.list(node, func(item *syntax.Node) *Value { return d.scalar(end, item, at) },
+		func(values []any) (any, error) {
+			return [2]string{fmt.Sprint(values[0]), fmt.Sprint(values[1])}, nil
+		})
 }
 
 func pairsSchema(*verb.Argument) object {

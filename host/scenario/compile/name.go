@@ -209,7 +209,10 @@ func (d *decoder) addResult(node *syntax.Node, at place, name Name, result expre
 		result = severalResults{expression.List(result)}
 	}
 	if owner := d.hasBuffer(at, name.Word); owner != "" {
-		d.errors.Report(diag.NameTaken, node.Span(), "%q is a buffer of role %s already, and both would be %s.%s", name.Word, owner, owner, name.Word).
+		d.errors.Report(
+			diag.NameTaken, node.Span(), "%q is a buffer of role %s already, and both would be %s.%s", name.Word, owner,
+			owner, name.Word,
+		).
 			WithHint("choose another name")
 		return
 	}
@@ -217,7 +220,10 @@ func (d *decoder) addResult(node *syntax.Node, at place, name Name, result expre
 	_, one := earlier.(expression.Object)
 	_, many := earlier.(severalResults)
 	if name.text != nil && one || name.text == nil && many {
-		d.errors.Report(diag.NameTaken, node.Span(), "%q is the name of one result, and %s[0] that of one of several", name.Word, name.Word).
+		d.errors.Report(
+			diag.NameTaken, node.Span(), "%q is the name of one result, and %s[0] that of one of several", name.Word,
+			name.Word,
+		).
 			WithHint("call one of them something else")
 		return
 	}
@@ -259,8 +265,13 @@ func (d *decoder) checkName(node *syntax.Node) bool {
 	case isParam(d.file, node.Value):
 		d.errors.Report(diag.NameTaken, node.Span(), "%q is a parameter already", node.Value)
 	case d.axisNamed(node.Value) != nil:
-		d.errors.Report(diag.NameTaken, node.Span(), "%q is a name of a matrix already, in line %d", node.Value, d.axisNamed(node.Value).Span().Line).
-			WithHint("call one of them something else, or give the name to each case that wants it, and not to the file")
+		d.errors.Report(
+			diag.NameTaken, node.Span(), "%q is a name of a matrix already, in line %d", node.Value,
+			d.axisNamed(node.Value).Span().Line,
+		).
+			WithHint(
+				"call one of them something else, or give the name to each case that wants it, and not to the file",
+			)
 	default:
 		return true
 	}

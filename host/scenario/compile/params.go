@@ -72,7 +72,9 @@ func paramText(argument *verb.Argument, value any) string {
 
 // paramArgument describes what values a parameter takes.
 func (d *decoder) paramArgument(param *ast.Param) *verb.Argument {
-	argument := &verb.Argument{Name: param.Name.Value, Type: paramTypes[param.Type.Value].argument, Words: texts(param.Values)}
+	argument := &verb.Argument{
+		Name: param.Name.Value, Type: paramTypes[param.Type.Value].argument, Words: texts(param.Values),
+	}
 	if !param.Bounded() || param.Min == nil && param.Max == nil {
 		return argument
 	}
@@ -149,7 +151,9 @@ func CheckParams(files []*ast.File, params map[string]string) []*ParamError {
 			if len(known) > 0 {
 				hint = diag.OneOf(name, sortedKeys(known))
 			}
-			errors = append(errors, &ParamError{name, params[name], "no scenario here has a parameter of that name", hint})
+			errors = append(errors, &ParamError{
+				name, params[name], "no scenario here has a parameter of that name", hint,
+			})
 		}
 	}
 	return errors

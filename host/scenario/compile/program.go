@@ -72,7 +72,8 @@ type Case struct {
 	Meetings   []Meeting
 	XFail      *XFail // nil: it should pass
 	Thresholds []*Threshold
-	// Fixtures are set up one after another before Setup, and those that were begun are torn down after Finally, the last first.
+	// Fixtures are set up one after another before Setup, and those that were begun are torn down after Finally, the
+	// last first.
 	Fixtures []*Fixture
 	// Family is the same number in all cases of the file that may share fixtures, 0 in one that shares none.
 	Family  int
@@ -233,13 +234,15 @@ type Parallel struct{ Branches []*Step }
 // Repeat runs its steps several times.
 type Repeat struct {
 	Count *Value // nil: as often as the others let it
-	// For is how long rounds begin, Until a condition after each that ends them, Rate how many begin in a second; nil for none.
+	// For is how long rounds begin, Until a condition after each that ends them, Rate how many begin in a second; nil
+	// for none.
 	For, Until, Rate *Value
 	Counter          string // name of the counter, "" for none
 	Steps            []*Step
 	// Role is the one whose steps all of them are, whatever they compute; "" where processes of other roles take part.
 	Role string
-	// All are the steps with those in them, where they are of one role: by their numbers here processes tell each other of them.
+	// All are the steps with those in them, where they are of one role: by their numbers here processes tell each other
+	// of them.
 	All []*Step
 }
 

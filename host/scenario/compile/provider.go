@@ -25,9 +25,9 @@ func (x *expander) fileProvider(p *Program) {
 	}
 }
 
-// clock reads which clock soft has.  Several providers have none in common, and packets in sockets take real time, so files with
-// any of these run on the wall clock.  So do files with guests unless they say otherwise: while a guest computes, or looks
-// at its memory or a queue again and again, a virtual clock stands still.
+// clock reads which clock soft has.  Several providers have none in common, and packets in sockets take real time, so
+// files with any of these run on the wall clock.  So do files with guests unless they say otherwise: while a guest
+// computes, or looks at its memory or a queue again and again, a virtual clock stands still.
 func (x *expander) clock(p *Program) {
 	guests := slices.ContainsFunc(p.Roles, func(r testbed.RoleConfig) bool { return r.Guest != nil })
 	p.Soft.Virtual = !guests && p.Soft.Link != rdmacore.LinkUDP
@@ -35,7 +35,9 @@ func (x *expander) clock(p *Program) {
 		return
 	}
 	written := x.file.Provider.Soft.Clock
-	clock := x.known(&verb.Argument{Name: "clock", Type: verb.Word, Words: []string{"virtual", "wall"}}, written, x.global)
+	clock := x.known(
+		&verb.Argument{Name: "clock", Type: verb.Word, Words: []string{"virtual", "wall"}}, written, x.global,
+	)
 	switch {
 	case clock == "wall":
 		p.Soft.Virtual = false
@@ -54,7 +56,9 @@ func (x *expander) clock(p *Program) {
 func (x *expander) deterministic(p *Program) {
 	for _, role := range x.file.Roles {
 		if role.Guest != nil && isTrue(role.Guest.Deterministic) && !p.Soft.Virtual {
-			x.errors.Report(diag.Conflict, role.Guest.Deterministic.Span(), "on the wall clock no guest does the same each time").
+			x.errors.Report(
+				diag.Conflict, role.Guest.Deterministic.Span(), "on the wall clock no guest does the same each time",
+			).
 				WithHint("provider: {soft: {clock: virtual}}")
 		}
 	}
@@ -83,9 +87,15 @@ func (d *decoder) roleProvider(written *ast.Provider) testbed.ProviderConfig {
 	if written == nil {
 		return config
 	}
-	setKnown(&config.Name, d.known(&verb.Argument{Name: "provider", Type: verb.Word, Words: rdmacore.Providers()}, written.Name, d.global))
+	setKnown(
+		&config.Name,
+		d.known(&verb.Argument{Name: "provider", Type: verb.Word, Words: rdmacore.Providers()}, written.Name, d.global),
+	)
 	if soft := written.Soft; soft != nil {
-		setKnown(&config.Link, d.known(&verb.Argument{Name: "link", Type: verb.Word, Words: rdmacore.Links()}, soft.Link, d.global))
+		setKnown(
+			&config.Link,
+			d.known(&verb.Argument{Name: "link", Type: verb.Word, Words: rdmacore.Links()}, soft.Link, d.global),
+		)
 		if seed := d.known(&verb.Argument{Name: "seed", Type: verb.Unsigned}, soft.Seed, d.global); seed != nil {
 			config.Seed, config.Seeded = seed.(uint64), true
 		}
@@ -200,7 +210,10 @@ func (x *expander) lintMeetings(p *Program, roles []testbed.RoleConfig, meetings
 	for _, meeting := range meetings {
 		a, b := on[meeting.Roles[0]], on[meeting.Roles[1]]
 		if known(a) && known(b) && a != b && (a.Island() || b.Island()) {
-			x.errors.Report(diag.Unreachable, meeting.Span, "%s is on %s and %s on %s: neither reaches the other", meeting.Roles[0], a, meeting.Roles[1], b).
+			x.errors.Report(
+				diag.Unreachable, meeting.Span, "%s is on %s and %s on %s: neither reaches the other", meeting.Roles[0],
+				a, meeting.Roles[1], b,
+			).
 				WithHint("%s", testbed.IslandHint)
 		}
 	}

@@ -98,10 +98,13 @@ func (d *decoder) peer(argument *verb.Argument, node *syntax.Node, at place) *Va
 	if r := d.roles[name]; r != nil && r.instances != nil {
 		return d.report(d.notParty(name), node.Span())
 	}
-	if _, err := netip.ParseAddr(name); err == nil || d.roles[name] != nil || strings.Contains(name, ".") || name == "localhost" {
+	if _, err := netip.ParseAddr(name); err == nil || d.roles[name] != nil || strings.Contains(name, ".") ||
+		name == "localhost" {
 		return value
 	}
-	return d.refuse(diag.UnknownRole, node.Span(), cmp.Or(diag.DidYouMean(name, d.roleNames()), "a host name has a dot in it here; give others by a parameter"),
+	return d.refuse(diag.UnknownRole, node.Span(), cmp.Or(
+		diag.DidYouMean(name, d.roleNames()), "a host name has a dot in it here; give others by a parameter",
+	),
 		"there is no role %q", name)
 }
 
@@ -139,18 +142,23 @@ func (d *decoder) roleList(argument *verb.Argument, node *syntax.Node, at place)
 		return d.refuse(diag.WrongShape, node.Span(), "[client, server]", "%s wants a list of two roles", argument.Name)
 	}
 	role := &verb.Argument{Name: argument.Name, Type: verb.Role}
-	return d.list(node, func(item *syntax.Node) *Value { return d.roleName(role, item, at) }, func(values []any) (any, error) {
-		if values[0] == values[1] {
-			return nil, diag.Wrong(diag.Conflict, "a link has two ends, and this is "+quoted(values[0].(string))+" twice", "")
-		}
-		return []string{values[0].(string), values[1].(string)}, nil
-	})
+	return d.list(node, func(item *syntax.Node) *Value { return d.roleName(role, item, at) },
+		func(values []any) (any, error) {
+			if values[0] == values[1] {
+				return nil, diag.Wrong(
+					diag.Conflict, "a link has two ends, and this is "+quoted(values[0].(string))+" twice", "",
+				)
+			}
+			return []string{values[0].(string), values[1].(string)}, nil
+		})
 }
 
 // rights compiles a list of access rights; an empty one is no right at all.
 func (d *decoder) rights(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	if node.Kind != syntax.Sequence {
-		return d.refuse(diag.WrongShape, node.Span(), "[LOCAL_WRITE, REMOTE_READ]", "%s is a list of rights", argument.Name)
+		return d.refuse(
+			diag.WrongShape, node.Span(), "[LOCAL_WRITE, REMOTE_READ]", "%s is a list of rights", argument.Name,
+		)
 	}
 	return constant(d.access(node.Items, argument.Type == verb.Rights, at.scope), node.Span())
 }
@@ -158,7 +166,9 @@ func (d *decoder) rights(argument *verb.Argument, node *syntax.Node, at place) *
 // fields compiles a list of fields of completions, which must be known before the run.
 func (d *decoder) fields(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	hint := "[STANDARD, COMPLETION_TIMESTAMP]"
-	if node = d.shaped(node, &at, syntax.Sequence, 0, hint, "%s is a list of fields of completions", argument.Name); node == nil {
+	if node = d.shaped(
+		node, &at, syntax.Sequence, 0, hint, "%s is a list of fields of completions", argument.Name,
+	); node == nil {
 		return nil
 	}
 	item := &verb.Argument{Name: argument.Name, Type: verb.Word, Words: verb.FieldNames()}
@@ -234,7 +244,11 @@ func (d *decoder) remote(argument *verb.Argument, node *syntax.Node, at place) *
 	case node.Kind == syntax.Scalar && strings.Contains(node.Value, "."):
 		return d.remoteBuffer(argument, node, at)
 	}
-	return d.refuse(diag.WrongType, node.Span(), "write {addr: .., rkey: ..}, ROLE.BUFFER, or an expression such as $(adv), a record", "%s wants remote memory", argument.Name)
+	return d.refuse(
+		diag.WrongType, node.Span(),
+		"write {addr: .., rkey: ..}, ROLE.BUFFER, or an expression such as $(adv), a record", "%s wants remote memory",
+		argument.Name,
+	)
 }
 
 // remoteArguments are the keys of remote memory.
@@ -248,7 +262,8 @@ func (d *decoder) remoteForm(node *syntax.Node, at place) *Value {
 	names, parts := d.keyed(remoteArguments, node, at, "remote memory has no key")
 	good := len(parts) == len(node.Pairs)
 	for _, argument := range remoteArguments {
-		if argument.Required && node.Get(argument.Name) == nil && !diag.Misspelled(argument.Name, node.Keys(), namesOf(remoteArguments, argumentName)) {
+		if argument.Required && node.Get(argument.Name) == nil &&
+			!diag.Misspelled(argument.Name, node.Keys(), namesOf(remoteArguments, argumentName)) {
 			d.errors.Report(diag.MissingKey, node.Span(), "remote memory needs %q", argument.Name)
 			good = false
 		}
@@ -295,5 +310,8 @@ func remoteFrom(_ *verb.Argument, value any) (any, *problem) {
 	case nil:
 		return nil, wrongType("remote memory", "nothing", "the step that sets it has not run")
 	}
-	return nil, wrongType("remote memory", expression.Word(value), "a record needs addr and rkey: decode with fields [{u64: addr}, {u32: rkey}]")
+	return nil, wrongType(
+		"remote memory", expression.Word(value),
+		"a record needs addr and rkey: decode with fields [{u64: addr}, {u32: rkey}]",
+	)
 }

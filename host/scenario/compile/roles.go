@@ -22,7 +22,9 @@ func (x *expander) compileRoles() []testbed.RoleConfig {
 		r := &role{name: written.Name.Value, guest: written.Guest != nil, buffers: make(map[string]bool)}
 		for _, buffer := range written.Buffers {
 			if slices.Contains(roleMembers, buffer.Name.Value) {
-				x.errors.Report(diag.BadName, buffer.Name.Span(), "%q is a member of every role in expressions", buffer.Name.Value).
+				x.errors.Report(
+					diag.BadName, buffer.Name.Span(), "%q is a member of every role in expressions", buffer.Name.Value,
+				).
 					WithHint("choose another name")
 			}
 			r.buffers[buffer.Name.Value] = true
@@ -64,7 +66,10 @@ func (d *decoder) roleConfig(written *ast.Role, r *role, guest *testbed.GuestCon
 		device = on.Verbs.Device
 	}
 	setKnown(&config.Device, d.known(&verb.Argument{Name: "device", Type: verb.Text}, device, d.global))
-	setKnown(&config.Port, d.known(&verb.Argument{Name: "port", Type: verb.Integer, Min: 1, Max: 255}, written.Port, d.global))
+	setKnown(
+		&config.Port,
+		d.known(&verb.Argument{Name: "port", Type: verb.Integer, Min: 1, Max: 255}, written.Port, d.global),
+	)
 	if gid := d.known(&verb.Argument{Name: "gid", Type: verb.Text}, written.GID, d.global); gid != nil {
 		config.GID = d.gid(gid.(string), written.GID)
 	}
@@ -101,12 +106,17 @@ func (d *decoder) cpus(nodes []*syntax.Node) testbed.CPUs {
 		}
 		if node.Value != "" && !expression.Contains(node.Value) {
 			if _, err := strconv.Atoi(node.Value); err != nil {
-				d.errors.Report(diag.WrongType, node.Span(), "cpu is a number, a list of numbers or %s, and this is %q", localNUMA, node.Value).
+				d.errors.Report(
+					diag.WrongType, node.Span(), "cpu is a number, a list of numbers or %s, and this is %q", localNUMA,
+					node.Value,
+				).
 					WithHint("%s", diag.DidYouMean(node.Value, []string{localNUMA}))
 				continue
 			}
 		}
-		if cpu := d.known(&verb.Argument{Name: "cpu", Type: verb.Integer, Max: testbed.MaxCPU}, node, d.global); cpu != nil {
+		if cpu := d.known(
+			&verb.Argument{Name: "cpu", Type: verb.Integer, Max: testbed.MaxCPU}, node, d.global,
+		); cpu != nil {
 			cpus.List = append(cpus.List, cpu.(int))
 		}
 	}
@@ -117,7 +127,9 @@ func (d *decoder) cpus(nodes []*syntax.Node) testbed.CPUs {
 func (d *decoder) gid(text string, node *syntax.Node) string {
 	_, notAddress := netip.ParseAddr(text)
 	if _, notIndex := strconv.ParseUint(text, 10, 16); notIndex != nil && notAddress != nil {
-		d.errors.Report(diag.WrongType, node.Span(), "gid is an index of the GID table or an IP address, and this is %q", text)
+		d.errors.Report(
+			diag.WrongType, node.Span(), "gid is an index of the GID table or an IP address, and this is %q", text,
+		)
 	}
 	return text
 }
@@ -141,8 +153,13 @@ const largestBuffer = 64 << 30
 
 func (d *decoder) buffer(written *ast.Buffer) testbed.BufferConfig {
 	config := testbed.BufferConfig{Name: written.Name.Value, Size: 1, Access: d.access(written.Access, true, d.global)}
-	setKnown(&config.Size, d.known(&verb.Argument{Name: "size", Type: verb.Size, Min: 1, Max: largestBuffer}, written.Size, d.global))
-	if word := d.known(&verb.Argument{Name: "backing", Type: verb.Word, Words: verb.BackingNames()}, written.Backing, d.global); word != nil {
+	setKnown(
+		&config.Size,
+		d.known(&verb.Argument{Name: "size", Type: verb.Size, Min: 1, Max: largestBuffer}, written.Size, d.global),
+	)
+	if word := d.known(
+		&verb.Argument{Name: "backing", Type: verb.Word, Words: verb.BackingNames()}, written.Backing, d.global,
+	); word != nil {
 		config.Backing, _ = rdmacore.ParseBacking(word.(string)) // the words are the parser's own
 	}
 	if written.Fill != nil {
@@ -160,7 +177,9 @@ func (d *decoder) filling(node *syntax.Node, size int) testbed.Filling {
 	}
 	filling := data.Filling()
 	if !filling.Fits(size) {
-		d.errors.Report(diag.OutOfRange, value.Span, "%d bytes do not fit into a buffer of %d", len(filling.Bytes), size)
+		d.errors.Report(
+			diag.OutOfRange, value.Span, "%d bytes do not fit into a buffer of %d", len(filling.Bytes), size,
+		)
 	}
 	return filling
 }
@@ -168,7 +187,8 @@ func (d *decoder) filling(node *syntax.Node, size int) testbed.Filling {
 const (
 	// maxInstances bounds a counted role: each instance has a protection domain, an event channel and its steps.
 	maxInstances = 1000
-	// hostsWithoutLab is how many parties play a role of which each host has one, when no lab says how many hosts there are.
+	// hostsWithoutLab is how many parties play a role of which each host has one, when no lab says how many hosts there
+	// are.
 	hostsWithoutLab = 2
 	// someRole stands for the role of a step that only the run will tell.
 	someRole = ""
@@ -185,10 +205,17 @@ func (x *expander) count(r *role, written *ast.Role) {
 		count = min(max(x.options.Hosts(r.name), 1), maxInstances)
 	case written.Count.Value == ast.CountHosts:
 	default:
-		setKnown(&count, x.known(&verb.Argument{Name: "count", Type: verb.Integer, Min: 1, Max: maxInstances}, written.Count, x.global))
+		setKnown(
+			&count,
+			x.known(
+				&verb.Argument{Name: "count", Type: verb.Integer, Min: 1, Max: maxInstances}, written.Count, x.global,
+			),
+		)
 	}
 	for i := range count {
-		instance := &role{name: fmt.Sprintf("%s[%d]", r.name, i), group: r, index: i, guest: r.guest, buffers: r.buffers}
+		instance := &role{
+			name: fmt.Sprintf("%s[%d]", r.name, i), group: r, index: i, guest: r.guest, buffers: r.buffers,
+		}
 		r.instances = append(r.instances, instance)
 		x.roles[instance.name] = instance
 	}
@@ -215,7 +242,9 @@ func (rs *resolver) notParty(name string) *problem {
 	case r == nil:
 		return rs.noRole(name)
 	case r.instances != nil:
-		return diag.Wrong(diag.WrongRole, fmt.Sprintf("role %q has %d instances, and here one of them is wanted", name, len(r.instances)),
+		return diag.Wrong(diag.WrongRole, fmt.Sprintf(
+			"role %q has %d instances, and here one of them is wanted", name, len(r.instances),
+		),
 			fmt.Sprintf("%s[0], or %s[$(%s)] in a step of each instance", name, name, indexName))
 	}
 	return nil
@@ -226,15 +255,23 @@ func (rs *resolver) noRole(name string) *problem {
 	group, _, bracket := strings.Cut(name, "[")
 	switch r := rs.roles[group]; {
 	case len(rs.roles) == 0:
-		return diag.Wrong(diag.UnknownRole, "there is no role "+quoted(name), "the file has no roles; they stand under the key \"roles\"")
+		return diag.Wrong(
+			diag.UnknownRole, "there is no role "+quoted(name),
+			"the file has no roles; they stand under the key \"roles\"",
+		)
 	case !bracket || r == nil:
 		return diag.Wrong(diag.UnknownRole, "there is no role "+quoted(name), diag.OneOf(name, rs.roleNames()))
 	case r.instances == nil:
-		return diag.Wrong(diag.UnknownRole, fmt.Sprintf("role %q has no instances", group), "roles: {"+group+": {count: 4}} makes some")
+		return diag.Wrong(
+			diag.UnknownRole, fmt.Sprintf("role %q has no instances", group),
+			"roles: {"+group+": {count: 4}} makes some",
+		)
 	default:
 		count := len(r.instances)
 		return diag.Wrong(diag.UnknownRole, fmt.Sprintf("there is no %q", name),
-			fmt.Sprintf("role %s has %d instances, %s to %s", group, count, r.instances[0].name, r.instances[count-1].name))
+			fmt.Sprintf(
+				"role %s has %d instances, %s to %s", group, count, r.instances[0].name, r.instances[count-1].name,
+			))
 	}
 }
 

@@ -223,7 +223,8 @@ func bufferType() expression.Type {
 
 func (rs *resolver) roleType(r *role, words map[string]bool) expression.Type {
 	object := surroundingsOfRole()
-	object["name"], object["address"], object["counters"] = expression.String, expression.String, expression.MapOf(expression.Integer)
+	object["name"], object["address"], object["counters"] = expression.String, expression.String,
+		expression.MapOf(expression.Integer)
 	for name := range r.buffers {
 		object[name] = bufferType()
 	}
@@ -286,7 +287,9 @@ func Metrics() []ast.Key {
 	keys := make([]ast.Key, len(metrics))
 	for i := range metrics {
 		m := &metrics[i]
-		keys[i] = ast.Key{Name: m.name, Doc: m.doc + "; fields: " + strings.Join(namesOf(m.fields, (*metricField).key), ", ")}
+		keys[i] = ast.Key{
+			Name: m.name, Doc: m.doc + "; fields: " + strings.Join(namesOf(m.fields, (*metricField).key), ", "),
+		}
 	}
 	return keys
 }
@@ -295,22 +298,36 @@ func Metrics() []ast.Key {
 func Requirements() []ast.Key {
 	return append(documented("", surroundings),
 		ast.Key{Name: "guest.NAME", Doc: "the file of that role's guest is there, when the guest is optional"},
-		ast.Key{Name: "ROLE.device", Doc: "of each role, with the members that expressions of steps find there: dut.device.driver"},
+		ast.Key{
+			Name: "ROLE.device",
+			Doc:  "of each role, with the members that expressions of steps find there: dut.device.driver",
+		},
 		ast.Key{Name: "ROLE.provider", Doc: "likewise: dut.provider.verbs"})
 }
 
 // NamesInSteps are the names that expressions of steps have.
 func NamesInSteps() []ast.Key {
 	keys := []ast.Key{
-		{Name: "NAME", Doc: "a parameter, a value of a matrix or of for_each, a counter of repeat; in a fragment its parameters"},
+		{
+			Name: "NAME",
+			Doc:  "a parameter, a value of a matrix or of for_each, a counter of repeat; in a fragment its parameters",
+		},
 		{Name: "NAME.FIELD", Doc: "a result that `as` named, when one role has it"},
 		{Name: "ROLE.NAME.FIELD", Doc: "the same, of a role"},
-		{Name: "NAME." + TookOfResult, Doc: "how long the step took that made the result, on the provider's clock: $(NAME.took < 5ms)"},
+		{
+			Name: "NAME." + TookOfResult,
+			Doc:  "how long the step took that made the result, on the provider's clock: $(NAME.took < 5ms)",
+		},
 		{Name: "ROLE[0]", Doc: "an instance of a counted role"},
 		{Name: indexName, Doc: "of a counted role: which instance it is, from 0"},
 		{Name: "ROLE.name", Doc: "the role's name"},
 		{Name: "ROLE.address", Doc: "its IP address"},
-		{Name: "ROLE.counters", Doc: "counters of its device (rdmarun explain counters), by how much each has grown since the case began; where another process plays the role, in steps of that role alone: $(client.counters.packet_seq_err), if: " + "'packet_seq_err' in client.counters"},
+		{
+			Name: "ROLE.counters",
+			Doc: "counters of its device (rdmarun explain counters), by how much each has grown since the case " +
+				"began; where another process plays the role, in steps of that role alone: " +
+				"$(client.counters.packet_seq_err), if: " + "'packet_seq_err' in client.counters",
+		},
 		{Name: baselineName, Doc: "in thresholds: the metric of the baseline, with its fields; nil without one"},
 	}
 	names, docs := testbed.BufferMembers()

@@ -64,7 +64,8 @@ thresholds:
 			if test.code == "" && len(found) > 0 {
 				t.Fatal(found[0])
 			}
-			if test.code != "" && (len(found) != 1 || found[0].Code != test.code || !strings.Contains(found[0].Message, test.says)) {
+			if test.code != "" &&
+				(len(found) != 1 || found[0].Code != test.code || !strings.Contains(found[0].Message, test.says)) {
 				t.Errorf("got %v, want %s", found, test.code)
 			}
 		})

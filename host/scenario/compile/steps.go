@@ -17,7 +17,9 @@ func (x *expander) stepList(steps []*ast.Step, s *scope) []*Step {
 	for _, step := range steps {
 		if x.steps++; x.steps > maxSteps {
 			if x.steps == maxSteps+1 {
-				x.errors.Report(diag.TooManySteps, step.Key.Span(), "the fragments expand to more than %d steps", maxSteps).
+				x.errors.Report(
+					diag.TooManySteps, step.Key.Span(), "the fragments expand to more than %d steps", maxSteps,
+				).
 					WithHint("`repeat` does the same steps again without writing them down")
 			}
 			return compiled
@@ -63,7 +65,10 @@ func (x *expander) step(step *ast.Step, s *scope) *Step {
 	result.XFail = x.xfail(step.XFail, s)
 	defer x.enter(result)()
 	if step.Took != nil {
-		result.Took = &Took{Min: x.duration("min", step.Took.Get("min"), at), Max: x.duration("max", step.Took.Get("max"), at), Span: step.Took.Span()}
+		result.Took = &Took{
+			Min: x.duration("min", step.Took.Get("min"), at), Max: x.duration("max", step.Took.Get("max"), at),
+			Span: step.Took.Span(),
+		}
 	}
 	switch step.Action {
 	case ast.Block:
@@ -118,7 +123,9 @@ func (x *expander) repeat(step *ast.Step, at place, inner *scope) Action {
 	r.For = x.duration("for", ends.Get("for"), at)
 	if r.For != nil && r.Count == nil && ends.Get("until") == nil {
 		if takes, known := r.For.Constant(); known {
-			x.lasts(lasting{what: "the steps are repeated for", takes: takes.(time.Duration), span: r.For.Span, onClock: true})
+			x.lasts(lasting{
+				what: "the steps are repeated for", takes: takes.(time.Duration), span: r.For.Span, onClock: true,
+			})
 		}
 	}
 	if rate := ends.Get("rate"); rate != nil {
@@ -139,13 +146,15 @@ func (x *expander) repeat(step *ast.Step, at place, inner *scope) Action {
 	return r
 }
 
-// roleOfAll finds the one role of all steps, those in them included; all is false where there is none, or another than this
-// one.  Results in a list (as: x[$(i)]) are too many to be told at once, and whose a fault is each process notes as it is made.
+// roleOfAll finds the one role of all steps, those in them included; all is false where there is none, or another than
+// this one.  Results in a list (as: x[$(i)]) are too many to be told at once, and whose a fault is each process notes
+// as it is made.
 func roleOfAll(role string, steps []*Step) (_ string, all bool) {
 	for _, step := range steps {
 		switch action := step.Action.(type) {
 		case *Call:
-			if action.Role == nil || action.Verb.Divides || action.Verb.Measures || action.As.text != nil || action.Verb.MakesFault() {
+			if action.Role == nil || action.Verb.Divides || action.Verb.Measures || action.As.text != nil ||
+				action.Verb.MakesFault() {
 				return "", false
 			}
 			known, constant := action.Role.Constant()
@@ -178,7 +187,11 @@ func (x *expander) stepRole(step *ast.Step, at place, guest, optional bool) (val
 			if len(x.roles) == 0 {
 				hint = "the file has no roles; they stand under the key \"roles\""
 			}
-			x.errors.Report(diag.MissingRole, step.Key.Span(), "%s needs a role: who does it?", step.Key.Value).WithHint("%s", hint)
+			x.errors.Report(
+				diag.MissingRole, step.Key.Span(), "%s needs a role: who does it?", step.Key.Value,
+			).WithHint(
+				"%s", hint,
+			)
 		}
 		return nil, ""
 	}
@@ -225,8 +238,12 @@ func (x *expander) roleOf(step *ast.Step, at place, guest, optional bool) (*Valu
 
 func (x *expander) call(step *ast.Step, at place) Action {
 	call := &Call{Verb: step.Verb, span: step.Key.Span()}
-	if step.Role != nil && slices.ContainsFunc(step.Verb.Arguments, func(a verb.Argument) bool { return a.Type == verb.Instances }) {
-		x.errors.Report(diag.WrongRole, step.Role.Span(), "a %s is of all instances of its own role, and nobody else does it", step.Key.Value).
+	if step.Role != nil &&
+		slices.ContainsFunc(step.Verb.Arguments, func(a verb.Argument) bool { return a.Type == verb.Instances }) {
+		x.errors.Report(
+			diag.WrongRole, step.Role.Span(), "a %s is of all instances of its own role, and nobody else does it",
+			step.Key.Value,
+		).
 			WithHint("leave this role out")
 	}
 	call.Role, at = x.roleOf(step, at, false, step.Verb.Roleless)

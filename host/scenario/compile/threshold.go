@@ -70,7 +70,8 @@ func (x *expander) thresholds(of *ast.Case, s *scope) []*Threshold {
 	return list
 }
 
-// measures tells whether a step of the case that may run measures what a threshold chooses, and whether any stands there.
+// measures tells whether a step of the case that may run measures what a threshold chooses, and whether any stands
+// there.
 func (x *expander) measures(t *Threshold) (runs, stands bool) {
 	wholeCase := source{metrics: []string{"duration"}}
 	runs = wholeCase.isOf(t) || t.Metric == "counter" // which counters there are the device knows
@@ -96,7 +97,9 @@ func (x *expander) chosen(written *ast.Threshold, s *scope) *Threshold {
 	}
 	m := metricOf(match[1])
 	if m == nil {
-		x.errors.Report(diag.NotOneOf, written.Metric.Span(), "no metric is called %q", match[1]).WithOneOf(match[1], namesOf(metrics, (*metric).key))
+		x.errors.Report(diag.NotOneOf, written.Metric.Span(), "no metric is called %q", match[1]).WithOneOf(
+			match[1], namesOf(metrics, (*metric).key),
+		)
 		return nil
 	}
 	return &Threshold{Text: text, Metric: m.name, Selectors: x.selectors(written.Metric, match[2])}
@@ -109,7 +112,13 @@ func (x *expander) limits(t *Threshold, written *ast.Threshold, s *scope) {
 	}
 	if written.Abort != nil {
 		t.Abort, t.After = true, defaultAbortAfter
-		setKnown(&t.After, x.known(&verb.Argument{Name: "after", Type: verb.Duration, Min: 1, Max: unbounded}, written.Abort.Get("after"), s))
+		setKnown(
+			&t.After,
+			x.known(
+				&verb.Argument{Name: "after", Type: verb.Duration, Min: 1, Max: unbounded}, written.Abort.Get("after"),
+				s,
+			),
+		)
 	}
 	for _, node := range written.Pass {
 		if limit, ok := x.limit(metricOf(t.Metric), node, s); ok {
@@ -175,7 +184,9 @@ func (x *expander) reportUnmet(t *Threshold, span diag.Span) {
 		switch {
 		case !measured:
 		case !has:
-			report(sortedKeys(choices), selector.Name, "no step that measures %s has the tag %q", t.Metric, selector.Name)
+			report(
+				sortedKeys(choices), selector.Name, "no step that measures %s has the tag %q", t.Metric, selector.Name,
+			)
 			return
 		case len(values) > 0 && !values[selector.Value]:
 			var all []string
@@ -224,7 +235,8 @@ const (
 
 // times are the fields of a distribution of times.
 var times = []metricField{
-	{"count", plainCount}, {"min", nanoseconds}, {"avg", nanoseconds}, {"stddev", nanoseconds}, {"p50", nanoseconds}, {"p90", nanoseconds},
+	{"count", plainCount}, {"min", nanoseconds}, {"avg", nanoseconds}, {"stddev", nanoseconds}, {"p50", nanoseconds},
+	{"p90", nanoseconds},
 	{"p99", nanoseconds}, {"p99_9", nanoseconds}, {"p99_99", nanoseconds}, {"max", nanoseconds}, {"errors", plainCount},
 	{Fairness, ratio}, {Spread, ratio},
 }
@@ -232,12 +244,36 @@ var times = []metricField{
 // metrics are the rows, the measured ones under the kinds of the measure verb, but for the rate of connections.
 var metrics = []metric{
 	{"duration", "how long a case took, on the provider's clock", []metricField{{"value", nanoseconds}}},
-	{"loop", "the rounds of a repeat that has a name, by name=.. or its tags; one in another such repeat is not timed; late are rounds that began later than their rate wants", []metricField{{"count", plainCount}, {"late", plainCount}, {"min", nanoseconds}, {"p50", nanoseconds}, {"p99", nanoseconds}, {"max", nanoseconds}, {Fairness, ratio}, {Spread, ratio}}},
-	{"counter", "by how much a counter of a device has grown in the case, by name=.. (rdmarun explain counters), role=.. or device=..; several are limited each", []metricField{{"value", plainCount}}},
+	{
+		"loop",
+		"the rounds of a repeat that has a name, by name=.. or its tags; one in another such repeat is not timed; " +
+			"late are rounds that began later than their rate wants",
+		[]metricField{
+			{"count", plainCount}, {"late", plainCount}, {"min", nanoseconds}, {"p50", nanoseconds},
+			{"p99", nanoseconds}, {"max", nanoseconds}, {Fairness, ratio}, {Spread, ratio},
+		},
+	},
+	{
+		"counter",
+		"by how much a counter of a device has grown in the case, by name=.. (rdmarun explain counters), role=.. or " +
+			"device=..; several are limited each",
+		[]metricField{{"value", plainCount}},
+	},
 	{"latency", "measure {kind: latency}, by the tags of its step, name=.. or size", times},
-	{"bandwidth", "measure {kind: bandwidth}, likewise; min and max want sample_every", []metricField{{"avg", bitsPerSecond}, {"min", bitsPerSecond}, {"max", bitsPerSecond}, {"count", plainCount}, {"messages", perSecond}, {Fairness, ratio}, {Spread, ratio}}},
+	{
+		"bandwidth", "measure {kind: bandwidth}, likewise; min and max want sample_every",
+		[]metricField{
+			{"avg", bitsPerSecond}, {"min", bitsPerSecond}, {"max", bitsPerSecond}, {"count", plainCount},
+			{"messages", perSecond}, {Fairness, ratio}, {Spread, ratio},
+		},
+	},
 	{"connect", "measure {kind: connect}: how long a connection takes", times},
-	{connectRate, "measure {kind: connect}: connections a second", []metricField{{"avg", perSecond}, {"count", plainCount}, {"errors", plainCount}, {Fairness, ratio}, {Spread, ratio}}},
+	{
+		connectRate, "measure {kind: connect}: connections a second",
+		[]metricField{
+			{"avg", perSecond}, {"count", plainCount}, {"errors", plainCount}, {Fairness, ratio}, {Spread, ratio},
+		},
+	},
 }
 
 // connectRate is the other metric of measured connections.
@@ -289,8 +325,15 @@ func (d *decoder) selectors(node *syntax.Node, text string) []Selector {
 		}
 		match := selectorForm.FindStringSubmatch(label)
 		if match == nil {
-			d.errors.Report(diag.WrongType, node.Span(), "a label is NAME=VALUE or a word, and this is %s", quoted(label)).
-				WithHint("%s", map[bool]string{true: "only the size is compared otherwise: size>=64KiB"}[strings.ContainsAny(label, "<>")])
+			d.errors.Report(
+				diag.WrongType, node.Span(), "a label is NAME=VALUE or a word, and this is %s", quoted(label),
+			).
+				WithHint(
+					"%s",
+					map[bool]string{true: "only the size is compared otherwise: size>=64KiB"}[strings.ContainsAny(
+						label, "<>",
+					)],
+				)
 			continue
 		}
 		selector := Selector{Name: match[1], Operator: match[2], Value: match[3]}
@@ -302,7 +345,10 @@ func (d *decoder) selectors(node *syntax.Node, text string) []Selector {
 			}
 			selector.Size = int64(size)
 		} else if selector.Operator != "" && selector.Operator != "=" {
-			d.errors.Report(diag.WrongType, node.Span(), "%s can only be compared by =, as only the size is a number", selector.Name)
+			d.errors.Report(
+				diag.WrongType, node.Span(), "%s can only be compared by =, as only the size is a number",
+				selector.Name,
+			)
 			continue
 		}
 		list = append(list, selector)
@@ -352,14 +398,18 @@ func (d *decoder) limit(m *metric, node *syntax.Node, s *scope) (Limit, bool) {
 	limit := Limit{Text: node.Value, Span: node.Span()}
 	match := limitForm.FindStringSubmatchIndex(node.Value)
 	if match == nil {
-		d.errors.Report(diag.WrongType, node.Span(), "%s is no limit", quoted(node.Value)).WithHint("for example: p99 < 4us")
+		d.errors.Report(diag.WrongType, node.Span(), "%s is no limit", quoted(node.Value)).WithHint(
+			"for example: p99 < 4us",
+		)
 		return limit, false
 	}
 	part := func(i int) string { return node.Value[match[2*i]:match[2*i+1]] }
 	limit.Field, limit.Operator = part(1), part(2)
 	field := row(m.fields, limit.Field, (*metricField).key)
 	if field == nil {
-		d.errors.Report(diag.UnknownField, node.Span(), "%s has no field %q", m.name, limit.Field).WithOneOf(limit.Field, namesOf(m.fields, (*metricField).key))
+		d.errors.Report(diag.UnknownField, node.Span(), "%s has no field %q", m.name, limit.Field).WithOneOf(
+			limit.Field, namesOf(m.fields, (*metricField).key),
+		)
 		return limit, false
 	}
 	limit.unit = field.unit
@@ -442,8 +492,8 @@ func (l *Limit) Bound(env expression.Env) (float64, error) {
 	return value.(float64), nil
 }
 
-// Excess tells how far a value of the field, in its base unit, is beyond the limit, as a part of it: more than 0 where the
-// limit does not hold, and else the less the further it is from it.  env has the baseline.
+// Excess tells how far a value of the field, in its base unit, is beyond the limit, as a part of it: more than 0 where
+// the limit does not hold, and else the less the further it is from it.  env has the baseline.
 func (l *Limit) Excess(got float64, env expression.Env) (float64, error) {
 	limit, err := l.Bound(env)
 	if err != nil {

@@ -20,13 +20,15 @@ type typeRow struct {
 	parse func(node *syntax.Node) (any, *problem)
 	// plain is set if a scalar in quotes has another type, text if expressions may stand in the middle of it.
 	plain, text bool
-	// kinds are the results of expressions that convert takes, nil for all; wants is their name if it is not the type's.
+	// kinds are the results of expressions that convert takes, nil for all; wants is their name if it is not the
+	// type's.
 	kinds   []string
 	wants   string
 	convert func(argument *verb.Argument, value any) (any, *problem)
 	// result is the type of results in expressions.
 	result expression.Type
-	// definition is what JSON Schemas call the type, "" for a text; schema says it of an argument, nil for the definition.
+	// definition is what JSON Schemas call the type, "" for a text; schema says it of an argument, nil for the
+	// definition.
 	definition string
 	schema     func(argument *verb.Argument) jsonschema.Object
 }
@@ -52,13 +54,16 @@ type compileFunc = func(*decoder, *verb.Argument, *syntax.Node, place) *Value
 func newTypeTable() *typeTable {
 	numbers := []string{anInteger, aFraction}
 	durationType := expression.TypeOf(time.Duration(0))
-	// read is a type that compile reads.  A scalar of it is text, a name or a word; kinds are those of expressions, strings
-	// unless others are named.
+	// read is a type that compile reads.  A scalar of it is text, a name or a word; kinds are those of expressions,
+	// strings unless others are named.
 	read := func(compile compileFunc, kinds ...string) typeRow {
 		if kinds == nil {
 			kinds = []string{aString}
 		}
-		return typeRow{compile: compile, parse: parseText, text: true, kinds: kinds, convert: convertString, result: expression.String}
+		return typeRow{
+			compile: compile, parse: parseText, text: true, kinds: kinds, convert: convertString,
+			result: expression.String,
+		}
 	}
 	// looks is a row with the schema of its arguments.
 	looks := func(row typeRow, schema func(*verb.Argument) jsonschema.Object) typeRow {
@@ -67,25 +72,40 @@ func newTypeTable() *typeTable {
 	}
 	object, rights := read((*decoder).objectName), looks(read((*decoder).rights), rightsSchema)
 	data := read((*decoder).data, someBytes, aString)
-	data.wants, data.convert, data.result, data.definition = "bytes", convertData, expression.TypeOf([]byte(nil)), "data"
+	data.wants, data.convert, data.result, data.definition = "bytes", convertData, expression.TypeOf([]byte(nil)),
+		"data"
 	remote := looks(read((*decoder).remote, aRecord), remoteSchema)
 	remote.wants, remote.convert = "a record with addr and rkey", remoteFrom
 	return &typeTable{
-		verb.Integer: {parse: parsed(parseNumber), plain: true, kinds: numbers, convert: convertInteger, result: expression.Integer,
+		verb.Integer: {parse: parsed(parseNumber), plain: true, kinds: numbers, convert: convertInteger,
+			result:     expression.Integer,
 			definition: "integer", schema: integerSchema},
-		verb.Unsigned: {parse: parseBits, plain: true, kinds: numbers, convert: convertUnsigned, result: expression.Unsigned,
+		verb.Unsigned: {parse: parseBits, plain: true, kinds: numbers, convert: convertUnsigned,
+			result:     expression.Unsigned,
 			definition: "integer", schema: integerSchema},
-		verb.Size: {parse: parsed(parseSize), kinds: numbers, convert: convertSize, result: expression.Unsigned, definition: "size"},
-		verb.Status: {parse: parsed(parseStatus), kinds: []string{anInteger, aString}, convert: convertStatus, result: expression.Integer,
+		verb.Size: {
+			parse: parsed(parseSize), kinds: numbers, convert: convertSize, result: expression.Unsigned,
+			definition: "size",
+		},
+		verb.Status: {parse: parsed(parseStatus), kinds: []string{anInteger, aString}, convert: convertStatus,
+			result:     expression.Integer,
 			definition: "status"},
-		verb.Duration: {parse: parsed(quantity.ParseTime), kinds: []string{aDuration, aString}, convert: convertDuration, result: durationType,
+		verb.Duration: {parse: parsed(quantity.ParseTime), kinds: []string{aDuration, aString},
+			convert: convertDuration, result: durationType,
 			definition: "duration"},
-		verb.Boolean: {parse: parsed(parseBoolean), plain: true, kinds: []string{aBoolean}, convert: convertBoolean, result: expression.Boolean,
+		verb.Boolean: {parse: parsed(parseBoolean), plain: true, kinds: []string{aBoolean}, convert: convertBoolean,
+			result:     expression.Boolean,
 			definition: "boolean"},
-		verb.Fraction: {parse: parsed(parseFraction), kinds: numbers, convert: convertFraction, result: expression.String, schema: fractionSchema},
-		verb.Rate: {parse: parsed(quantity.ParseRate), kinds: append(numbers, aString), convert: convertRate, result: expression.String,
+		verb.Fraction: {
+			parse: parsed(parseFraction), kinds: numbers, convert: convertFraction, result: expression.String,
+			schema: fractionSchema,
+		},
+		verb.Rate: {parse: parsed(quantity.ParseRate), kinds: append(numbers, aString), convert: convertRate,
+			result: expression.String,
 			schema: rateSchema},
-		verb.Sizes: {compile: (*decoder).sizes, parse: parsed(parseSizes), kinds: []string{anInteger, aList, aString}, convert: sizesOf,
+		verb.Sizes: {compile: (*decoder).sizes, parse: parsed(parseSizes), kinds: []string{
+			anInteger, aList, aString,
+		}, convert: sizesOf,
 			result: expression.String, schema: sizesSchema},
 		verb.Text: {parse: parseText, text: true, convert: convertText, result: expression.String},
 		verb.Any:  {parse: parseAny, text: true, convert: convertAny, result: expression.String},
@@ -343,7 +363,9 @@ func contentSchema(*verb.Argument) object {
 func remoteSchema(*verb.Argument) object {
 	return object{"anyOf": []any{jsonschema.Scalar(), object{
 		"type": "object", "required": []string{"addr", "rkey"}, "additionalProperties": false,
-		"properties": object{"addr": jsonschema.Ref("integer"), "rkey": jsonschema.Ref("integer"), "length": jsonschema.Ref("size")},
+		"properties": object{
+			"addr": jsonschema.Ref("integer"), "rkey": jsonschema.Ref("integer"), "length": jsonschema.Ref("size"),
+		},
 	}}}
 }
 
@@ -355,7 +377,10 @@ func LayoutSchema(*verb.Argument) jsonschema.Object {
 	for _, form := range FieldForms() {
 		properties[form.Name] = jsonschema.Documented(jsonschema.Scalar(), form.Doc)
 	}
-	return jsonschema.ListOf(object{"type": "object", "minProperties": 1, "maxProperties": 1, "properties": properties, "additionalProperties": false})
+	return jsonschema.ListOf(object{
+		"type": "object", "minProperties": 1, "maxProperties": 1, "properties": properties,
+		"additionalProperties": false,
+	})
 }
 
 func sizesSchema(*verb.Argument) object {
@@ -367,9 +392,11 @@ func sizesSchema(*verb.Argument) object {
 }
 
 func countersSchema(*verb.Argument) object {
-	return object{"anyOf": []any{jsonschema.Expression(), object{"type": "object", "minProperties": 1, "additionalProperties": object{
-		"type": "object", "required": []string{deltaKey}, "additionalProperties": false, "properties": object{deltaKey: jsonschema.Ref("match_integer")},
-	}}}}
+	return object{"anyOf": []any{jsonschema.Expression(),
+		object{"type": "object", "minProperties": 1, "additionalProperties": object{
+			"type": "object", "required": []string{deltaKey}, "additionalProperties": false,
+			"properties": object{deltaKey: jsonschema.Ref("match_integer")},
+		}}}}
 }
 
 // optionSchema is a mapping with arguments of its own as keys.
@@ -390,5 +417,7 @@ func optionSchema(argument *verb.Argument) object {
 }
 
 func optionListSchema(argument *verb.Argument) object {
-	return object{"anyOf": []any{jsonschema.Expression(), object{"type": "array", "minItems": 1, "items": optionSchema(argument)}}}
+	return object{"anyOf": []any{
+		jsonschema.Expression(), object{"type": "array", "minItems": 1, "items": optionSchema(argument)},
+	}}
 }

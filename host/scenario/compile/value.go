@@ -97,14 +97,19 @@ func (p place) in(s *scope) place {
 // what is wrong.
 func (d *decoder) scalar(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	if node.Kind != syntax.Scalar {
-		return d.refuse(diag.WrongShape, node.Span(), "", "%s wants %s, and this is a %s", argument.Name, argument.Type, node.Kind)
+		return d.refuse(
+			diag.WrongShape, node.Span(), "", "%s wants %s, and this is a %s", argument.Name, argument.Type, node.Kind,
+		)
 	}
 	if !expression.Contains(node.Value) {
 		return d.literal(argument, node)
 	}
 	pieces, unterminated := expression.Scan(node.Value)
 	if unterminated >= 0 {
-		return d.refuse(diag.Unterminated, node.Locate(unterminated, unterminated+2), "a ) is missing", "this expression does not end")
+		return d.refuse(
+			diag.Unterminated, node.Locate(unterminated, unterminated+2), "a ) is missing",
+			"this expression does not end",
+		)
 	}
 	if len(pieces) == 1 && pieces[0].Expression {
 		return d.expression(argument, node, pieces[0], at)
@@ -114,7 +119,9 @@ func (d *decoder) scalar(argument *verb.Argument, node *syntax.Node, at place) *
 
 func (d *decoder) literal(argument *verb.Argument, node *syntax.Node) *Value {
 	if node.IsNull() && argument.Type != verb.Text {
-		return d.refuse(diag.WrongType, node.Span(), "", "%s wants %s, and there is nothing", argument.Name, argument.Type)
+		return d.refuse(
+			diag.WrongType, node.Span(), "", "%s wants %s, and there is nothing", argument.Name, argument.Type,
+		)
 	}
 	text := node
 	if strings.Contains(node.Value, "$$(") {
@@ -154,7 +161,10 @@ func (d *decoder) expression(argument *verb.Argument, node *syntax.Node, piece e
 	}
 	row := &d.types[argument.Type]
 	if kind != "" && row.kinds != nil && !slices.Contains(row.kinds, kind) { // "" is known only while running
-		return d.refuse(diag.ExpressionType, raw.Span, "", "%s wants %s, and this is %s", argument.Name, cmp.Or(row.wants, argument.Type.String()), kind)
+		return d.refuse(
+			diag.ExpressionType, raw.Span, "", "%s wants %s, and this is %s", argument.Name,
+			cmp.Or(row.wants, argument.Type.String()), kind,
+		)
 	}
 	return d.converted(raw, func(v any) (any, error) {
 		if argument.Message && raw.Hex {
@@ -231,7 +241,9 @@ func (d *decoder) list(node *syntax.Node, item func(*syntax.Node) *Value, build 
 
 // shaped follows a node to where it stands, which must be of a kind and, unless least is 0, have that many items or
 // keys; nil after saying what is wanted.
-func (d *decoder) shaped(node *syntax.Node, at *place, kind syntax.Kind, least int, hint, format string, args ...any) *syntax.Node {
+func (d *decoder) shaped(
+	node *syntax.Node, at *place, kind syntax.Kind, least int, hint, format string, args ...any,
+) *syntax.Node {
 	node, at.scope = at.scope.resolve(node)
 	if node.Kind != kind || len(node.Items)+len(node.Pairs) < least {
 		d.refuse(diag.WrongShape, node.Span(), hint, format, args...)
@@ -273,7 +285,10 @@ const (
 // template compiles text with expressions inside.
 func (d *decoder) template(argument *verb.Argument, node *syntax.Node, pieces []expression.Piece, at place) *Value {
 	if !d.types[argument.Type].text {
-		return d.refuse(diag.WrongType, node.Span(), "calculate inside one $(...)", "%s wants %s, and this is text with an expression inside", argument.Name, argument.Type)
+		return d.refuse(
+			diag.WrongType, node.Span(), "calculate inside one $(...)",
+			"%s wants %s, and this is text with an expression inside", argument.Name, argument.Type,
+		)
 	}
 	if len(pieces) > maxPieces {
 		return d.refuse(diag.OutOfRange, node.Span(), "", "a text with more than %d expressions", maxPieces/2)
@@ -304,8 +319,8 @@ func (d *decoder) template(argument *verb.Argument, node *syntax.Node, pieces []
 	})
 }
 
-// Recount is the key of an environment, and no name that an expression could have, of a func() that brings the counters of
-// its roles up to date: it is called before an expression that mentions them.
+// Recount is the key of an environment, and no name that an expression could have, of a func() that brings the counters
+// of its roles up to date: it is called before an expression that mentions them.
 const Recount = "recount counters"
 
 // compile compiles one expression, which stands at span, and tells the kind of its result.
@@ -366,7 +381,9 @@ func (d *decoder) reportExpression(bad *expression.Error, span diag.Span, source
 			return // a step around the use of the fragment may make it
 		}
 		if other := d.caseWith(name); other != nil {
-			bad.Hint = fmt.Sprintf("the matrix of case %s has it; what names it must stand in that case", quoted(other.Name.Value))
+			bad.Hint = fmt.Sprintf(
+				"the matrix of case %s has it; what names it must stand in that case", quoted(other.Name.Value),
+			)
 		}
 	}
 	d.report(&bad.Problem, span)

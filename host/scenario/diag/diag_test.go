@@ -59,13 +59,15 @@ func TestDidYouMean(t *testing.T) {
 func TestPosition(t *testing.T) {
 	source := diag.NewSource("f", []byte("ab\nhéé x\n\nend"))
 	for offset, want := range map[int]diag.Position{
-		0: {1, 1}, 1: {1, 2}, 2: {1, 3}, 3: {2, 1}, 4: {2, 2}, 8: {2, 4}, 11: {3, 1}, 12: {4, 1}, 14: {4, 3}, 99: {4, 4}, -1: {1, 1},
+		0: {1, 1}, 1: {1, 2}, 2: {1, 3}, 3: {2, 1}, 4: {2, 2}, 8: {2, 4}, 11: {3, 1}, 12: {4, 1}, 14: {4, 3},
+		99: {4, 4}, -1: {1, 1},
 	} {
 		if got := source.Position(offset); got != want {
 			t.Errorf("offset %d: got %v, want %v", offset, got, want)
 		}
 	}
-	if source.Lines() != 4 || source.Line(2) != "héé x" || source.Line(3) != "" || source.Line(5) != "" || source.Line(0) != "" {
+	if source.Lines() != 4 || source.Line(2) != "héé x" || source.Line(3) != "" || source.Line(5) != "" ||
+		source.Line(0) != "" {
 		t.Error("lines")
 	}
 }
@@ -89,12 +91,14 @@ func TestOffset(t *testing.T) {
 			line, column = line+1, 1
 		}
 	}
-	if source.Characters(2) != 1200 || source.Characters(3) != 0 || source.Characters(4) != 701 || source.Characters(9) != 0 {
+	if source.Characters(2) != 1200 || source.Characters(3) != 0 || source.Characters(4) != 701 ||
+		source.Characters(9) != 0 {
 		t.Error("characters of lines")
 	}
 	for place, want := range map[diag.Position]string{
-		{Line: 1, Column: 3}: "ort", {Line: 2, Column: 1200}: "😀", {Line: 2, Column: 1201}: "", {Line: 2, Column: 9999}: "",
-		{Line: 3, Column: 1}: "", {Line: 4, Column: 701}: "é", {Line: 5, Column: 1}: "end", {Line: 9, Column: 1}: "",
+		{Line: 1, Column: 3}: "ort", {Line: 2, Column: 1200}: "😀", {Line: 2, Column: 1201}: "",
+		{Line: 2, Column: 9999}: "",
+		{Line: 3, Column: 1}:    "", {Line: 4, Column: 701}: "é", {Line: 5, Column: 1}: "end", {Line: 9, Column: 1}: "",
 	} {
 		if got := source.Rest(place); got != want {
 			t.Errorf("behind %v stands %q, want %q", place, got, want)
@@ -136,16 +140,22 @@ func TestText(t *testing.T) {
 		column, width int
 		want          string
 	}{
-		"short":        {"role: sever", 7, 5, "    1 | role: sever\n      |       ^~~~~\n"},
-		"no width":     {"role: sever", 1, 0, "    1 | role: sever\n      | ^\n"},
-		"beyond":       {"ab", 9, 5, "    1 | ab\n      |   ^\n"},
-		"tab":          {"\tx", 2, 1, "    1 |  x\n      |  ^\n"},
-		"control":      {"a\x1b[1mb", 2, 1, "    1 | a␛[1mb\n      |  ^\n"},
-		"long, at end": {long + "!", 301, 1, "    1 | ..." + strings.Repeat("x", 116) + "!\n      | " + strings.Repeat(" ", 119) + "^\n"},
+		"short":    {"role: sever", 7, 5, "    1 | role: sever\n      |       ^~~~~\n"},
+		"no width": {"role: sever", 1, 0, "    1 | role: sever\n      | ^\n"},
+		"beyond":   {"ab", 9, 5, "    1 | ab\n      |   ^\n"},
+		"tab":      {"\tx", 2, 1, "    1 |  x\n      |  ^\n"},
+		"control":  {"a\x1b[1mb", 2, 1, "    1 | a␛[1mb\n      |  ^\n"},
+		"long, at end": {
+			long + "!", 301, 1,
+			"    1 | ..." + strings.Repeat("x", 116) + "!\n      | " + strings.Repeat(" ", 119) + "^\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := diag.NewSource("f.yaml", []byte(test.line+"\n"))
-			d := &diag.Diagnostic{Problem: diag.Problem{Code: diag.UnknownRole, Message: "m"}, Span: source.At(diag.Position{Line: 1, Column: test.column}, test.width)}
+			d := &diag.Diagnostic{
+				Problem: diag.Problem{Code: diag.UnknownRole, Message: "m"},
+				Span:    source.At(diag.Position{Line: 1, Column: test.column}, test.width),
+			}
 			_, got, _ := strings.Cut(d.Text(diag.Painter{}), "\n")
 			if got != test.want {
 				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)

@@ -34,7 +34,10 @@ type Diagnostic struct {
 
 // Error is the first line of the message, as compilers print it.
 func (d *Diagnostic) Error() string {
-	return fmt.Sprintf("%s:%d:%d: %s[%s]: %s", d.Span.File(), d.Span.Line, d.Span.Column, d.Code.severity(), d.Code.Number(), d.Message)
+	return fmt.Sprintf(
+		"%s:%d:%d: %s[%s]: %s", d.Span.File(), d.Span.Line, d.Span.Column, d.Code.severity(), d.Code.Number(),
+		d.Message,
+	)
 }
 
 // List collects diagnostics.  The same finding twice (a fragment that is used twice is checked
@@ -216,7 +219,9 @@ func (d *Diagnostic) Text(paint Painter) string {
 		b.WriteByte('\n')
 	}
 	if d.Hint != "" {
-		b.WriteString(paint.fold(fmt.Sprintf("      = %s %s", apply(paint.Hint, "hint:"), printable.Log(d.Hint)), 14) + "\n")
+		b.WriteString(
+			paint.fold(fmt.Sprintf("      = %s %s", apply(paint.Hint, "hint:"), printable.Log(d.Hint)), 14) + "\n",
+		)
 	}
 	return b.String()
 }
@@ -234,7 +239,8 @@ func (s Span) Excerpt(paint Painter) []string {
 	return []string{number + " " + text, blank + " " + mark}
 }
 
-// crop is the part of the span's line around it, at most so many characters, and where the caret stands below: its column and width.
+// crop is the part of the span's line around it, at most so many characters, and where the caret stands below: its
+// column and width.
 func (s Span) crop(most int) (text string, column, width int) {
 	length := s.Source.Characters(s.Line)
 	column, width = min(max(s.Column-1, 0), length), max(s.Width, 1)

@@ -40,7 +40,8 @@ const mostBegun = 3
 func begun(word string, candidates []string) []string {
 	var list []string
 	for _, candidate := range candidates[:min(len(candidates), maxCandidates)] {
-		if len(word) > 2 && len(candidate) > len(word) && candidate[len(word)] == '_' && strings.EqualFold(candidate[:len(word)], word) {
+		if len(word) > 2 && len(candidate) > len(word) && candidate[len(word)] == '_' &&
+			strings.EqualFold(candidate[:len(word)], word) {
 			list = append(list, candidate)
 		}
 	}
@@ -69,7 +70,8 @@ func OneOf(word string, candidates []string) string {
 	return ThereAre(candidates)
 }
 
-// Misspelled tells whether one of the words that are given, and not known, was meant to be name: name is not missing then.
+// Misspelled tells whether one of the words that are given, and not known, was meant to be name: name is not missing
+// then.
 func Misspelled(name string, given, known []string) bool {
 	return slices.ContainsFunc(given, func(word string) bool {
 		return !slices.Contains(known, word) && Suggest(word, known) == name

@@ -20,7 +20,9 @@ func TestMachine(t *testing.T) {
 		"nothing": {fstest.MapFS{}, map[string]string{}},
 		"a server": {fstest.MapFS{
 			"proc/sys/kernel/osrelease": file("6.1.0-18-amd64"),
-			"proc/cpuinfo":              file("processor\t: 0\nmodel name\t: Xeon\n\nprocessor\t: 1\nmodel name\t: other"),
+			"proc/cpuinfo": file(
+				"processor\t: 0\nmodel name\t: Xeon\n\nprocessor\t: 1\nmodel name\t: other",
+			),
 			"sys/devices/system/cpu/cpu0/cpufreq/scaling_governor":  file("powersave"),
 			"sys/devices/system/cpu/cpu1/cpufreq/scaling_governor":  file("performance"),
 			"sys/devices/system/cpu/cpu10/cpufreq/scaling_governor": file("powersave"),
@@ -49,7 +51,9 @@ func TestKernelFacts(t *testing.T) {
 	}
 	found := record.Device{Name: "mlx5_0", Netdev: "ens1f0"}
 	kernel(files, &found)
-	want := record.Device{Name: "mlx5_0", Netdev: "ens1f0", Module: "mlx5_core", PCI: "16.0 GT/s PCIe x16", NUMA: "1", NetdevMTU: 9000}
+	want := record.Device{
+		Name: "mlx5_0", Netdev: "ens1f0", Module: "mlx5_core", PCI: "16.0 GT/s PCIe x16", NUMA: "1", NetdevMTU: 9000,
+	}
 	if found != want {
 		t.Errorf("%+v, want %+v", found, want)
 	}
@@ -61,7 +65,9 @@ func TestKernelFacts(t *testing.T) {
 }
 
 func TestDriver(t *testing.T) {
-	for device, want := range map[string]string{"mlx5_0": "mlx5", "rxe0": "rxe", "rxe_eth0": "rxe", "siw12": "siw", "irdma": "irdma"} {
+	for device, want := range map[string]string{
+		"mlx5_0": "mlx5", "rxe0": "rxe", "rxe_eth0": "rxe", "siw12": "siw", "irdma": "irdma",
+	} {
 		if got := Driver("verbs", device); got != want {
 			t.Errorf("%s: %q, want %q", device, got, want)
 		}
@@ -85,11 +91,14 @@ func TestSoftDevice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Provider != "soft" || got.Driver != "soft" || got.Name != device.Name() || got.MTU < 256 || len(got.NodeGUID) != 19 {
+	if got.Provider != "soft" || got.Driver != "soft" || got.Name != device.Name() || got.MTU < 256 ||
+		len(got.NodeGUID) != 19 {
 		t.Errorf("%+v", got)
 	}
 	choice := record.Device{}
-	if port(&choice, []rdmacore.Port{{State: rdmacore.PortDown, ActiveMTU: 1}, {State: rdmacore.PortActive, ActiveMTU: 2}}); choice.MTU != 2 {
+	if port(&choice, []rdmacore.Port{
+		{State: rdmacore.PortDown, ActiveMTU: 1}, {State: rdmacore.PortActive, ActiveMTU: 2},
+	}); choice.MTU != 2 {
 		t.Error("a port that is down was chosen")
 	}
 }

@@ -64,8 +64,8 @@ func load() []Example {
 	return examples
 }
 
-// cut takes a file apart: an example is what stands before the cases, with one of them.  The cases are a file's last key.
-// A file of several cases that has tags itself is one example, for what is seen in several cases alone.
+// cut takes a file apart: an example is what stands before the cases, with one of them.  The cases are a file's last
+// key. A file of several cases that has tags itself is one example, for what is seen in several cases alone.
 func cut(source *diag.Source) []Example {
 	root := syntax.Parse(source, &diag.List{})
 	name := strings.TrimSuffix(source.Name, path.Ext(source.Name))
@@ -73,7 +73,9 @@ func cut(source *diag.Source) []Example {
 	addNamed(beside, source.Text)
 	cases := root.Get("cases")
 	if cases == nil || root.Get("tags") != nil && len(cases.Items) > 1 {
-		return []Example{{File: name, Title: title(root, name), Words: words(root.Get("tags")), Text: source.Text, Beside: beside}}
+		return []Example{{
+			File: name, Title: title(root, name), Words: words(root.Get("tags")), Text: source.Text, Beside: beside,
+		}}
 	}
 	head := lines(source, 1, cases.Items[0].Position.Line)
 	var examples []Example
@@ -134,7 +136,8 @@ func imported(root *syntax.Node) map[string]string {
 	return texts
 }
 
-// addNamed adds what is in this folder that a text names: guests, each with what it is assembled of, and files that they read.
+// addNamed adds what is in this folder that a text names: guests, each with what it is assembled of, and files that
+// they read.
 func addNamed(texts map[string]string, text string) {
 	read, _ := fs.Glob(files, "*.conf") // the pattern is good
 	for _, name := range read {

@@ -40,10 +40,12 @@ func TestExamplesRun(t *testing.T) {
 			}
 			totals, text := run(t, write(t, folder, "example.yaml", each.Text))
 			ran := totals.Passed + totals.XFailed
-			if noGuest != nil && each.File == "guest" || noEngine != nil && (slices.Contains([]string{"script", "input", "allow", "clock"}, each.File)) {
+			if noGuest != nil && each.File == "guest" ||
+				noEngine != nil && (slices.Contains([]string{"script", "input", "allow", "clock"}, each.File)) {
 				ran += totals.Skipped
 			}
-			if total := totals.Passed + totals.XFailed + totals.Skipped + totals.Failed + totals.Errors; ran == 0 && each.File != "library" || ran != total {
+			if total := totals.Passed + totals.XFailed + totals.Skipped + totals.Failed + totals.Errors; ran == 0 &&
+				each.File != "library" || ran != total {
 				t.Errorf("%+v\n%s", totals, text)
 			}
 		})
@@ -71,7 +73,8 @@ func run(t *testing.T, path string) (record.Totals, string) {
 		t.Fatal(&text)
 	}
 	totals, err := scenario.Run(t.Context(), checked.Scenarios, scenario.RunConfig{
-		Open: scenario.OpenSoft, ProviderName: "soft", Consumers: []record.Consumer{terminal.NewHuman(&text, terminal.HumanOptions{})},
+		Open: scenario.OpenSoft, ProviderName: "soft",
+		Consumers: []record.Consumer{terminal.NewHuman(&text, terminal.HumanOptions{})},
 	})
 	if err != nil {
 		t.Fatal(err)

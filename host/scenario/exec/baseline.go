@@ -33,7 +33,8 @@ func (r *caseRun) earlier(now measured) measured {
 	return then
 }
 
-// tellBaseline tells the others what an earlier run has found, where thresholds may want it: who judges may not have it.
+// tellBaseline tells the others what an earlier run has found, where thresholds may want it: who judges may not have
+// it.
 func (o *remote) tellBaseline(r *caseRun, begin *beginning) error {
 	if r.config.Baseline == nil || len(r.testCase.Thresholds) == 0 {
 		return nil

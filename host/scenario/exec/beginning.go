@@ -43,8 +43,8 @@ type roleFacts struct {
 	Host string `json:"host"`
 }
 
-// begin tells the others that this process is at the beginning of the case, and learns of their roles.  It is false when
-// the case does not run, here or there.
+// begin tells the others that this process is at the beginning of the case, and learns of their roles.  It is false
+// when the case does not run, here or there.
 func (o *remote) begin(ctx context.Context, r *caseRun) bool {
 	if err := o.gather(ctx, r); err != nil && r.result.Status == record.Passed {
 		r.environment(err)
@@ -58,7 +58,9 @@ func (o *remote) gather(ctx context.Context, r *caseRun) error {
 	if err := o.tellBeginning(r); err != nil {
 		return err
 	}
-	waiting, cancel := context.WithTimeoutCause(ctx, meetTime, errors.New("the other processes are not at the beginning of the case"))
+	waiting, cancel := context.WithTimeoutCause(
+		ctx, meetTime, errors.New("the other processes are not at the beginning of the case"),
+	)
 	defer cancel()
 	var facts []roleFacts
 	for _, name := range o.names {
@@ -139,20 +141,25 @@ func (r *caseRun) ownFacts() ([]roleFacts, error) {
 		if err != nil {
 			return nil, fmt.Errorf("role %s: %w", role.Name, err)
 		}
-		facts = append(facts, roleFacts{role.Name, role.Group, role.Index, object, r.place(i), r.testCase.Roles[i].Guest != nil, role.Device().GUID(), role.Host})
+		facts = append(facts, roleFacts{
+			role.Name, role.Group, role.Index, object, r.place(i), r.testCase.Roles[i].Guest != nil,
+			role.Device().GUID(), role.Host,
+		})
 	}
 	return facts, nil
 }
 
-// claimed tells what is wrong with a role that a process says it plays: it is none of the file's, or another's.  What the file and
-// the placement have of the role is theirs, whatever the process says.
+// claimed tells what is wrong with a role that a process says it plays: it is none of the file's, or another's.  What
+// the file and the placement have of the role is theirs, whatever the process says.
 func (o *remote) claimed(r *caseRun, role *roleFacts, process string) error {
 	i := slices.IndexFunc(r.testCase.Elsewhere, func(known testbed.RoleConfig) bool { return known.Name == role.Name })
 	if i < 0 {
 		return fmt.Errorf("the process of %s plays a role %.80q that the case does not have", process, role.Name)
 	}
 	if player := o.player(role.Name); player != process {
-		return fmt.Errorf("the process of %s says that it plays role %s, which is that of %s", process, role.Name, player)
+		return fmt.Errorf(
+			"the process of %s says that it plays role %s, which is that of %s", process, role.Name, player,
+		)
 	}
 	if r.roster.where[role.Name] != "" {
 		return fmt.Errorf("the process of %s says twice where role %s is", process, role.Name)
@@ -219,12 +226,16 @@ func (r *caseRun) learn(facts []roleFacts) error {
 func (r *caseRun) judgeTogether() error {
 	for _, need := range r.testCase.Needs {
 		if !divided(r.testCase, need) || slices.ContainsFunc(need.Roles[:], func(role string) bool {
-			return r.faulting(role) && (need.Capability != verb.CanFaultPacket || r.onProvider(role)["link"] != rdmacore.LinkLocal)
+			return r.faulting(role) &&
+				(need.Capability != verb.CanFaultPacket || r.onProvider(role)["link"] != rdmacore.LinkLocal)
 		}) {
 			continue
 		}
 		r.result.Status = record.Skipped
-		r.result.Reason = fmt.Sprintf("it needs %s, and neither %s nor %s is on a provider that has it (soft)", need.Capability, need.Roles[0], need.Roles[1])
+		r.result.Reason = fmt.Sprintf(
+			"it needs %s, and neither %s nor %s is on a provider that has it (soft)", need.Capability, need.Roles[0],
+			need.Roles[1],
+		)
 		return nil
 	}
 	if reason := r.crowded(); reason != "" {
@@ -261,11 +272,13 @@ func (r *caseRun) distinct() map[string]any {
 		count++
 	}
 	return map[string]any{
-		"distinct_hosts": len(hosts) == count, "distinct_devices": len(guids) == count, "distinct_addresses": len(addresses) == count,
+		"distinct_hosts": len(hosts) == count, "distinct_devices": len(guids) == count,
+		"distinct_addresses": len(addresses) == count,
 	}
 }
 
-// crowded is the reason of a case with a counted role, each instance of which wants a host of its own, and two share one.
+// crowded is the reason of a case with a counted role, each instance of which wants a host of its own, and two share
+// one.
 func (r *caseRun) crowded() string {
 	for _, own := range r.testCase.Roles {
 		if !own.Spread {
@@ -277,7 +290,10 @@ func (r *caseRun) crowded() string {
 		}
 		for _, other := range r.roster.facts {
 			if other.Group == own.Group && other.Host == role.Host {
-				return fmt.Sprintf("role %s has place: {spread: host}, and %s and %s are both on %s", own.Group, own.Name, other.Name, role.Host)
+				return fmt.Sprintf(
+					"role %s has place: {spread: host}, and %s and %s are both on %s", own.Group, own.Name, other.Name,
+					role.Host,
+				)
 			}
 		}
 	}

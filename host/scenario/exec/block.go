@@ -127,7 +127,9 @@ func (r *caseRun) use(ctx context.Context, step *compile.Step, use *compile.Use)
 // used lists the steps that use the fragments around the current step, the innermost first.
 func (r *caseRun) used() (list []string) {
 	for _, step := range slices.Backward(r.uses) {
-		list = append(list, fmt.Sprintf("%s:%d (%s)", step.Span.File(), step.Span.Line, step.Action.(*compile.Use).Fragment))
+		list = append(
+			list, fmt.Sprintf("%s:%d (%s)", step.Span.File(), step.Span.Line, step.Action.(*compile.Use).Fragment),
+		)
 	}
 	return list
 }
@@ -143,7 +145,9 @@ func (r *caseRun) parallel(ctx context.Context, step *compile.Step, action *comp
 		branches[i] = r.branch()
 		branches[i].turns = r.turns.branch(i)
 	}
-	err := r.atOnce(ctx, len(branches), func(ctx context.Context, i int) error { return branches[i].step(ctx, action.Branches[i]) })
+	err := r.atOnce(ctx, len(branches), func(ctx context.Context, i int) error {
+		return branches[i].step(ctx, action.Branches[i])
+	})
 	for _, branch := range branches {
 		r.join(branch)
 	}

@@ -51,9 +51,11 @@ func TestParallel(t *testing.T) {
 			lines: []string{"true"},
 		},
 		{
-			name:    "what is around a branch that failed is told",
-			steps:   `[{name: outer, parallel: [{name: inner, do: [{assert: 1 == 2}]}, {sleep: 1h}]}]`,
-			failure: record.Failure{Action: "assert", What: "the condition does not hold", Line: 5, Path: []string{"outer", "inner"}},
+			name:  "what is around a branch that failed is told",
+			steps: `[{name: outer, parallel: [{name: inner, do: [{assert: 1 == 2}]}, {sleep: 1h}]}]`,
+			failure: record.Failure{
+				Action: "assert", What: "the condition does not hold", Line: 5, Path: []string{"outer", "inner"},
+			},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -71,7 +73,10 @@ func TestParallel(t *testing.T) {
 
 // TestParallelCounts: the steps of branches are steps of the case, and each is recorded once.
 func TestParallelCounts(t *testing.T) {
-	seen := runText(t, virtual+"steps: [{parallel: [{repeat: 4, do: [{sleep: 1s}]}, {sleep: 2s}]}, {sleep: 1s}]\n", scenario.RunConfig{})
+	seen := runText(
+		t, virtual+"steps: [{parallel: [{repeat: 4, do: [{sleep: 1s}]}, {sleep: 2s}]}, {sleep: 1s}]\n",
+		scenario.RunConfig{},
+	)
 	if steps := seen.cases[0].Steps; steps != 6 || len(seen.steps) != 6 {
 		t.Errorf("%d steps, and records of %d, want 6", steps, len(seen.steps))
 	}
@@ -108,7 +113,8 @@ func TestBarriers(t *testing.T) {
       {name: one, do: [{barrier: never, of: [two]}]},
       {name: two, do: [{if: client.name == "server", barrier: never, of: [one]}]}]}]`,
 			failure: record.Failure{
-				Action: "barrier", What: `barrier "never" stays closed`, Expected: "branch two", Got: "no such step of them", Line: 6, Path: []string{"one"},
+				Action: "barrier", What: `barrier "never" stays closed`, Expected: "branch two",
+				Got: "no such step of them", Line: 6, Path: []string{"one"},
 			},
 		},
 	} {
@@ -137,22 +143,33 @@ func TestStall(t *testing.T) {
 	}{
 		{
 			name: "a step without an end", text: "stall_timeout: 20ms\nsteps: [{sleep: 1h}]\n",
-			failure: record.Failure{Action: "sleep", What: "no step has ended for 20ms (stall_timeout)", Hint: "it was cut off in this step", Line: 4},
+			failure: record.Failure{
+				Action: "sleep", What: "no step has ended for 20ms (stall_timeout)",
+				Hint: "it was cut off in this step", Line: 4,
+			},
 		},
 		{
 			name: "in a loop", text: "stall_timeout: 20ms\nsteps: [{name: nap, repeat: 3, do: [{sleep: 1h}]}]\n",
 			failure: record.Failure{
-				Action: "sleep", What: "no step has ended for 20ms (stall_timeout)", Hint: "it was cut off in this step, in nap round 1/3", Line: 4,
+				Action: "sleep", What: "no step has ended for 20ms (stall_timeout)",
+				Hint: "it was cut off in this step, in nap round 1/3", Line: 4,
 				Path: []string{"nap"},
 			},
 		},
 		{
 			name: "in branches", text: "stall_timeout: 20ms\nsteps: [{parallel: [{sleep: 1h}]}]\n",
-			failure: record.Failure{Action: "sleep", What: "no step has ended for 20ms (stall_timeout)", Hint: "it was cut off in this step", Line: 4},
+			failure: record.Failure{
+				Action: "sleep", What: "no step has ended for 20ms (stall_timeout)",
+				Hint: "it was cut off in this step", Line: 4,
+			},
 		},
 		{
-			name: "of the command line", text: "steps: [{sleep: 1h}]\n", config: scenario.RunConfig{Stall: 30 * time.Millisecond},
-			failure: record.Failure{Action: "sleep", What: "no step has ended for 30ms (stall_timeout)", Hint: "it was cut off in this step", Line: 3},
+			name: "of the command line", text: "steps: [{sleep: 1h}]\n",
+			config: scenario.RunConfig{Stall: 30 * time.Millisecond},
+			failure: record.Failure{
+				Action: "sleep", What: "no step has ended for 30ms (stall_timeout)",
+				Hint: "it was cut off in this step", Line: 3,
+			},
 		},
 		{name: "steps that end", text: "stall_timeout: 1m\nsteps: [{repeat: 50, do: [{sleep: 1us}]}]\n"},
 	} {
@@ -180,7 +197,8 @@ func TestGuests(t *testing.T) {
 			name: "an exit code that is not", module: "calls.wasm",
 			steps: `[{role: guest, guest: start}, {role: guest, guest: call, function: nothing}, {barrier: serve, of: [guest]}, {role: guest, guest: wait}]`,
 			failure: record.Failure{
-				Role: "guest", Action: "guest wait", What: "wrong exit", Expected: "exit 0", Got: "exit 1  (exited, exit code 1)", Hint: "the guest exited with code 1", Line: 4,
+				Role: "guest", Action: "guest wait", What: "wrong exit", Expected: "exit 0",
+				Got: "exit 1  (exited, exit code 1)", Hint: "the guest exited with code 1", Line: 4,
 			},
 		},
 		{
@@ -192,7 +210,8 @@ func TestGuests(t *testing.T) {
 			name: "unless that is expected", module: "spin.wasm",
 			steps: `[{role: guest, guest: start}, {role: guest, guest: stop, expect: {outcome: exited}}]`,
 			failure: record.Failure{
-				Role: "guest", Action: "guest stop", What: "wrong outcome", Expected: "outcome exited", Got: "outcome stopped  (stopped, exit code 143)", Line: 4,
+				Role: "guest", Action: "guest stop", What: "wrong outcome", Expected: "outcome exited",
+				Got: "outcome stopped  (stopped, exit code 143)", Line: 4,
 				Hint: "the guest was stopped: the guest was asked to stop and did not end in time",
 			},
 		},
@@ -206,30 +225,37 @@ func TestGuests(t *testing.T) {
 			name: "another result", module: "calls.wasm",
 			steps: `[{role: guest, guest: start}, {role: guest, guest: call, function: add, args: [1, 1], expect: {result: 3}}]`,
 			failure: record.Failure{
-				Role: "guest", Action: "guest call", What: "wrong result", Expected: "result 3", Got: "result 2", Line: 4,
-				Timeline: []record.Moment{{Text: "guest start"}, {Text: "guest call add(1, 1)  -> FAILED: wrong result"}},
+				Role: "guest", Action: "guest call", What: "wrong result", Expected: "result 3", Got: "result 2",
+				Line: 4,
+				Timeline: []record.Moment{
+					{Text: "guest start"}, {Text: "guest call add(1, 1)  -> FAILED: wrong result"},
+				},
 			},
 		},
 		{
 			name: "a guest that was not started", module: "calls.wasm",
 			steps: `[{role: guest, guest: wait}]`,
 			failure: record.Failure{
-				Role: "guest", Action: "guest wait", What: "the guest of role guest was not started", Hint: "a step `guest: start` comes first", Line: 4,
+				Role: "guest", Action: "guest wait", What: "the guest of role guest was not started",
+				Hint: "a step `guest: start` comes first", Line: 4,
 			},
 		},
 		{
 			name: "a guest that runs on", module: "spin.wasm",
 			steps: `[{role: guest, guest: start}, {role: guest, guest: wait, within: 10ms}]`,
 			failure: record.Failure{
-				Role: "guest", Action: "guest wait", What: "the guest did not end", Expected: "its end within 10ms", Got: "it still runs, in no host function that waits", Line: 4,
+				Role: "guest", Action: "guest wait", What: "the guest did not end", Expected: "its end within 10ms",
+				Got: "it still runs, in no host function that waits", Line: 4,
 			},
 		},
 		{
 			name: "a guest that ends before it comes to a barrier", module: "spin.wasm",
 			steps: `[{role: guest, guest: start}, {parallel: [{barrier: up, of: [guest]}, {role: guest, guest: stop}]}]`,
 			failure: record.Failure{
-				Action: "barrier", What: `the guest of role guest ended before it came to barrier "up"`, Expected: "rdma.barrier(up)",
-				Got: "stopped, exit code 143", Line: 4, Hint: "the guest was stopped: the guest was asked to stop and did not end in time",
+				Action: "barrier", What: `the guest of role guest ended before it came to barrier "up"`,
+				Expected: "rdma.barrier(up)",
+				Got:      "stopped, exit code 143", Line: 4,
+				Hint: "the guest was stopped: the guest was asked to stop and did not end in time",
 			},
 		},
 		{
@@ -242,7 +268,10 @@ func TestGuests(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			text := fmt.Sprintf("rdmarun: v1\nroles: {guest: {guest: {module: %s}}}\nsteps:\n  %s\n", absolute(t, testdata+test.module), test.steps)
+			text := fmt.Sprintf(
+				"rdmarun: v1\nroles: {guest: {guest: {module: %s}}}\nsteps:\n  %s\n", absolute(t, testdata+test.module),
+				test.steps,
+			)
 			seen := runText(t, text, scenario.RunConfig{GuestCache: t.TempDir()})
 			if lines := seen.texts(); !slices.Equal(lines, test.lines) {
 				t.Errorf("lines %q, want %q", lines, test.lines)
@@ -252,8 +281,8 @@ func TestGuests(t *testing.T) {
 	}
 }
 
-// TestConditionOfThreshold: a condition that cannot be computed fails the case where it stands; the other thresholds are
-// checked all the same.
+// TestConditionOfThreshold: a condition that cannot be computed fails the case where it stands; the other thresholds
+// are checked all the same.
 func TestConditionOfThreshold(t *testing.T) {
 	seen := runText(t, `rdmarun: v1
 steps: [{log: x}]
@@ -261,7 +290,9 @@ thresholds:
   - {metric: duration, if: 1 % (device.max_sge - device.max_sge) == 1, pass: ["value < 1h"]}
   - {metric: duration, pass: ["value < 1h"]}
 `, scenario.RunConfig{})
-	seen.fails(t, record.Failure{Action: "thresholds", What: "a value cannot be computed", Got: "a division by zero", Line: 4, Column: 28})
+	seen.fails(t, record.Failure{
+		Action: "thresholds", What: "a value cannot be computed", Got: "a division by zero", Line: 4, Column: 28,
+	})
 	if len(seen.checked) != 1 || !seen.checked[0].OK {
 		t.Errorf("the other threshold: %+v", seen.checked)
 	}
@@ -292,7 +323,8 @@ steps:
 	if lines := seen.texts(); !slices.Equal(lines, []string{"0 1 2"}) {
 		t.Errorf("%q, want the result of each step", lines)
 	}
-	seen.fails(t, record.Failure{Action: "assert", What: "the condition does not hold", Line: 10, Timeline: []record.Moment{
-		{Text: "decode tx  -> n=0x1"}, {Text: "decode tx  -> n=0x2"},
-	}})
+	seen.fails(t, record.Failure{Action: "assert", What: "the condition does not hold", Line: 10,
+		Timeline: []record.Moment{
+			{Text: "decode tx  -> n=0x1"}, {Text: "decode tx  -> n=0x2"},
+		}})
 }

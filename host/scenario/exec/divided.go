@@ -14,8 +14,8 @@ import (
 
 // A step that works on roles of several processes is a step of the one that has its first role, as every step is of one
 // process.  Each other process with roles of it walks into the same step with its part, while it waits for the step's
-// outcome, which ends the part as well: of a measurement half of the work, of a barrier its guests.  What is measured all
-// others are told, a size at a time.
+// outcome, which ends the part as well: of a measurement half of the work, of a barrier its guests.  What is measured
+// all others are told, a size at a time.
 
 // half runs the part of a step that another process runs; nil where there is none here.
 func (o *remote) half(r *caseRun, step *compile.Step, call *compile.Call, owner string) func(context.Context) {
@@ -84,7 +84,10 @@ func (o *remote) meet(r *caseRun, call *compile.Call) func(ctx context.Context) 
 			err := each.Hear(ctx, &there)
 			switch {
 			case errors.Is(err, context.DeadlineExceeded):
-				return &testbed.Failure{What: "the barrier stays closed", Expected: "the guests in the process of " + each.process, Got: "they have not come"}
+				return &testbed.Failure{
+					What: "the barrier stays closed", Expected: "the guests in the process of " + each.process,
+					Got: "they have not come",
+				}
 			case err != nil:
 				return err
 			case there.Failed != nil:

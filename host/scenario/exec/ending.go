@@ -102,7 +102,8 @@ func (e *ending) failure(process string) error {
 	return failure
 }
 
-// settle waits until the others have looked for what they left unread as well: what this process frees would be news there.
+// settle waits until the others have looked for what they left unread as well: what this process frees would be news
+// there.
 func (o *remote) settle(ctx context.Context, r *caseRun) {
 	if ctx.Err() != nil {
 		return
@@ -132,7 +133,10 @@ func (o *remote) end(ctx context.Context, r *caseRun) {
 	if !o.began {
 		return
 	}
-	waiting, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), meetTime+r.config.stretched(r.testCase.Timeout), errors.New("the other processes do not end the case"))
+	waiting, cancel := context.WithTimeoutCause(
+		context.WithoutCancel(ctx), meetTime+r.config.stretched(r.testCase.Timeout),
+		errors.New("the other processes do not end the case"),
+	)
 	defer cancel()
 	for _, name := range o.names {
 		there, told := o.endOf(name)
@@ -164,15 +168,16 @@ func (o *remote) end(ctx context.Context, r *caseRun) {
 	}
 }
 
-// tells tells whether a failure says that a process has died: of a mesh it is a result, and the other pairs are measured.
+// tells tells whether a failure says that a process has died: of a mesh it is a result, and the other pairs are
+// measured.
 func (r *caseRun) tells(gone *meeting.GoneError) bool {
 	return slices.ContainsFunc(r.result.Failures, func(f record.Failure) bool {
 		return strings.Contains(f.What+"\n"+f.Got+"\n"+f.Hint, gone.Error())
 	})
 }
 
-// peerDied makes the death of a process that was to end the case the reason of a failure here: whether its connections break
-// or the meeting finds it gone first is chance.
+// peerDied makes the death of a process that was to end the case the reason of a failure here: whether its connections
+// break or the meeting finds it gone first is chance.
 func (r *caseRun) peerDied(err error) {
 	consequences := r.result.Failures
 	r.result.Failures = nil
@@ -182,7 +187,10 @@ func (r *caseRun) peerDied(err error) {
 
 // ownEnd is how the case ended here.
 func (r *caseRun) ownEnd() ending {
-	end := ending{Status: r.result.Status, Reason: r.result.Reason, Began: r.begin, Traffic: r.result.Traffic, Tallies: r.result.Tallies}
+	end := ending{
+		Status: r.result.Status, Reason: r.result.Reason, Began: r.begin, Traffic: r.result.Traffic,
+		Tallies: r.result.Tallies,
+	}
 	if r.history != nil && r.result.Status != record.Passed {
 		end.Timeline = r.history.moments()
 	}
@@ -200,21 +208,26 @@ func (r *caseRun) failWith(there *ending, process string) {
 	}
 	for _, f := range there.Failures[:min(len(there.Failures), mostFailures)] {
 		failure := toldOf(f.Failure).Failure // whatever it told
-		failure.File, failure.Hint, failure.Rerun = r.program.File, joined(f.Hint, "in the process of "+process), r.rerun()
-		if failure.Host = r.hostOf(failure.Role); !slices.ContainsFunc(slices.Concat(r.testCase.Roles, r.testCase.Elsewhere), func(role testbed.RoleConfig) bool {
-			return role.Name == failure.Role
-		}) {
+		failure.File, failure.Hint, failure.Rerun = r.program.File, joined(f.Hint, "in the process of "+process),
+			r.rerun()
+		if failure.Host = r.hostOf(failure.Role); !slices.ContainsFunc(
+			slices.Concat(r.testCase.Roles, r.testCase.Elsewhere), func(role testbed.RoleConfig) bool {
+				return role.Name == failure.Role
+			}) {
 			failure.Role = "" // it is none
 		}
 		r.result.Failures = append(r.result.Failures, failure)
 	}
 	if more := len(there.Failures) - mostFailures; more > 0 {
 		last := &r.result.Failures[len(r.result.Failures)-1]
-		last.Details = append(last.Details, fmt.Sprintf("%d more failures in the process of %s are left out", more, process))
+		last.Details = append(
+			last.Details, fmt.Sprintf("%d more failures in the process of %s are left out", more, process),
+		)
 	}
 }
 
-// addMoments adds the last steps of another process to the timeline of a failure, whose clock is so much ahead of this one's.
+// addMoments adds the last steps of another process to the timeline of a failure, whose clock is so much ahead of this
+// one's.
 func (r *caseRun) addMoments(process string, there ending, ahead time.Duration) {
 	if len(r.result.Failures) == 0 {
 		return

@@ -57,7 +57,10 @@ func (r *caseRun) failed(step *compile.Step, role, action string, err error) *st
 	if errors.As(err, &inner) {
 		return inner
 	}
-	return &stepError{step: step, span: step.Span, role: role, action: action, path: slices.Clone(r.path), used: r.used(), advance: r.advances.String(), err: err}
+	return &stepError{
+		step: step, span: step.Span, role: role, action: action, path: slices.Clone(r.path), used: r.used(),
+		advance: r.advances.String(), err: err,
+	}
 }
 
 // fail notes the failure of a step in the result.
@@ -78,7 +81,8 @@ func (r *caseRun) addFailure(f record.Failure) {
 	r.result.Failures = append(r.result.Failures, f)
 }
 
-// failedGuests notes the guests that had failed before the step that ended the case, whose failure may be their consequence.
+// failedGuests notes the guests that had failed before the step that ended the case, whose failure may be their
+// consequence.
 func (r *caseRun) failedGuests() {
 	for _, each := range r.testbed.FailedGuests() {
 		r.addFailure(record.Failure{
@@ -89,7 +93,8 @@ func (r *caseRun) failedGuests() {
 	}
 }
 
-// hostOf is the host of a role, as the controller of a lab tells it; else nothing, as processes of one user are no hosts.
+// hostOf is the host of a role, as the controller of a lab tells it; else nothing, as processes of one user are no
+// hosts.
 func (r *caseRun) hostOf(role string) string {
 	if r.config.Observes {
 		return r.roster.where[role]
@@ -237,8 +242,8 @@ func (r *caseRun) leftovers() {
 
 func (r *caseRun) rerun() string { return r.config.RerunCase(r.program, r.testCase) }
 
-// RerunCase is the command that runs a case alone, with the parameters that its file has: empty where nobody knows that of the run.
-// A case that takes over what cases before it have shared runs behind them again, in the same order.
+// RerunCase is the command that runs a case alone, with the parameters that its file has: empty where nobody knows that
+// of the run. A case that takes over what cases before it have shared runs behind them again, in the same order.
 func (c *Config) RerunCase(program *compile.Program, testCase *compile.Case) string {
 	if c.Rerun == "" {
 		return ""
@@ -271,7 +276,8 @@ func Command(command string, params []string, seed *uint64) string {
 // ShellWord quotes a word for a shell when it needs it.
 func ShellWord(word string) string {
 	plain := func(c rune) bool {
-		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("_-./=:,@%+", c)
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
+			strings.ContainsRune("_-./=:,@%+", c)
 	}
 	if word != "" && strings.IndexFunc(word, func(c rune) bool { return !plain(c) }) < 0 {
 		return word

@@ -56,8 +56,8 @@ func (r *caseRun) samplesCompared(threshold *compile.Threshold, samples []sample
 	return list
 }
 
-// compared are the fields that compare values, which are not negative; nil for none, and how many they are for one.  Where all are 0
-// nothing is fair.
+// compared are the fields that compare values, which are not negative; nil for none, and how many they are for one.
+// Where all are 0 nothing is fair.
 func compared(values []float64) map[string]float64 {
 	if len(values) < 2 {
 		if len(values) == 1 {
@@ -79,7 +79,8 @@ func compared(values []float64) map[string]float64 {
 	return fields
 }
 
-// groupOf is what is alike in measurements that are compared with each other: of each size and stage there are figures of its own.
+// groupOf is what is alike in measurements that are compared with each other: of each size and stage there are figures
+// of its own.
 func groupOf(m *record.Measure) string {
 	text := strings.TrimSpace(m.Type + " " + m.Operation)
 	if m.Size > 0 {

@@ -25,8 +25,8 @@ func (e *fixtureError) what(ofStep string) string {
 	return fmt.Sprintf("the fixture %s could not be %s: %s", e.name, e.undone, ofStep)
 }
 
-// fixtures sets up what the case needs: what it shares with others first.  The guests that run then are theirs, and no step of
-// the case has to end them.
+// fixtures sets up what the case needs: what it shares with others first.  The guests that run then are theirs, and no
+// step of the case has to end them.
 func (r *caseRun) fixtures(ctx context.Context) error {
 	share := r.config.Session != nil
 	if share {

@@ -41,7 +41,8 @@ type moment struct {
 	role     string
 	step     *compile.Step
 	verb     *verb.Verb
-	// arguments are those of the verb, and fields its results, in its order; returned is its error, whatever was expected.
+	// arguments are those of the verb, and fields its results, in its order; returned is its error, whatever was
+	// expected.
 	arguments, fields []any
 	returned          error
 	outcome           func() string // nil: nothing to say
@@ -86,7 +87,9 @@ func (h *history) moments() []record.Moment {
 		if result := m.result(); result != "" {
 			text += "  -> " + result
 		}
-		list[i] = record.Moment{At: m.at.wall, Role: m.role, Text: text, File: m.step.Span.File(), Line: m.step.Span.Line}
+		list[i] = record.Moment{
+			At: m.at.wall, Role: m.role, Text: text, File: m.step.Span.File(), Line: m.step.Span.Line,
+		}
 		if h.virtual {
 			list[i].Clock = &all[i].at.clock
 		}
@@ -100,7 +103,8 @@ func (m *moment) given() string {
 	for i := range m.verb.Arguments {
 		argument := &m.verb.Arguments[i]
 		value := m.arguments[i]
-		if value == nil || value == argument.Default || argument.Type == verb.QueuePair || argument.Type == verb.Layout {
+		if value == nil || value == argument.Default || argument.Type == verb.QueuePair ||
+			argument.Type == verb.Layout {
 			continue
 		}
 		switch {
@@ -108,7 +112,8 @@ func (m *moment) given() string {
 			words = append(words, argument.Name)
 		case argument.Type == verb.Condition:
 			words = append(words, value.(verb.ConditionValue).Text)
-		case verb.ObjectOf(argument.Type) != nil, slices.Contains([]verb.Type{verb.Role, verb.Buffer, verb.Word, verb.Peer}, argument.Type):
+		case verb.ObjectOf(argument.Type) != nil,
+			slices.Contains([]verb.Type{verb.Role, verb.Buffer, verb.Word, verb.Peer}, argument.Type):
 			words = append(words, fmt.Sprint(value))
 		case argument.Type == verb.Remote:
 			remote := value.(verb.RemoteMemory)
@@ -167,11 +172,15 @@ func (r *caseRun) writeStep(m *moment) {
 	for i, value := range m.fields {
 		if value != nil {
 			result := &m.verb.Results[i]
-			step.Fields = append(step.Fields, record.Field{Name: result.Name, Value: recorded(value, result), Varies: result.Varies})
+			step.Fields = append(step.Fields, record.Field{
+				Name: result.Name, Value: recorded(value, result), Varies: result.Varies,
+			})
 		}
 	}
 	step.Packets, step.MorePackets = r.packets.take(m.number)
-	r.config.Stream.Write(&record.Record{Kind: record.StepEnd, File: r.program.File, Case: r.testCase.ID, Step: step, Common: r.common})
+	r.config.Stream.Write(&record.Record{
+		Kind: record.StepEnd, File: r.program.File, Case: r.testCase.ID, Step: step, Common: r.common,
+	})
 }
 
 // recorded shows a value in full: bytes as hexadecimal digits, however many.

@@ -18,7 +18,10 @@ func TestHistory(t *testing.T) {
 	lists := make([][]any, 2*remembered)
 	for i := range lists {
 		lists[i] = []any{i}
-		h.add(moment{at: instant{wall: time.Duration(i)}, role: "client", step: step, verb: &verb.Verb{Name: "step"}, arguments: lists[i]})
+		h.add(moment{
+			at: instant{wall: time.Duration(i)}, role: "client", step: step, verb: &verb.Verb{Name: "step"},
+			arguments: lists[i],
+		})
 		forgotten := h.spare()
 		switch {
 		case i < remembered && forgotten != nil:
@@ -27,7 +30,10 @@ func TestHistory(t *testing.T) {
 			t.Errorf("step %d: %v is forgotten, want %v", i, forgotten, lists[i-remembered])
 		}
 	}
-	h.add(moment{at: instant{wall: remembered + 1}, role: "server", step: step, verb: &verb.Verb{Name: "other"}, err: errors.New("broken")})
+	h.add(moment{
+		at: instant{wall: remembered + 1}, role: "server", step: step, verb: &verb.Verb{Name: "other"},
+		err: errors.New("broken"),
+	})
 	var at []time.Duration
 	var texts []string
 	for _, each := range h.moments() {

@@ -72,7 +72,9 @@ func succeeded(err error) error {
 		return failure
 	case errors.As(err, &errno):
 		name := verb.ErrnoName(errno)
-		return &testbed.Failure{What: "it failed", Expected: "success", Got: name + " (" + err.Error() + ")", Hint: causes(err, name)}
+		return &testbed.Failure{
+			What: "it failed", Expected: "success", Got: name + " (" + err.Error() + ")", Hint: causes(err, name),
+		}
 	}
 	return err
 }
@@ -107,7 +109,9 @@ func (r *caseRun) judgeField(e *compile.Expectation, got any, outcome *verb.Outc
 		return err
 	}
 	shown := e.Show(got)
-	failure := &testbed.Failure{What: "wrong " + e.Field, Expected: e.Field + " " + want, Got: e.Field + " " + shown, Span: e.Span}
+	failure := &testbed.Failure{
+		What: "wrong " + e.Field, Expected: e.Field + " " + want, Got: e.Field + " " + shown, Span: e.Span,
+	}
 	if outcome.Summary != nil {
 		if summary := outcome.Summary(); tells(summary, e.Field, shown) {
 			failure.Got = summary

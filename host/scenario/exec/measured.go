@@ -21,7 +21,9 @@ func (r *caseRun) measure(step *compile.Step, call *verb.Call) {
 	call.Measured = func(found []*record.Measure) {
 		for _, m := range found {
 			r.locate(step, m)
-			r.config.Stream.Write(&record.Record{Kind: record.Measured, File: r.program.File, Case: r.testCase.ID, Measure: m})
+			r.config.Stream.Write(&record.Record{
+				Kind: record.Measured, File: r.program.File, Case: r.testCase.ID, Measure: m,
+			})
 		}
 		r.found = append(r.found, found)
 		r.ended.Add(1) // not stalled
@@ -56,16 +58,20 @@ func (r *caseRun) measure(step *compile.Step, call *verb.Call) {
 
 // watch has a call tell what its measurement does while it runs, also where its figures are those of another process.
 func (r *caseRun) watch(call *verb.Call, locate func(*record.Measure)) {
-	call.Interval, call.Follows = r.config.Interval, r.config.Leader == "" // the process that leads hears it of that one
+	// the process that leads hears it of that one
+	call.Interval, call.Follows = r.config.Interval, r.config.Leader == ""
 	call.Measuring = func(part []*record.Measure) {
 		for _, m := range part {
 			locate(m)
-			r.config.Stream.Write(&record.Record{Kind: record.Measuring, File: r.program.File, Case: r.testCase.ID, Measure: m})
+			r.config.Stream.Write(&record.Record{
+				Kind: record.Measuring, File: r.program.File, Case: r.testCase.ID, Measure: m,
+			})
 		}
 	}
 }
 
-// watchHalf has the half of a measurement tell what the whole one does: under the names of the step, which is of another process.
+// watchHalf has the half of a measurement tell what the whole one does: under the names of the step, which is of
+// another process.
 func (r *caseRun) watchHalf(step *compile.Step, half *verb.Call) error {
 	names := r.path
 	if step.Name != nil {
@@ -83,11 +89,12 @@ func (r *caseRun) watchHalf(step *compile.Step, half *verb.Call) error {
 	return nil
 }
 
-// locate says which step of the file a measurement is of.  Nothing of the run changes while one of its steps measures, so any
-// goroutine of it may ask.
+// locate says which step of the file a measurement is of.  Nothing of the run changes while one of its steps measures,
+// so any goroutine of it may ask.
 func (r *caseRun) locate(step *compile.Step, m *record.Measure) { r.label(step, m, r.path, r.tags) }
 
-// label says where in the file a measurement stands, and what it is called: by the last of the names and the tags around it.
+// label says where in the file a measurement stands, and what it is called: by the last of the names and the tags
+// around it.
 func (r *caseRun) label(step *compile.Step, m *record.Measure, names []string, tags map[string]string) {
 	m.Name = m.Type
 	if m.Operation != "" {
@@ -152,7 +159,9 @@ func (o *remote) takeRoom(r *caseRun, process string, raw json.RawMessage) error
 }
 
 // takeMeasured takes what another process has measured.
-func (o *remote) takeMeasured(r *caseRun, step *compile.Step, call *compile.Call, process string, raw json.RawMessage) error {
+func (o *remote) takeMeasured(
+	r *caseRun, step *compile.Step, call *compile.Call, process string, raw json.RawMessage,
+) error {
 	if err := o.takeRoom(r, process, raw); err != nil {
 		return err
 	}
@@ -173,12 +182,17 @@ func (o *remote) takeMeasured(r *caseRun, step *compile.Step, call *compile.Call
 		}
 		printable.Each(&m.What, func(text string) string { return printable.Brief(text, longestName) })
 		if !slices.Contains(roles, m.Role) || m.Peer != "" && !slices.Contains(roles, m.Peer) {
-			return fmt.Errorf("the process of %s has measured from %.80q to %.80q, which are not the roles of the step", process, m.Role, m.Peer)
+			return fmt.Errorf(
+				"the process of %s has measured from %.80q to %.80q, which are not the roles of the step", process,
+				m.Role, m.Peer,
+			)
 		}
 	}
 	for _, m := range found {
 		r.locateIn(step, m)
-		r.config.Stream.Write(&record.Record{Kind: record.Measured, File: r.program.File, Case: r.testCase.ID, Measure: m})
+		r.config.Stream.Write(&record.Record{
+			Kind: record.Measured, File: r.program.File, Case: r.testCase.ID, Measure: m,
+		})
 	}
 	r.found = append(r.found, found)
 	r.ended.Add(1) // not stalled

@@ -13,8 +13,8 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
-// mesh gives a call what it needs to measure many pairs, and takes what it finds of them.  Thresholds see each pair as a
-// measurement; in the records they are one mesh for each size.
+// mesh gives a call what it needs to measure many pairs, and takes what it finds of them.  Thresholds see each pair as
+// a measurement; in the records they are one mesh for each size.
 func (r *caseRun) mesh(step *compile.Step, call *verb.Call) {
 	call.AtOnce = func(ctx context.Context, count int, f func(ctx context.Context, i int) error) error {
 		defer r.ended.Add(1) // not stalled
@@ -25,7 +25,9 @@ func (r *caseRun) mesh(step *compile.Step, call *verb.Call) {
 			as := &record.Measure{What: found.What, How: found.How}
 			r.locate(step, as)
 			found.What, found.How = as.What, as.How
-			r.config.Stream.Write(&record.Record{Kind: record.Meshed, File: r.program.File, Case: r.testCase.ID, Mesh: found})
+			r.config.Stream.Write(&record.Record{
+				Kind: record.Meshed, File: r.program.File, Case: r.testCase.ID, Mesh: found,
+			})
 		}
 		for _, found := range pairs {
 			for _, each := range found {

@@ -20,9 +20,9 @@ import (
 	"rdmarun/host/scenario/testbed"
 )
 
-// network carries what the processes of a case tell each other, without NATS.  As in a meeting, what one tells comes in its order, and
-// what was said in answer to a message after it, everywhere.  Apart from that messages come in any order: of those under way the
-// next that comes is drawn.  A process may die after so many messages.
+// network carries what the processes of a case tell each other, without NATS.  As in a meeting, what one tells comes in
+// its order, and what was said in answer to a message after it, everywhere.  Apart from that messages come in any
+// order: of those under way the next that comes is drawn.  A process may die after so many messages.
 type network struct {
 	mu      sync.Mutex
 	drawn   *rand.Rand
@@ -36,9 +36,15 @@ type network struct {
 }
 
 func newNetwork(seed uint64, names ...string) *network {
-	n := &network{drawn: rand.New(rand.NewPCG(seed, 1)), change: make(chan struct{}), boxes: make(map[string]*box), dead: make(map[string]bool)}
+	n := &network{
+		drawn: rand.New(rand.NewPCG(seed, 1)), change: make(chan struct{}), boxes: make(map[string]*box),
+		dead: make(map[string]bool),
+	}
 	for _, name := range names {
-		n.boxes[name] = &box{network: n, name: name, arrived: make(map[meeting.Key]json.RawMessage), coming: make(map[string][]sent), got: make(map[string]int)}
+		n.boxes[name] = &box{
+			network: n, name: name, arrived: make(map[meeting.Key]json.RawMessage), coming: make(map[string][]sent),
+			got: make(map[string]int),
+		}
 	}
 	return n
 }
@@ -218,7 +224,8 @@ steps:
   - {assert: one.max_qp == two.max_qp && three.max_qp == four.max_qp}
 `
 
-// play runs a file's case in a process for each role and in an observer, over a network, and returns the results by process.
+// play runs a file's case in a process for each role and in an observer, over a network, and returns the results by
+// process.
 func play(t *testing.T, text string, n *network) map[string]record.Result {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "case.yaml")
@@ -305,7 +312,9 @@ func TestPeerDies(t *testing.T) {
 						continue
 					}
 					text := fmt.Sprintf("%s %+v", result.Reason, result.Failures)
-					if result.Status != record.Errored || !strings.Contains(text, dies+" has died") && !strings.Contains(text, dies+" has ended the case") {
+					if result.Status != record.Errored ||
+						!strings.Contains(text, dies+" has died") &&
+							!strings.Contains(text, dies+" has ended the case") {
 						t.Errorf("%s: %s: %s", name, result.Status, text)
 					}
 				}
@@ -316,9 +325,11 @@ func TestPeerDies(t *testing.T) {
 
 // TestEndOfOne: a failure of one process is that of all.
 func TestEndOfOne(t *testing.T) {
-	failing := played + "  - {role: client, check: {buffer: tx, all: 0}}\n  - {role: server, fill: {buffer: rx, byte: 1}}\n"
+	failing := played + "  - {role: client, check: {buffer: tx, all: 0}}\n" +
+		"  - {role: server, fill: {buffer: rx, byte: 1}}\n"
 	for name, result := range play(t, failing, newNetwork(3, "server", "client", "observer")) {
-		if result.Status != record.Failed || len(result.Failures) != 1 || result.Failures[0].Role != "client" || result.Failures[0].Action != "check" {
+		if result.Status != record.Failed || len(result.Failures) != 1 || result.Failures[0].Role != "client" ||
+			result.Failures[0].Action != "check" {
 			t.Errorf("%s: %s %+v", name, result.Status, result.Failures)
 		}
 	}

@@ -15,7 +15,8 @@ var errNoMore = errors.New("no other round begins")
 // pace says when the rounds of a repeat begin, and until when.
 type pace struct {
 	began instant
-	// limit is how long rounds begin, where there is one; rate is how many begin in a second, 0: each after the one before.
+	// limit is how long rounds begin, where there is one; rate is how many begin in a second, 0: each after the one
+	// before.
 	limited bool
 	limit   time.Duration
 	rate    int
@@ -48,8 +49,8 @@ func (r *caseRun) paceOf(repeat *compile.Repeat) (*pace, error) {
 	return p, nil
 }
 
-// awaitRound waits until a round is due.  The time that it returns is when it was: late is how long ago.  The error is errNoMore where
-// its time is over.
+// awaitRound waits until a round is due.  The time that it returns is when it was: late is how long ago.  The error is
+// errNoMore where its time is over.
 func (r *caseRun) awaitRound(ctx context.Context, p *pace, round int) (due instant, late time.Duration, err error) {
 	due = r.now()
 	if p.rate > 0 {
@@ -78,8 +79,8 @@ func (r *caseRun) awaitRound(ctx context.Context, p *pace, round int) (due insta
 	return due, late, nil
 }
 
-// another tells whether another round begins: of a repeat that several processes walk through, as the one that judges says, since
-// each has its own clock.
+// another tells whether another round begins: of a repeat that several processes walk through, as the one that judges
+// says, since each has its own clock.
 func (r *caseRun) another(ctx context.Context, p *pace, round int, own bool) (more bool, err error) {
 	if p.key == "" {
 		return own, nil

@@ -12,8 +12,8 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// packets knows which step each packet belongs to, where the provider writes packets to a file.  Without, it is nil, and
-// its methods do nothing.  Who has the lock of the testbed uses it.
+// packets knows which step each packet belongs to, where the provider writes packets to a file.  Without, it is nil,
+// and its methods do nothing.  Who has the lock of the testbed uses it.
 type packets struct {
 	providers []*rdmacore.Provider
 	began     []time.Duration // of the case, on the clock of each
@@ -102,8 +102,9 @@ func (p *packets) collect(number int) {
 			of = &p.between
 		}
 		of.add(record.Packet{
-			At: each.Time - p.began[number], From: p.name(each.From), To: p.name(each.To), Name: each.Name(), QueuePair: each.QueuePair,
-			PSN: each.PSN, Length: int(each.Length), Fate: each.Fate,
+			At: each.Time - p.began[number], From: p.name(each.From), To: p.name(each.To), Name: each.Name(),
+			QueuePair: each.QueuePair,
+			PSN:       each.PSN, Length: int(each.Length), Fate: each.Fate,
 		})
 	}
 	p.between.more += int(missed)

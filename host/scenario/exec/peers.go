@@ -10,19 +10,20 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
-// peers are the processes that play the other roles of a case, as its run needs them.  local is for a case whose roles are all
-// here, and for `finally`, where each process is for itself; remote is for several processes.
+// peers are the processes that play the other roles of a case, as its run needs them.  local is for a case whose roles
+// are all here, and for `finally`, where each process is for itself; remote is for several processes.
 type peers interface {
 	// begin agrees with them that the case runs, and learns of their roles.  It is false where the case does not run.
 	begin(ctx context.Context, r *caseRun) bool
-	// step runs an action where its role is; divided is false of one that every process runs for itself, which is for the caller
-	// to run.  loop runs a loop all of whose steps are of one role.  The error is that of the step, wherever it ran.
+	// step runs an action where its role is; divided is false of one that every process runs for itself, which is for
+	// the caller to run.  loop runs a loop all of whose steps are of one role.  The error is that of the step, wherever
+	// it ran.
 	step(ctx context.Context, r *caseRun, step *compile.Step, call *compile.Call) (divided bool, err error)
 	loop(ctx context.Context, r *caseRun, step *compile.Step, repeat *compile.Repeat, advance *advance) error
 	// share gives a call what it needs of the processes that have parts of its step.
 	share(r *caseRun, running *verb.Call, call *compile.Call)
-	// decide has the process that judges decide something under a key and a number.  It is nil where that is this one, which
-	// calls own.
+	// decide has the process that judges decide something under a key and a number.  It is nil where that is this one,
+	// which calls own.
 	decide(ctx context.Context, r *caseRun, key string, number int, own func() any) (decided json.RawMessage, err error)
 	// settle waits until they have looked for what they left unread.
 	settle(ctx context.Context, r *caseRun)
@@ -36,15 +37,17 @@ type Mailbox interface {
 	Tell(key string, value any) error
 	Send(to, key string, value any) error
 	Await(ctx context.Context, from string, keys ...string) (key string, value json.RawMessage, err error)
-	AwaitWith(ctx context.Context, all []string, keys ...meeting.Key) (key meeting.Key, value json.RawMessage, err error)
+	AwaitWith(
+		ctx context.Context, all []string, keys ...meeting.Key,
+	) (key meeting.Key, value json.RawMessage, err error)
 	Take(from, key string) (value json.RawMessage, came bool)
 	HasCome(from string, key []byte) bool
 	Forget(prefix string)
 	Close()
 }
 
-// roster is where the roles of a case are that other processes play; it is empty where none does.  Who has the lock of the
-// testbed uses it.
+// roster is where the roles of a case are that other processes play; it is empty where none does.  Who has the lock of
+// the testbed uses it.
 type roster struct {
 	// where has the processes of roles elsewhere.
 	where map[string]string
@@ -164,7 +167,8 @@ func (r *caseRun) divides(call *compile.Call) bool {
 		return false
 	}
 	roles := r.rolesOf(call)
-	return slices.ContainsFunc(roles, r.isElsewhere) && slices.ContainsFunc(roles, func(role string) bool { return !r.isElsewhere(role) })
+	return slices.ContainsFunc(roles, r.isElsewhere) &&
+		slices.ContainsFunc(roles, func(role string) bool { return !r.isElsewhere(role) })
 }
 
 // rolesOf are the roles that the arguments of a call name.

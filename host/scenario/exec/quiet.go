@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// quietTime is how long the others may go on without knowing of a step that has brought nothing.  It is what a message takes,
-// so that a loop of such steps costs one message in so much time, and whoever waits does so hardly longer.
+// quietTime is how long the others may go on without knowing of a step that has brought nothing.  It is what a message
+// takes, so that a loop of such steps costs one message in so much time, and whoever waits does so hardly longer.
 const quietTime = 100 * time.Microsecond
 
-// quiet are the steps of this process that have brought nothing: neither a result with a name nor a failure.  Of many of them, one
-// after another, the others are told by one number.
+// quiet are the steps of this process that have brought nothing: neither a result with a name nor a failure.  Of many
+// of them, one after another, the others are told by one number.
 type quiet struct {
 	mailbox Mailbox
 

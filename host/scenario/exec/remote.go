@@ -15,10 +15,10 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
-// remote has several processes play the roles of a case.  Each walks all steps of the file.  One of a role here runs and its
-// outcome is told to the others; one of a role elsewhere is waited for, and its outcome becomes known here.  So what
-// expressions see is the same everywhere, every process takes the same way, and a step begins when the one before has ended,
-// whoever had it.  Who has the lock of the testbed uses it; several goroutines wait for messages at once.
+// remote has several processes play the roles of a case.  Each walks all steps of the file.  One of a role here runs
+// and its outcome is told to the others; one of a role elsewhere is waited for, and its outcome becomes known here.  So
+// what expressions see is the same everywhere, every process takes the same way, and a step begins when the one before
+// has ended, whoever had it.  Who has the lock of the testbed uses it; several goroutines wait for messages at once.
 type remote struct {
 	mailbox Mailbox
 	// quiet are the steps that have brought nothing.
@@ -46,7 +46,10 @@ type remote struct {
 const meetTime = 30 * time.Second
 
 func newRemote(config *Config) *remote {
-	o := &remote{mailbox: config.Mailbox, player: config.Player, names: config.Others, quiet: newQuiet(config.Mailbox), ends: make(map[string]ending)}
+	o := &remote{
+		mailbox: config.Mailbox, player: config.Player, names: config.Others, quiet: newQuiet(config.Mailbox),
+		ends: make(map[string]ending),
+	}
 	for _, name := range o.names {
 		o.endKeys = append(o.endKeys, meeting.Key{From: name, Name: key("end", name)})
 	}
@@ -59,9 +62,11 @@ func key(what, of string) string { return what + "/" + of }
 // own is the key of what this process says once of the whole case.
 func (o *remote) own(what string) string { return key(what, o.mailbox.Name()) }
 
-// hear waits for a message of a process under one of several keys, while some others must be there, too.  It fails when one of
-// the processes has ended the case.
-func (o *remote) hear(ctx context.Context, from string, also []string, names ...string) (name string, raw json.RawMessage, err error) {
+// hear waits for a message of a process under one of several keys, while some others must be there, too.  It fails when
+// one of the processes has ended the case.
+func (o *remote) hear(
+	ctx context.Context, from string, also []string, names ...string,
+) (name string, raw json.RawMessage, err error) {
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(o.left, func() { cancel(context.Cause(o.left)) })()
@@ -78,8 +83,9 @@ func (o *remote) hear(ctx context.Context, from string, also []string, names ...
 	return key.Name, raw, err
 }
 
-// hearLast waits for a message of a process that may be the last of the case: another that has heard all it waits for may have
-// ended the case before this one comes.  came is false when the process itself has ended the case, as each does that waits in vain.
+// hearLast waits for a message of a process that may be the last of the case: another that has heard all it waits for
+// may have ended the case before this one comes.  came is false when the process itself has ended the case, as each
+// does that waits in vain.
 func (o *remote) hearLast(ctx context.Context, from, what string) (raw json.RawMessage, came bool, err error) {
 	if _, ended := o.endOf(from); ended {
 		raw, came = o.mailbox.Take(from, what)
@@ -124,13 +130,19 @@ func (o *remote) spend(from string, raw json.RawMessage) error {
 		}
 	}
 	if all > mostTold {
-		return fmt.Errorf("the processes of others tell more than %d MiB in one case, and that of %s %d MiB of it", mostTold>>20, loudest, o.told[loudest]>>20)
+		return fmt.Errorf(
+			"the processes of others tell more than %d MiB in one case, and that of %s %d MiB of it", mostTold>>20,
+			loudest, o.told[loudest]>>20,
+		)
 	}
 	return nil
 }
 
-// step is a task of the process that has its role.  A step without a role, and a mesh, every process has: nothing is told of it.
-func (o *remote) step(ctx context.Context, r *caseRun, step *compile.Step, call *compile.Call) (divided bool, err error) {
+// step is a task of the process that has its role.  A step without a role, and a mesh, every process has: nothing is
+// told of it.
+func (o *remote) step(
+	ctx context.Context, r *caseRun, step *compile.Step, call *compile.Call,
+) (divided bool, err error) {
 	if r.turns.whole {
 		return false, nil
 	}
@@ -153,7 +165,9 @@ func (o *remote) step(ctx context.Context, r *caseRun, step *compile.Step, call 
 		here: func(ctx context.Context) error { return r.decorated(ctx, step) },
 	}
 	if owner != "" {
-		t.hears, t.heard = r.measuredKey, func(raw json.RawMessage) error { return o.takeMeasured(r, step, call, owner, raw) }
+		t.hears, t.heard = r.measuredKey, func(raw json.RawMessage) error {
+			return o.takeMeasured(r, step, call, owner, raw)
+		}
 		t.half, t.binds = o.half(r, step, call, owner), r.binds(call, role)
 	}
 	_, err = o.run(ctx, r, t)
@@ -170,9 +184,11 @@ func (o *remote) share(r *caseRun, running *verb.Call, call *compile.Call) {
 	}
 }
 
-// decide hears what the process that judges decides, or tells the others what this one does: each has its own clock, and perhaps
-// another earlier run.
-func (o *remote) decide(ctx context.Context, r *caseRun, key string, number int, own func() any) (decided json.RawMessage, err error) {
+// decide hears what the process that judges decides, or tells the others what this one does: each has its own clock,
+// and perhaps another earlier run.
+func (o *remote) decide(
+	ctx context.Context, r *caseRun, key string, number int, own func() any,
+) (decided json.RawMessage, err error) {
 	if err := o.quiet.flush(); err != nil {
 		return nil, err
 	}
@@ -231,7 +247,9 @@ func (t *turns) note(result boundResult) {
 		return
 	}
 	if t.whole {
-		t.bound = slices.DeleteFunc(t.bound, func(b boundResult) bool { return b.Role == result.Role && b.Name == result.Name })
+		t.bound = slices.DeleteFunc(t.bound, func(b boundResult) bool {
+			return b.Role == result.Role && b.Name == result.Name
+		})
 	}
 	t.bound = append(t.bound, result)
 }

@@ -6,18 +6,22 @@
 //   - fixture.go sets up what the case needs, and ends it.
 //   - step.go runs a step, block.go the steps of a step: loops, fragments, branches.
 //   - judge.go holds results against expectations; failure.go says what failed, history.go what came before it.
-//   - time.go measures loops and ends what takes too long; progress.go says how far the run is, packets.go what was sent.
-//   - measured.go and mesh.go take what steps have measured, threshold.go holds it against limits, with what baseline.go has.
+//   - time.go measures loops and ends what takes too long; progress.go says how far the run is, packets.go what was
+//     sent.
+//   - measured.go and mesh.go take what steps have measured, threshold.go holds it against limits, with what
+//     baseline.go has.
 //
 // A case whose roles several processes play, each of which walks all of it:
-//   - peers.go is what a run asks of them, and the answer where there are none; remote.go is what a process knows of them; they
-//     begin together in beginning.go and end together in ending.go.
-//   - task.go runs a step where its role is, and waits for one that is another's; quiet.go is for the many that bring nothing.
-//   - wholeloop.go has loops of one role, divided.go steps of several roles, streams.go what guests write to each other.
+//   - peers.go is what a run asks of them, and the answer where there are none; remote.go is what a process knows of
+//     them; they begin together in beginning.go and end together in ending.go.
+//   - task.go runs a step where its role is, and waits for one that is another's; quiet.go is for the many that bring
+//     nothing.
+//   - wholeloop.go has loops of one role, divided.go steps of several roles, streams.go what guests write to each
+//     other.
 //
-// Of the goroutines of a case one works at a time, the one with the lock of the testbed, which it gives away while it waits.
-// What runs beside them (the watch over stalls, timers, waits for other processes, streams) has locks of its own, and ends
-// before the function returns that has started it; what is still to be told of steps ends with the case.
+// Of the goroutines of a case one works at a time, the one with the lock of the testbed, which it gives away while it
+// waits. What runs beside them (the watch over stalls, timers, waits for other processes, streams) has locks of its
+// own, and ends before the function returns that has started it; what is still to be told of steps ends with the case.
 package exec
 
 import (
@@ -56,8 +60,8 @@ type Config struct {
 	Interval time.Duration
 	// NoThresholds checks none.
 	NoThresholds bool
-	// Mailbox is that of the case, with the processes that play the other roles; nil: all are played here.  Key is the case's, in
-	// each process the same; Addresses are those of roles elsewhere, where they are known better.
+	// Mailbox is that of the case, with the processes that play the other roles; nil: all are played here.  Key is the
+	// case's, in each process the same; Addresses are those of roles elsewhere, where they are known better.
 	Mailbox   Mailbox
 	Key       string
 	Addresses map[string]netip.Addr
@@ -68,8 +72,8 @@ type Config struct {
 	Observes bool
 	// Leader is the process that leads the run, where this one follows it; "" for none.
 	Leader string
-	// Clocks are the wall clocks of other processes; Modules are those of guests elsewhere, by their roles, as this process
-	// calls them.
+	// Clocks are the wall clocks of other processes; Modules are those of guests elsewhere, by their roles, as this
+	// process calls them.
 	Clocks  map[string]record.Clock
 	Modules map[string]string
 	// Allow is asked before each step whether this host may be used for it: for a provider by its name, NeedGuests or
@@ -79,11 +83,12 @@ type Config struct {
 	Reported func()
 	// Room takes room for bytes of what another process has measured, of all cases together; nil: there is room.
 	Room func(process string, bytes int) bool
-	// Session is what the case shares with those that run before and after it; nil: it has all fixtures for itself.  Last is set
-	// if none comes after it.
+	// Session is what the case shares with those that run before and after it; nil: it has all fixtures for itself.
+	// Last is set if none comes after it.
 	Session *Session
 	Last    bool
-	// TakesOver is set where cases before it have begun the session, and Shuffle is what the order of all was drawn from.
+	// TakesOver is set where cases before it have begun the session, and Shuffle is what the order of all was drawn
+	// from.
 	TakesOver bool
 	Shuffle   *uint64
 	// Stop ends the case in the others, when it has failed and they are still in it; nil: they go on until they notice.
@@ -96,8 +101,8 @@ const (
 	NeedMeasure = "measure"
 )
 
-// allowed asks whether this host may be used for a step: of that role, if it has one, and with that verb.  It is asked when the
-// step runs, whatever was looked at before.
+// allowed asks whether this host may be used for a step: of that role, if it has one, and with that verb.  It is asked
+// when the step runs, whatever was looked at before.
 func (r *caseRun) allowed(role *testbed.Role, does *verb.Verb) error {
 	if r.config.Allow == nil {
 		return nil
@@ -127,7 +132,10 @@ const finallyGrace = 10 * time.Second
 // Case runs one case and writes its records.  ctx ends the whole run: its steps stop, `finally` still runs
 // and everything is freed.
 func Case(ctx context.Context, config Config, program *compile.Program, c *compile.Case) record.Result {
-	r := &caseRun{config: config, program: program, testCase: c, begin: time.Now(), ended: new(atomic.Int64), away: new(atomic.Int64), advances: new(advances), tallies: new(record.Tallies)}
+	r := &caseRun{
+		config: config, program: program, testCase: c, begin: time.Now(), ended: new(atomic.Int64),
+		away: new(atomic.Int64), advances: new(advances), tallies: new(record.Tallies),
+	}
 	r.result = record.Result{Name: c.Name, Status: record.Passed}
 	r.peers, r.roster = local{}, newRoster()
 	if config.Mailbox != nil {
@@ -167,7 +175,9 @@ func End(stream *record.Stream, program *compile.Program, c *compile.Case, statu
 func Decline(config Config, program *compile.Program, c *compile.Case, status record.Status, reason string) {
 	if config.Mailbox != nil {
 		// Who is gone need not hear of it.
-		_ = config.Mailbox.Tell(key("begin", config.Mailbox.Name()), beginning{Case: config.Key, Status: status, Reason: reason})
+		_ = config.Mailbox.Tell(key("begin", config.Mailbox.Name()), beginning{
+			Case: config.Key, Status: status, Reason: reason,
+		})
 		config.Mailbox.Close()
 	}
 	End(config.Stream, program, c, status, reason)
@@ -238,7 +248,8 @@ func (r *caseRun) execute(ctx context.Context) {
 	r.finally(ctx)
 }
 
-// finally runs the steps that follow in any case, and ends the fixtures.  Each is tried, whatever became of the one before.
+// finally runs the steps that follow in any case, and ends the fixtures.  Each is tried, whatever became of the one
+// before.
 func (r *caseRun) finally(ctx context.Context) {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), finallyGrace, caseTimeout(finallyGrace))
 	defer cancel()
@@ -309,7 +320,8 @@ func (r *caseRun) newTestbed() (*testbed.Testbed, error) {
 	return made, err
 }
 
-// tearDown frees the testbed, or of one that is kept what the case has made, and compares what lives with what lived before.
+// tearDown frees the testbed, or of one that is kept what the case has made, and compares what lives with what lived
+// before.
 func (r *caseRun) tearDown(before rdmacore.Live) {
 	r.result.Traffic, r.result.Counters = r.testbed.Traffic(), r.testbed.Counters(r.hostOf)
 	var failures []error

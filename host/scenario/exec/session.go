@@ -11,8 +11,9 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// Session is what cases of a file share that run one after another: a testbed, with fixtures of scope file.  A case that fails, or
-// that leaves other than as it was what they have made, ends it, and the next one begins it anew; so does the last case.
+// Session is what cases of a file share that run one after another: a testbed, with fixtures of scope file.  A case
+// that fails, or that leaves other than as it was what they have made, ends it, and the next one begins it anew; so
+// does the last case.
 type Session struct {
 	// testbed is nil while there is none.
 	testbed *testbed.Testbed
@@ -97,7 +98,8 @@ func (r *caseRun) shared(ctx context.Context) error {
 // keeps tells whether what the case shares lasts beyond it.
 func (r *caseRun) keeps() bool {
 	s := r.config.Session
-	return s != nil && !r.config.Last && r.result.Status.OK() && len(r.result.Failures) == 0 && s.kept != nil && r.testbed.Intact(s.kept)
+	return s != nil && !r.config.Last && r.result.Status.OK() && len(r.result.Failures) == 0 && s.kept != nil &&
+		r.testbed.Intact(s.kept)
 }
 
 // end forgets what is shared, which is freed.

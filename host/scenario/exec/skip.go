@@ -149,9 +149,12 @@ func unreachable(on testbed.Providers, c *compile.Case) string {
 var ofProvider = []string{"provider", "driver", "device", "transport", "fault", "clock"}
 
 // because adds what is there instead of what is required.
-func because(requirement *compile.Requirement, c *compile.Case, provider *rdmacore.Provider, env expression.Env) string {
+func because(
+	requirement *compile.Requirement, c *compile.Case, provider *rdmacore.Provider, env expression.Env,
+) string {
 	for _, role := range c.Roles {
-		if role.Guest != nil && role.Guest.Missing != "" && strings.Contains(requirement.Text, "guest."+role.Written()) {
+		if role.Guest != nil && role.Guest.Missing != "" &&
+			strings.Contains(requirement.Text, "guest."+role.Written()) {
 			return ": " + role.Guest.Missing
 		}
 	}
@@ -177,12 +180,16 @@ func otherProvider(on testbed.Providers, c *compile.Case) string {
 	return fmt.Sprintf("its matrix has provider=%s, and this is provider %s", c.Provider, name)
 }
 
-// tooFewHosts is the reason of a case with a counted role, each instance of which wants a host of its own, and two are here.
+// tooFewHosts is the reason of a case with a counted role, each instance of which wants a host of its own, and two are
+// here.
 func tooFewHosts(c *compile.Case) string {
 	here := make(map[string]bool)
 	for _, role := range c.Roles {
 		if role.Spread && here[role.Group] {
-			return fmt.Sprintf("role %s has place: {spread: host}, and one process on one host drives several of its instances", role.Group)
+			return fmt.Sprintf(
+				"role %s has place: {spread: host}, and one process on one host drives several of its instances",
+				role.Group,
+			)
 		}
 		here[role.Group] = true
 	}
@@ -213,7 +220,10 @@ func tooFewHugePages(c *compile.Case) string {
 	if need <= pages.Free {
 		return ""
 	}
-	return fmt.Sprintf("its buffers need %d huge pages of %d KiB, and %d are free (/proc/sys/vm/nr_hugepages)", need, pages.Size>>10, pages.Free)
+	return fmt.Sprintf(
+		"its buffers need %d huge pages of %d KiB, and %d are free (/proc/sys/vm/nr_hugepages)", need, pages.Size>>10,
+		pages.Free,
+	)
 }
 
 // surroundings are the values of compile.Surroundings: those of the device of the case's first role, or else of the
@@ -245,7 +255,10 @@ func surroundings(on testbed.Providers, c *compile.Case, conditions ...*compile.
 	for _, each := range on.All(c.Roles) {
 		faults, packets = faults || each.CanFault(), packets || each.SendsPackets()
 	}
-	roce := !iwarp && slices.ContainsFunc(ports, func(port rdmacore.Port) bool { return port.LinkLayer == rdmacore.LinkLayerEthernet })
+	roce := !iwarp &&
+		slices.ContainsFunc(ports, func(port rdmacore.Port) bool {
+			return port.LinkLayer == rdmacore.LinkLayerEthernet
+		})
 	guests := make(map[string]any)
 	for _, role := range c.Roles {
 		if role.Guest != nil {
@@ -265,7 +278,8 @@ func surroundings(on testbed.Providers, c *compile.Case, conditions ...*compile.
 		"fault":     map[string]any{"link": faults, "cm": faults, "data": faults, "device": faults, "packet": packets},
 		"guest":     guests,
 		"roles": map[string]any{
-			"distinct_hosts": distinct.Hosts, "distinct_devices": distinct.Devices, "distinct_addresses": distinct.Addresses,
+			"distinct_hosts": distinct.Hosts, "distinct_devices": distinct.Devices,
+			"distinct_addresses": distinct.Addresses,
 		},
 	})
 	for _, constant := range c.Constants {
@@ -316,7 +330,8 @@ func deviceFacts(device *rdmacore.Device) (map[string]any, error) {
 		return nil, err
 	}
 	return map[string]any{
-		"name": device.Name(), "driver": environment.Driver(device.Provider().Name(), device.Name()), "iwarp": device.IWARP(), "atomic": attr.Atomic, "srq": attr.MaxSRQ > 0, "mw": attr.MaxMW > 0,
+		"name": device.Name(), "driver": environment.Driver(device.Provider().Name(), device.Name()),
+		"iwarp": device.IWARP(), "atomic": attr.Atomic, "srq": attr.MaxSRQ > 0, "mw": attr.MaxMW > 0,
 		"timestamps": attr.CompletionTimestampMask != 0, "flush": attr.Can(rdmacore.CapFlushGlobal),
 		"flush_persistent": attr.Can(rdmacore.CapFlushPersistent), "atomic_write": attr.Can(rdmacore.CapAtomicWrite),
 		"max_qp_rd_atom": attr.MaxQPRdAtom, "max_qp_init_rd_atom": attr.MaxQPInitRdAtom,

@@ -117,7 +117,10 @@ func roleObject(role *testbed.Role) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("role %s: %w", role.Name, err)
 	}
-	object := map[string]any{"name": role.Name, "address": role.Address().String(), "device": device, "provider": providerFacts(role.Provider())}
+	object := map[string]any{
+		"name": role.Name, "address": role.Address().String(), "device": device,
+		"provider": providerFacts(role.Provider()),
+	}
 	for _, buffer := range role.Buffers() {
 		object[buffer.Name] = buffer.View().Record()
 	}
@@ -177,12 +180,17 @@ func (r *caseRun) bind(role, name string, index int, result map[string]any, took
 func (r *caseRun) refresh(buffer *testbed.Buffer) {
 	if object := r.roleObjects[buffer.Owner()]; object != nil {
 		object[buffer.Name] = buffer.View().Record()
-		r.turns.note(boundResult{Role: buffer.Owner(), Name: buffer.Name, Index: -1, Buffer: true, value: object[buffer.Name]})
+		r.turns.note(boundResult{
+			Role: buffer.Owner(), Name: buffer.Name, Index: -1, Buffer: true, value: object[buffer.Name],
+		})
 	}
 }
 
 func (r *caseRun) writeStart() {
-	start := &record.Start{Name: r.testCase.Name, Tags: r.testCase.Tags, Params: make(map[string]string), Seed: r.config.Seed, Rerun: r.rerun(), Advance: r.advances.String}
+	start := &record.Start{
+		Name: r.testCase.Name, Tags: r.testCase.Tags, Params: make(map[string]string), Seed: r.config.Seed,
+		Rerun: r.rerun(), Advance: r.advances.String,
+	}
 	if soft := r.program.Soft; start.Seed == nil && soft.Seeded && r.config.Providers.First().Name() == testbed.Soft {
 		start.Seed = &soft.Seed
 	}
@@ -197,13 +205,18 @@ func (r *caseRun) writeStart() {
 			start.Roles = append(start.Roles, role.Place)
 		}
 	}
-	r.config.Stream.Write(&record.Record{Kind: record.CaseStart, File: r.program.File, Case: r.testCase.ID, Start: start})
+	r.config.Stream.Write(&record.Record{
+		Kind: record.CaseStart, File: r.program.File, Case: r.testCase.ID, Start: start,
+	})
 }
 
 // place is where a role runs: one of those here, which are in the order of the case.
 func (r *caseRun) place(i int) record.RolePlace {
 	role := r.testbed.Roles()[i]
-	place := record.RolePlace{Role: role.Name, Device: role.Device().Name(), Address: role.Address().String(), CPUs: testbed.FormatCPUs(role.CPUs())}
+	place := record.RolePlace{
+		Role: role.Name, Device: role.Device().Name(), Address: role.Address().String(),
+		CPUs: testbed.FormatCPUs(role.CPUs()),
+	}
 	if r.config.Providers.Several() || r.testCase.Roles[i].Provider.Name != "" {
 		place.Provider = testbed.ConfigOf(role.Provider()).String()
 	}

@@ -107,7 +107,9 @@ func (r *caseRun) timed(ctx context.Context, step *compile.Step) error {
 		}
 		limit := r.config.stretched(known.(time.Duration))
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, limit, &overtime{"the step took longer than its timeout of " + quantity.Time(limit), true})
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, &overtime{
+			"the step took longer than its timeout of " + quantity.Time(limit), true,
+		})
 		defer cancel()
 	}
 	clock := r.testbed.Clock()
@@ -248,7 +250,8 @@ func (r *caseRun) expectedToFail(ctx context.Context, step *compile.Step) error 
 func (r *caseRun) knownFailure(step *compile.Step, err error) {
 	f := r.describe(err)
 	known := record.KnownStep{
-		Line: step.Span.Line, Column: step.Span.Column, Role: f.Role, Action: f.Action, What: f.What, Reason: step.XFail.Reason, Count: 1,
+		Line: step.Span.Line, Column: step.Span.Column, Role: f.Role, Action: f.Action, What: f.What,
+		Reason: step.XFail.Reason, Count: 1,
 	}
 	if file := step.Span.File(); file != r.program.File {
 		known.File = file
@@ -289,8 +292,8 @@ func unlike(known *compile.XFail, f record.Failure) string {
 	return "xfail expects another failure (" + difference + "): " + known.Reason
 }
 
-// holds tells whether a condition on the surroundings, and on names that are of this condition alone, holds; without one
-// it does.
+// holds tells whether a condition on the surroundings, and on names that are of this condition alone, holds; without
+// one it does.
 func (r *caseRun) holds(when *compile.Requirement, more expression.Env) (bool, error) {
 	if when == nil {
 		return true, nil

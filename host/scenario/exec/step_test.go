@@ -56,13 +56,16 @@ func (r *results) fails(t *testing.T, want record.Failure) {
 		}
 		return
 	}
-	failures := slices.DeleteFunc(slices.Clone(r.cases[0].Failures), func(f record.Failure) bool { return f.Kind == "leftover" })
+	failures := slices.DeleteFunc(slices.Clone(r.cases[0].Failures), func(f record.Failure) bool {
+		return f.Kind == "leftover"
+	})
 	if r.cases[0].Status != record.Failed || len(failures) != 1 {
 		t.Fatalf("%s: %+v", r.cases[0].Status, failures)
 	}
 	got := failures[0]
 	for _, field := range []struct{ name, got, want string }{
-		{"role", got.Role, want.Role}, {"action", got.Action, want.Action}, {"what", got.What, want.What}, {"expected", got.Expected, want.Expected},
+		{"role", got.Role, want.Role}, {"action", got.Action, want.Action}, {"what", got.What, want.What},
+		{"expected", got.Expected, want.Expected},
 		{"got", got.Got, want.Got}, {"hint", got.Hint, want.Hint},
 	} {
 		if field.want != "" && field.got != field.want {
@@ -117,7 +120,9 @@ func runText(t *testing.T, text string, config scenario.RunConfig) *results {
 // run runs steps of a case with a role "client".
 func run(t *testing.T, steps string) record.Result {
 	t.Helper()
-	return runText(t, "rdmarun: v1\nroles: {client: {buffers: {tx: {size: 16}}}}\nsteps:\n"+steps, scenario.RunConfig{}).cases[0]
+	return runText(
+		t, "rdmarun: v1\nroles: {client: {buffers: {tx: {size: 16}}}}\nsteps:\n"+steps, scenario.RunConfig{},
+	).cases[0]
 }
 
 // absolute is the path of a file of the repository for scenarios elsewhere.
@@ -133,8 +138,8 @@ func absolute(t *testing.T, path string) string {
 // mostFrames is how many functions a plain step may pass through, from its own to the core's that posts, both counted.
 const mostFrames = 9
 
-// TestFrames counts the functions from a step to PostSend.  A call that fails allocates its error there, and a profile of
-// every allocation has the stack of it.
+// TestFrames counts the functions from a step to PostSend.  A call that fails allocates its error there, and a profile
+// of every allocation has the stack of it.
 func TestFrames(t *testing.T) {
 	before := runtime.MemProfileRate
 	runtime.MemProfileRate = 1
@@ -158,13 +163,20 @@ func TestFrames(t *testing.T) {
 	}
 	for _, each := range records[:n] {
 		names := functions(each.Stack())
-		post := slices.IndexFunc(names, func(name string) bool { return strings.HasSuffix(name, "rdmacore.(*QP).PostSend") })
-		step := slices.IndexFunc(names, func(name string) bool { return strings.HasSuffix(name, "exec.(*caseRun).step") })
+		post := slices.IndexFunc(names, func(name string) bool {
+			return strings.HasSuffix(name, "rdmacore.(*QP).PostSend")
+		})
+		step := slices.IndexFunc(names, func(name string) bool {
+			return strings.HasSuffix(name, "exec.(*caseRun).step")
+		})
 		if post < 0 || step < post {
 			continue
 		}
 		if frames := step - post + 1; frames > mostFrames {
-			t.Errorf("%d functions from a step to PostSend, want %d at most:\n%s", frames, mostFrames, strings.Join(names[post:step+1], "\n"))
+			t.Errorf(
+				"%d functions from a step to PostSend, want %d at most:\n%s", frames, mostFrames,
+				strings.Join(names[post:step+1], "\n"),
+			)
 		}
 		return
 	}
@@ -184,7 +196,8 @@ func functions(stack []uintptr) []string {
 	}
 }
 
-// TestPath is about the names of the steps around a failure: those that have ended are none of them, however they ended.
+// TestPath is about the names of the steps around a failure: those that have ended are none of them, however they
+// ended.
 func TestPath(t *testing.T) {
 	for _, test := range []struct{ name, before string }{
 		{"after a step with a name", `{name: first, log: x}`},

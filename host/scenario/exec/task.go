@@ -51,7 +51,8 @@ func (r *caseRun) brought(err error) outcome {
 	return told
 }
 
-// tell tells the others what the running step has brought; of a step that has brought nothing, together with others like it.
+// tell tells the others what the running step has brought; of a step that has brought nothing, together with others
+// like it.
 func (o *remote) tell(r *caseRun, told outcome) error {
 	if told.empty() && r.turns.told == 0 {
 		return o.quiet.passed(r.turns.prefix, r.turns.count)
@@ -88,7 +89,8 @@ type task struct {
 	hears func(n int) string
 	heard func(raw json.RawMessage) error
 	taken int
-	// half runs the part of it that is here, while another goroutine waits for the outcome, which ends it; nil for none.
+	// half runs the part of it that is here, while another goroutine waits for the outcome, which ends it; nil for
+	// none.
 	half func(context.Context)
 	// binds tells whether it gives a result of a role a name, or a place among several (index -1 is for a name).
 	binds func(role, name string, index int) bool
@@ -113,7 +115,9 @@ func (o *remote) run(ctx context.Context, r *caseRun, t *task) (told outcome, er
 		t.adds(&told, err)
 	}
 	if telling := cmp.Or(r.turns.untold, o.tell(r, told)); telling != nil && err == nil {
-		err = r.failed(t.step, t.role, t.action, &testbed.EnvironmentError{What: "tell the other processes", Err: telling})
+		err = r.failed(t.step, t.role, t.action, &testbed.EnvironmentError{
+			What: "tell the other processes", Err: telling,
+		})
 	}
 	return told, err
 }
@@ -230,14 +234,14 @@ func (o *remote) await(ctx context.Context, r *caseRun, t *task) (outcome, error
 	}
 }
 
-// outside waits for another process, or for other goroutines of this one: meanwhile these have the lock of the testbed, and a
-// virtual clock moves.
+// outside waits for another process, or for other goroutines of this one: meanwhile these have the lock of the testbed,
+// and a virtual clock moves.
 func (r *caseRun) outside(wait func()) {
 	r.testbed.Unlocked(func() { r.testbed.Clock().Outside(wait) })
 }
 
-// take makes known here what a step elsewhere has brought; its failure is this process's, too.  What the step, as it is here,
-// cannot have brought is refused: names, places in lists and roles are the file's, whatever a process says.
+// take makes known here what a step elsewhere has brought; its failure is this process's, too.  What the step, as it is
+// here, cannot have brought is refused: names, places in lists and roles are the file's, whatever a process says.
 func (r *caseRun) take(told outcome, t *task) error {
 	if len(told.Loops) > mostLoops {
 		return fmt.Errorf("the process of %s tells of %d loops in one step", t.owner, len(told.Loops))
@@ -256,7 +260,10 @@ func (r *caseRun) take(told outcome, t *task) error {
 		case is && !each.Buffer && t.binds(each.Role, each.Name, each.Index):
 			r.bind(each.Role, each.Name, each.Index, record, instant{})
 		default:
-			return fmt.Errorf("the process of %s has a result %.80q of role %.80q, which the step cannot have", t.owner, each.Name, each.Role)
+			return fmt.Errorf(
+				"the process of %s has a result %.80q of role %.80q, which the step cannot have", t.owner, each.Name,
+				each.Role,
+			)
 		}
 	}
 	for _, ends := range told.Ignored {

@@ -19,8 +19,8 @@ import (
 )
 
 // thresholds checks the limits of a case that has run to its end, and writes a record of each.  One that does not hold
-// fails the case, and so does one without anything measured: it would watch nothing.  Of several processes that with the first
-// role checks them: so a time of a clock, or an earlier run, is compared with the limits once.
+// fails the case, and so does one without anything measured: it would watch nothing.  Of several processes that with
+// the first role checks them: so a time of a clock, or an earlier run, is compared with the limits once.
 func (r *caseRun) thresholds(ctx context.Context, took time.Duration) {
 	if len(r.testCase.Thresholds) == 0 {
 		return
@@ -40,7 +40,9 @@ func (r *caseRun) thresholds(ctx context.Context, took time.Duration) {
 			err = r.unjudged(verdicts)
 		}
 		if err != nil {
-			r.fail(&testbed.EnvironmentError{What: "what the process of " + judge + " says of the thresholds", Err: err})
+			r.fail(&testbed.EnvironmentError{
+				What: "what the process of " + judge + " says of the thresholds", Err: err,
+			})
 			return
 		}
 		r.heed(verdicts)
@@ -54,8 +56,8 @@ type verdict struct {
 	Checked   record.Threshold `json:"checked"`
 }
 
-// verdictsOf reads what the process says that judges: each limit has one verdict at most.  What the limit is the file says, and
-// how a limit was held that process.
+// verdictsOf reads what the process says that judges: each limit has one verdict at most.  What the limit is the file
+// says, and how a limit was held that process.
 func (r *caseRun) verdictsOf(raw json.RawMessage) (verdicts []verdict, err error) {
 	if err = json.Unmarshal(raw, &verdicts); err != nil {
 		return nil, err
@@ -64,7 +66,8 @@ func (r *caseRun) verdictsOf(raw json.RawMessage) (verdicts []verdict, err error
 	seen := make(map[place]bool)
 	for i := range verdicts {
 		each := &verdicts[i]
-		if list := r.testCase.Thresholds; each.Threshold < 0 || each.Threshold >= len(list) || each.Limit < 0 || each.Limit >= len(list[each.Threshold].Limits) {
+		if list := r.testCase.Thresholds; each.Threshold < 0 || each.Threshold >= len(list) || each.Limit < 0 ||
+			each.Limit >= len(list[each.Threshold].Limits) {
 			return nil, fmt.Errorf("there is no limit %d of a threshold %d", each.Limit, each.Threshold)
 		}
 		threshold := r.testCase.Thresholds[each.Threshold]
@@ -93,13 +96,15 @@ func boundsTold(told []record.Bound) (bounds []record.Bound) {
 	return bounds
 }
 
-// unjudged tells which limit the process that judges says nothing of.  Where nobody leads, it may have been told to check none.
+// unjudged tells which limit the process that judges says nothing of.  Where nobody leads, it may have been told to
+// check none.
 func (r *caseRun) unjudged(verdicts []verdict) error {
 	if r.config.NoThresholds || !r.config.led() {
 		return nil
 	}
 	for i, threshold := range r.testCase.Thresholds {
-		if wanted, err := r.wanted(threshold); err != nil || !wanted { // the error is that of the process that judges, too
+		// the error is that of the process that judges, too
+		if wanted, err := r.wanted(threshold); err != nil || !wanted {
 			continue
 		}
 		for j := range threshold.Limits {
@@ -149,7 +154,8 @@ func (r *caseRun) wanted(threshold *compile.Threshold) (bool, error) {
 // unchecked is a limit that was not compared with anything.
 func unchecked(threshold *compile.Threshold, limit *compile.Limit) record.Threshold {
 	return record.Threshold{
-		Text: threshold.Text + " " + limit.Text, Line: limit.Span.Line, Column: limit.Span.Column, Metric: threshold.Metric, Field: limit.Field,
+		Text: threshold.Text + " " + limit.Text, Line: limit.Span.Line, Column: limit.Span.Column,
+		Metric: threshold.Metric, Field: limit.Field,
 	}
 }
 
@@ -176,12 +182,16 @@ func (r *caseRun) limit(threshold *compile.Threshold, limit *compile.Limit, samp
 		if err != nil {
 			checked.OK, checked.Reason = false, err.Error()
 			if each.env["baseline"] == nil {
-				checked.Reason = "no baseline of it: --baseline names one, and \"if: baseline != nil\" leaves the threshold out without"
+				checked.Reason = "no baseline of it: --baseline names one, and \"if: baseline != nil\" leaves the " +
+					"threshold out without"
 			}
 			continue
 		}
-		if bound, err := limit.Bound(each.env); err == nil && each.one != nil && len(checked.Bounds) < record.MostBounds {
-			checked.Bounds = append(checked.Bounds, record.Bound{Name: each.one.Name, Of: each.of, Size: each.one.Size, Value: bound})
+		if bound, err := limit.Bound(each.env); err == nil && each.one != nil &&
+			len(checked.Bounds) < record.MostBounds {
+			checked.Bounds = append(checked.Bounds, record.Bound{
+				Name: each.one.Name, Of: each.of, Size: each.one.Size, Value: bound,
+			})
 		}
 		checked.OK = checked.OK && excess <= 0
 		if excess <= worst {
@@ -253,7 +263,8 @@ func (r *caseRun) samples(threshold *compile.Threshold, took time.Duration) []sa
 			if threshold.Chooses(labels, 0) {
 				times := loop.OnClock()
 				list = append(list, sample{what: loop.Name, env: r.limitEnv(nil), fields: map[string]float64{
-					"count": float64(loop.Rounds), "late": float64(loop.Late), "min": float64(times.Min), "p50": float64(times.Median), "p99": float64(times.P99), "max": float64(times.Max),
+					"count": float64(loop.Rounds), "late": float64(loop.Late), "min": float64(times.Min),
+					"p50": float64(times.Median), "p99": float64(times.P99), "max": float64(times.Max),
 				}})
 			}
 		}
@@ -312,7 +323,8 @@ func (r *caseRun) sampleOf(threshold *compile.Threshold, found measured) (s samp
 			chosen = append(chosen, m)
 		}
 	}
-	if chosen == nil || threshold.Metric != chosen[0].Type && (threshold.Metric != "connect_rate" || chosen[0].Type != "connect") {
+	if chosen == nil ||
+		threshold.Metric != chosen[0].Type && (threshold.Metric != "connect_rate" || chosen[0].Type != "connect") {
 		return s, false
 	}
 	now, of := fieldsOf(threshold, chosen)
@@ -343,7 +355,9 @@ func (r *caseRun) limitEnv(then map[string]float64) expression.Env {
 
 // labelsOf are what selectors choose a measurement by: its tags, and what it is.
 func labelsOf(m *record.Measure, of string) map[string]string {
-	labels := map[string]string{"name": m.Name, "op": m.Operation, "role": m.Role, "peer": m.Peer, "kind": m.Type, "of": of}
+	labels := map[string]string{
+		"name": m.Name, "op": m.Operation, "role": m.Role, "peer": m.Peer, "kind": m.Type, "of": of,
+	}
 	maps.Copy(labels, m.Tags)
 	return labels
 }
@@ -359,13 +373,16 @@ func fieldsOf(threshold *compile.Threshold, found measured) (fields map[string]f
 		return bandwidthFields(found), ""
 	case "connect_rate":
 		m := found[0]
-		return map[string]float64{"avg": m.MessagesPerSecond, "count": float64(m.Messages), "errors": float64(m.Errors)}, ""
+		return map[string]float64{
+			"avg": m.MessagesPerSecond, "count": float64(m.Messages), "errors": float64(m.Errors),
+		}, ""
 	}
 	of = stepOf(threshold)
 	for i := range found[0].Latency {
 		if d := &found[0].Latency[i]; d.Of == of && d.Count > 0 {
 			return map[string]float64{
-				"count": float64(d.Count), "min": float64(d.Min), "avg": d.Mean, "stddev": d.StdDev, "p50": float64(d.P50),
+				"count": float64(d.Count), "min": float64(d.Min), "avg": d.Mean, "stddev": d.StdDev,
+				"p50": float64(d.P50),
 				"p90": float64(d.P90), "p99": float64(d.P99), "p99_9": float64(d.P999), "p99_99": float64(d.P9999),
 				"max": float64(d.Max), "errors": float64(found[0].Errors),
 			}, of

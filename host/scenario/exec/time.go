@@ -16,8 +16,8 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
-// loops times the rounds of named repeats.  Only the outermost one of several is timed.  A repeat that runs again, within a loop
-// without a name, adds to the series of its name and tags.
+// loops times the rounds of named repeats.  Only the outermost one of several is timed.  A repeat that runs again,
+// within a loop without a name, adds to the series of its name and tags.
 type loops struct {
 	series []*timing
 	// known has them by name and tags: tags may be computed, so there may be as many as rounds of the loop around.
@@ -164,7 +164,8 @@ func (l *loops) records() []record.Loop {
 	for _, s := range l.series {
 		wall := s.wall.summary()
 		loop := record.Loop{
-			Name: s.name, Tags: s.tags, Rounds: s.rounds, Late: s.late, Latest: s.latest, Min: wall.Min, Median: wall.Median, P99: wall.P99, Max: wall.Max,
+			Name: s.name, Tags: s.tags, Rounds: s.rounds, Late: s.late, Latest: s.latest, Min: wall.Min,
+			Median: wall.Median, P99: wall.P99, Max: wall.Max,
 		}
 		if s.virtual {
 			clock := s.clock.summary()

@@ -23,7 +23,8 @@ func TestLoops(t *testing.T) {
 		t.Fatalf("%+v", list)
 	}
 	got := list[0]
-	if got.Name != "outer" || got.Rounds != 101 || got.Min != 0 || got.Median != 50*time.Microsecond || got.P99 != 99*time.Microsecond || got.Max != 100*time.Microsecond {
+	if got.Name != "outer" || got.Rounds != 101 || got.Min != 0 || got.Median != 50*time.Microsecond ||
+		got.P99 != 99*time.Microsecond || got.Max != 100*time.Microsecond {
 		t.Errorf("%+v", got)
 	}
 	if clock := got.OnClock(); clock.Median != 50*time.Hour || clock.Max != 100*time.Hour {
@@ -52,7 +53,8 @@ func TestLoopsWithinLoops(t *testing.T) {
 	if len(list) != 2 || list[1].Rounds != 1 {
 		t.Fatalf("%+v", list)
 	}
-	if got := list[0]; got.Rounds != 3001 || got.Min != 1 || got.Median != 1501 || got.P99 != 2971 || got.Max != 3001 || got.Clock.Median != 3002 {
+	if got := list[0]; got.Rounds != 3001 || got.Min != 1 || got.Median != 1501 || got.P99 != 2971 ||
+		got.Max != 3001 || got.Clock.Median != 3002 {
 		t.Errorf("%+v, %+v", got, got.Clock)
 	}
 	// More rounds than are kept.
@@ -64,7 +66,8 @@ func TestLoopsWithinLoops(t *testing.T) {
 		}
 		long.leave(true, false)
 	}
-	if got := long.records(); len(got) != 1 || got[0].Rounds != 3*maxSamples || got[0].Min != 1 || got[0].Max != maxSamples || len(long.series[0].wall.times) != maxSamples {
+	if got := long.records(); len(got) != 1 || got[0].Rounds != 3*maxSamples || got[0].Min != 1 ||
+		got[0].Max != maxSamples || len(long.series[0].wall.times) != maxSamples {
 		t.Errorf("%+v", got)
 	}
 }

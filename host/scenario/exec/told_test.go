@@ -21,9 +21,12 @@ import (
 // toldRun is a run of which the role server is in the process a, and client in b.
 func toldRun() (*caseRun, *task) {
 	r := &caseRun{
-		env: expression.Env{"roles": "theirs"}, given: make(map[string]any), lists: make(map[ownedName]*sharedList), owned: make(map[string]map[string]any),
+		env: expression.Env{"roles": "theirs"}, given: make(map[string]any), lists: make(map[ownedName]*sharedList),
+		owned: make(map[string]map[string]any),
 		roleObjects: map[string]map[string]any{
-			"server": {"address": "192.0.2.1", "provider": map[string]any{"soft": true}, "data": map[string]any{"rkey": 1}},
+			"server": {
+				"address": "192.0.2.1", "provider": map[string]any{"soft": true}, "data": map[string]any{"rkey": 1},
+			},
 			"client": {"address": "192.0.2.2", "data": map[string]any{"rkey": 2}},
 		},
 		testbed: &testbed.Testbed{}, roster: &roster{where: map[string]string{"server": "a", "client": "b"}},
@@ -38,21 +41,48 @@ var record7 = `{"record":{"n":{"int":"7"}}}`
 // TestTold: of what another process says of a step that is taken which the step can have, and nothing else.
 func TestTold(t *testing.T) {
 	for name, test := range map[string]struct{ told, want string }{
-		"a result":               {`{"bound":[{"role":"server","name":"ep","index":-1,"value":` + record7 + `}],"steps":1}`, ""},
-		"one of several":         {`{"bound":[{"role":"server","name":"eps","index":3,"value":` + record7 + `}]}`, ""},
-		"a buffer's new keys":    {`{"bound":[{"role":"server","name":"data","index":-1,"buffer":true,"value":` + record7 + `}]}`, ""},
-		"a large number":         {`{"bound":[{"role":"server","name":"eps","index":1048576,"value":` + record7 + `}]}`, "cannot have"},
-		"a negative number":      {`{"bound":[{"role":"server","name":"eps","index":-9223372036854775808,"value":` + record7 + `}]}`, "cannot have"},
-		"another name":           {`{"bound":[{"role":"server","name":"roles","index":-1,"value":` + record7 + `}]}`, "cannot have"},
-		"a role elsewhere":       {`{"bound":[{"role":"client","name":"ep","index":-1,"value":` + record7 + `}]}`, "cannot have"},
-		"no role":                {`{"bound":[{"name":"ep","index":-1,"value":` + record7 + `}]}`, "cannot have"},
-		"no record":              {`{"bound":[{"role":"server","name":"ep","index":-1,"value":{"int":"7"}}]}`, "cannot have"},
-		"a buffer of another":    {`{"bound":[{"role":"client","name":"data","buffer":true,"value":` + record7 + `}]}`, "cannot have"},
-		"no buffer":              {`{"bound":[{"role":"server","name":"address","buffer":true,"value":` + record7 + `}]}`, "cannot have"},
-		"facts for a buffer":     {`{"bound":[{"role":"server","name":"provider","buffer":true,"value":` + record7 + `}]}`, "cannot have"},
-		"a buffer of no record":  {`{"bound":[{"role":"server","name":"data","buffer":true,"value":"x"}]}`, "cannot have"},
-		"a name for a terminal":  {`{"bound":[{"role":"\u001b[2J","name":"\u202e","value":` + record7 + `}]}`, `"\u202e" of role "\x1b[2J"`},
-		"what is no value":       {`{"bound":[{"role":"server","name":"ep","index":-1,"value":{"int":1e99}}]}`, "has no text"},
+		"a result": {
+			`{"bound":[{"role":"server","name":"ep","index":-1,"value":` + record7 + `}],"steps":1}`, "",
+		},
+		"one of several": {`{"bound":[{"role":"server","name":"eps","index":3,"value":` + record7 + `}]}`, ""},
+		"a buffer's new keys": {
+			`{"bound":[{"role":"server","name":"data","index":-1,"buffer":true,"value":` + record7 + `}]}`, "",
+		},
+		"a large number": {
+			`{"bound":[{"role":"server","name":"eps","index":1048576,"value":` + record7 + `}]}`, "cannot have",
+		},
+		"a negative number": {
+			`{"bound":[{"role":"server","name":"eps","index":-9223372036854775808,"value":` + record7 + `}]}`,
+			"cannot have",
+		},
+		"another name": {
+			`{"bound":[{"role":"server","name":"roles","index":-1,"value":` + record7 + `}]}`, "cannot have",
+		},
+		"a role elsewhere": {
+			`{"bound":[{"role":"client","name":"ep","index":-1,"value":` + record7 + `}]}`, "cannot have",
+		},
+		"no role": {`{"bound":[{"name":"ep","index":-1,"value":` + record7 + `}]}`, "cannot have"},
+		"no record": {
+			`{"bound":[{"role":"server","name":"ep","index":-1,"value":{"int":"7"}}]}`, "cannot have",
+		},
+		"a buffer of another": {
+			`{"bound":[{"role":"client","name":"data","buffer":true,"value":` + record7 + `}]}`, "cannot have",
+		},
+		"no buffer": {
+			`{"bound":[{"role":"server","name":"address","buffer":true,"value":` + record7 + `}]}`, "cannot have",
+		},
+		"facts for a buffer": {
+			`{"bound":[{"role":"server","name":"provider","buffer":true,"value":` + record7 + `}]}`, "cannot have",
+		},
+		"a buffer of no record": {
+			`{"bound":[{"role":"server","name":"data","buffer":true,"value":"x"}]}`, "cannot have",
+		},
+		"a name for a terminal": {
+			`{"bound":[{"role":"\u001b[2J","name":"\u202e","value":` + record7 + `}]}`, `"\u202e" of role "\x1b[2J"`,
+		},
+		"what is no value": {
+			`{"bound":[{"role":"server","name":"ep","index":-1,"value":{"int":1e99}}]}`, "has no text",
+		},
 		"loops without an end":   {`{"loops":[` + strings.Repeat("{},", 2000) + `{}]}`, "tells of 2001 loops"},
 		"a failure":              {`{"failure":{"what":"wrong","step":-7,"line":-1}}`, "wrong"},
 		"a failure of its host":  {`{"failure":{"kind":"error","what":"no device"}}`, "no device"},
@@ -77,10 +107,17 @@ func TestTold(t *testing.T) {
 
 // FuzzTold has a process tell whatever of a step: names, lists and facts of roles stay within the file's.
 func FuzzTold(f *testing.F) {
-	f.Add([]byte(`{"failure":{"what":"` + strings.Repeat("x", 5000) + `"},"loops":[{"name":"` + strings.Repeat("y", 5000) + `"}]}`))
+	f.Add([]byte(
+		`{"failure":{"what":"` + strings.Repeat("x", 5000) + `"},"loops":[{"name":"` + strings.Repeat("y", 5000) +
+			`"}]}`,
+	))
 	f.Add([]byte(`{"bound":[{"role":"server","name":"eps","index":3,"value":` + record7 + `}],"loops":[{}],"steps":3}`))
-	f.Add([]byte(`{"bound":[{"role":"server","name":"eps","index":99999999,"value":` + record7 + `}],"failure":{"step":1e9}}`))
-	f.Add([]byte(`{"bound":[{"role":"server","name":"data","buffer":true,"value":null},null],"ignored":[{"Local":"192.0.2.1:7","Peer":"::1"}]}`))
+	f.Add([]byte(
+		`{"bound":[{"role":"server","name":"eps","index":99999999,"value":` + record7 + `}],"failure":{"step":1e9}}`,
+	))
+	f.Add([]byte(
+		`{"bound":[{"role":"server","name":"data","buffer":true,"value":null},null],"ignored":[{"Local":"192.0.2.1:7","Peer":"::1"}]}`,
+	))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var told outcome
 		if json.Unmarshal(data, &told) != nil {
@@ -106,7 +143,9 @@ func FuzzTold(f *testing.F) {
 				t.Errorf("%v has %d items", name, len(list.items))
 			}
 		}
-		if text := fmt.Sprint(r.roleObjects["client"], r.roleObjects["server"]["provider"]); text != "map[address:192.0.2.2 data:map[rkey:2]] map[soft:true]" {
+		if text := fmt.Sprint(
+			r.roleObjects["client"], r.roleObjects["server"]["provider"],
+		); text != "map[address:192.0.2.2 data:map[rkey:2]] map[soft:true]" {
 			t.Error(text)
 		}
 	})
@@ -131,11 +170,14 @@ func TestClaimed(t *testing.T) {
 		{roleFacts{Name: "\x1b[2J"}, `a role "\x1b[2J" that`},
 	} {
 		r, o := claiming()
-		if err := o.claimed(r, &test.role, "b"); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+		if err := o.claimed(r, &test.role, "b"); (err == nil) != (test.want == "") ||
+			err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%+v: %v", test.role, err)
 		}
 		facts := &test.role
-		if known := facts.Name == "client" || facts.Name == "node[1]" && facts.Group == "node" && facts.Index == 1; test.want == "" && (!known || facts.Host != "b" || facts.Guest || facts.Place.Role != facts.Name) {
+		if known := facts.Name == "client" ||
+			facts.Name == "node[1]" && facts.Group == "node" && facts.Index == 1; test.want == "" &&
+			(!known || facts.Host != "b" || facts.Guest || facts.Place.Role != facts.Name) {
 			t.Errorf("%+v", facts)
 		}
 		r.roster.where[test.role.Name] = "b"
@@ -150,18 +192,21 @@ func claiming() (*caseRun, *remote) {
 	r, _ := toldRun()
 	r.config.Observes, r.roster.where = true, make(map[string]string)
 	r.testCase = &compile.Case{Elsewhere: []testbed.RoleConfig{
-		{Name: "server"}, {Name: "client"}, {Name: "node[0]", Group: "node"}, {Name: "node[1]", Group: "node", Index: 1},
+		{Name: "server"}, {Name: "client"}, {Name: "node[0]", Group: "node"},
+		{Name: "node[1]", Group: "node", Index: 1},
 	}}
 	return r, &remote{player: func(role string) string {
 		return map[string]string{"server": "a", "client": "b", "node[0]": "a", "node[1]": "b"}[role]
 	}}
 }
 
-// TestWhoJudges: the process with the first role of the file judges thresholds, and each role has a process that says where it is.
+// TestWhoJudges: the process with the first role of the file judges thresholds, and each role has a process that says
+// where it is.
 func TestWhoJudges(t *testing.T) {
 	r, o := claiming()
 	r.roster.where = map[string]string{"server": "a", "client": "b", "node[0]": "a"}
-	if err := o.allClaimed(r); err == nil || !strings.Contains(err.Error(), "the process of b does not say where its role node[1] is") {
+	if err := o.allClaimed(r); err == nil ||
+		!strings.Contains(err.Error(), "the process of b does not say where its role node[1] is") {
 		t.Error(err)
 	}
 	r.roster.where["node[1]"] = "b"
@@ -180,7 +225,8 @@ func TestWhoJudges(t *testing.T) {
 	}
 }
 
-// TestMostTold: what is measured elsewhere is kept, up to so much of it; who has told most is named, whoever tells the last.
+// TestMostTold: what is measured elsewhere is kept, up to so much of it; who has told most is named, whoever tells the
+// last.
 func TestMostTold(t *testing.T) {
 	o := &remote{}
 	for range mostTold >> 27 {
@@ -188,19 +234,21 @@ func TestMostTold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := o.spend("b", json.RawMessage("1")); err == nil || !strings.Contains(err.Error(), "more than 256 MiB in one case, and that of a 256 MiB of it") {
+	if err := o.spend("b", json.RawMessage("1")); err == nil ||
+		!strings.Contains(err.Error(), "more than 256 MiB in one case, and that of a 256 MiB of it") {
 		t.Error(err)
 	}
 }
 
-// FuzzEnding has a process tell whatever of its beginning, its end, and what lies between them, but the outcomes of steps: the
-// case of this one stays what it is, within its bounds.
+// FuzzEnding has a process tell whatever of its beginning, its end, and what lies between them, but the outcomes of
+// steps: the case of this one stays what it is, within its bounds.
 func FuzzEnding(f *testing.F) {
 	for _, seed := range []string{
 		`{"status":"passed","traffic":[{"operation":"SEND","count":-9223372036854775808,"bytes":9223372036854775807},{"operation":"SEND","count":-1,"bytes":1}]}`,
 		`{"status":"\u001b","failures":[{"kind":"bug","what":"x","line":-1,"step":-1,"path":["a"],"excerpt":["b"],"rerun":"rm"}],"began":"0001-01-01T00:00:00Z","timeline":[{"at_ns":9223372036854775807,"role":"server"},{"role":"nobody"}]}`,
 		`{"case":"x","status":"passed","roles":[{"name":"server"},{"name":"client","index":-1,"object":{"record":{}}},{"name":"node[3]","group":"node","index":3,"first":true}],"baseline":-9223372036854775808}`,
-		`{"status":"error","reason":"` + strings.Repeat("x", 5000) + `","failures":[{"what":"` + strings.Repeat("y", 5000) + `"}]}`,
+		`{"status":"error","reason":"` + strings.Repeat("x", 5000) + `","failures":[{"what":"` +
+			strings.Repeat("y", 5000) + `"}]}`,
 		`7`, `-1`, `9223372036854775807`, `[{"type":"latency"},null]`, `[{"threshold":-1,"limit":9}]`, `null`, `{}`,
 	} {
 		f.Add([]byte(seed))
@@ -227,14 +275,17 @@ func FuzzEnding(f *testing.F) {
 		})
 		r.addMoments("a", there, math.MinInt64)
 		r.addTraffic(there.Traffic)
-		if timeline := r.result.Failures[0].Timeline; slices.ContainsFunc(timeline, func(m record.Moment) bool { return m.Role != "server" }) || len(timeline) > rememberedOfAll || len(r.result.Traffic) > maxOperations {
+		if timeline := r.result.Failures[0].Timeline; slices.ContainsFunc(timeline, func(m record.Moment) bool {
+			return m.Role != "server"
+		}) || len(timeline) > rememberedOfAll || len(r.result.Traffic) > maxOperations {
 			t.Errorf("%d moments, %d operations", len(timeline), len(r.result.Traffic))
 		}
 		if r.failWith(&there, "a"); len(r.result.Failures) > mostFailures+1 {
 			t.Errorf("%d failures", len(r.result.Failures))
 		}
 		for i := range r.result.Failures {
-			if f := &r.result.Failures[i]; f.Host != "" || f.Role != "" && f.Role != "server" && f.Role != "client" && !strings.HasPrefix(f.Role, "node[") {
+			if f := &r.result.Failures[i]; f.Host != "" ||
+				f.Role != "" && f.Role != "server" && f.Role != "client" && !strings.HasPrefix(f.Role, "node[") {
 				t.Errorf("%+v", f)
 			}
 		}
@@ -249,7 +300,9 @@ func FuzzEnding(f *testing.F) {
 		var begin beginning
 		if json.Unmarshal(data, &begin) == nil {
 			for _, role := range begin.Roles {
-				if o.claimed(claims, &role, "b") == nil && (role.Name != "client" && role.Name != "node[1]" || role.Host != "b" || role.Place.Role != role.Name) {
+				if o.claimed(claims, &role, "b") == nil &&
+					(role.Name != "client" && role.Name != "node[1]" || role.Host != "b" ||
+						role.Place.Role != role.Name) {
 					t.Errorf("b plays %+v", role)
 				}
 			}
@@ -271,11 +324,13 @@ func (s *stored) Take(_, key string) (json.RawMessage, bool) {
 
 func (s *stored) HasCome(_ string, key []byte) bool { return s.arrived[string(key)] != "" }
 
-// TestKnown: who comes to a step after its outcome takes what was told before that, too; and a step that brought nothing is known by
-// a later one.
+// TestKnown: who comes to a step after its outcome takes what was told before that, too; and a step that brought
+// nothing is known by a later one.
 func TestKnown(t *testing.T) {
 	r, task := toldRun()
-	o := &remote{mailbox: &stored{arrived: map[string]string{"step/1/measured/0": "0", "step/1/measured/1": "1", "step/1": `{"steps":7}`}}}
+	o := &remote{mailbox: &stored{arrived: map[string]string{
+		"step/1/measured/0": "0", "step/1/measured/1": "1", "step/1": `{"steps":7}`,
+	}}}
 	var heard []string
 	task.hears, task.heard = r.measuredKey, func(raw json.RawMessage) error {
 		heard = append(heard, string(raw))

@@ -71,10 +71,19 @@ func measuredRunOf(t testing.TB, text string) (*caseRun, *checked, *compile.Step
 // TestVerdicts: a process that judges says how limits of the file were held, each once, and nothing else.
 func TestVerdicts(t *testing.T) {
 	for name, test := range map[string]struct{ said, want string }{
-		"none":             {`[]`, ""},
-		"all":              {`[{"threshold":0,"limit":0,"checked":{"ok":true}},{"threshold":0,"limit":1},{"threshold":1,"limit":0}]`, ""},
-		"a text":           {`[{"threshold":0,"limit":1,"checked":{"text":"\u001b[2J","line":-7,"column":99,"value":"` + strings.Repeat("x", 4000) + `"}}]`, ""},
-		"one twice":        {`[{"threshold":0,"limit":1},{"threshold":0,"limit":1}]`, "two results of threshold bandwidth min > 1 Mbit/s"},
+		"none": {`[]`, ""},
+		"all": {
+			`[{"threshold":0,"limit":0,"checked":{"ok":true}},{"threshold":0,"limit":1},{"threshold":1,"limit":0}]`, "",
+		},
+		"a text": {
+			`[{"threshold":0,"limit":1,"checked":{"text":"\u001b[2J","line":-7,"column":99,"value":"` +
+				strings.Repeat("x", 4000) + `"}}]`,
+			"",
+		},
+		"one twice": {
+			`[{"threshold":0,"limit":1},{"threshold":0,"limit":1}]`,
+			"two results of threshold bandwidth min > 1 Mbit/s",
+		},
 		"no threshold":     {`[{"threshold":2,"limit":0}]`, "no limit 0 of a threshold 2"},
 		"no limit":         {`[{"threshold":1,"limit":1}]`, "no limit 1 of a threshold 1"},
 		"less than none":   {`[{"threshold":-1,"limit":0}]`, "no limit 0 of a threshold -1"},
@@ -89,7 +98,10 @@ func TestVerdicts(t *testing.T) {
 			}
 			r.heed(verdicts)
 			for _, each := range seen.limits {
-				if each.Line != 3 || each.Column < 1 || len(each.Value) > 1000 || !strings.Contains(measuredFile, strings.TrimPrefix(strings.TrimPrefix(each.Text, "bandwidth "), "duration ")) {
+				if each.Line != 3 || each.Column < 1 || len(each.Value) > 1000 ||
+					!strings.Contains(
+						measuredFile, strings.TrimPrefix(strings.TrimPrefix(each.Text, "bandwidth "), "duration "),
+					) {
 					t.Errorf("%+v", each)
 				}
 			}
@@ -105,7 +117,8 @@ func TestUnjudged(t *testing.T) {
 		t.Error(err)
 	}
 	r.config.Leader = "the controller"
-	if err := r.unjudged(some); err == nil || !strings.Contains(err.Error(), "no result of threshold bandwidth min > 1 Mbit/s") {
+	if err := r.unjudged(some); err == nil ||
+		!strings.Contains(err.Error(), "no result of threshold bandwidth min > 1 Mbit/s") {
 		t.Error(err)
 	}
 	if err := r.unjudged(append(some, verdict{Threshold: 0, Limit: 1})); err != nil {
@@ -117,8 +130,8 @@ func TestUnjudged(t *testing.T) {
 	}
 }
 
-// FuzzVerdicts has the process that judges say whatever: there is a verdict on each limit at most, in the words of the file, and
-// one that is broken fails the case.
+// FuzzVerdicts has the process that judges say whatever: there is a verdict on each limit at most, in the words of the
+// file, and one that is broken fails the case.
 func FuzzVerdicts(f *testing.F) {
 	for _, seed := range []string{
 		`[{"threshold":0,"limit":0,"checked":{"text":"bandwidth avg > 1 Gbit/s","value":"2 Gbit/s","ok":true,"line":3,"column":26}},{"threshold":1,"limit":0,"checked":{"ok":false,"reason":"no samples"}}]`,
@@ -158,11 +171,15 @@ func FuzzVerdicts(f *testing.F) {
 	})
 }
 
-// TestSizeWithoutMessages: a threshold fails when one of the sizes that it chooses has no message, whatever the others have.
+// TestSizeWithoutMessages: a threshold fails when one of the sizes that it chooses has no message, whatever the others
+// have.
 func TestSizeWithoutMessages(t *testing.T) {
 	for name, test := range map[string]struct{ metric, limit, told, want string }{
 		"bandwidth": {"bandwidth", "avg > 1 kbit/s", `"bits_per_second":1e9`, "0bit/s (bandwidth of one, 64MiB)"},
-		"latency":   {"latency", "p99 < 1s", `"latency":[{"of":"total","count":3,"p99_ns":5}]`, "no samples of latency of one, 64MiB"},
+		"latency": {
+			"latency", "p99 < 1s", `"latency":[{"of":"total","count":3,"p99_ns":5}]`,
+			"no samples of latency of one, 64MiB",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, seen, _, _ := measuredRunOf(t, `rdmarun: v1
@@ -171,7 +188,9 @@ thresholds: [{metric: `+test.metric+`, pass: [`+test.limit+`]}]
 steps: [{measure: {kind: `+test.metric+`, op: SEND, from: client, to: server, sizes: [64, 64MiB], duration: 1ms}}]
 `)
 			what := `"type":"` + test.metric + `","name":"` + test.metric + ` of one","role":"client"`
-			for _, each := range []string{what + `,"size":64,"messages":3,"took_ns":7,` + test.told, what + `,"size":67108864,"took_ns":7`} {
+			for _, each := range []string{
+				what + `,"size":64,"messages":3,"took_ns":7,` + test.told, what + `,"size":67108864,"took_ns":7`,
+			} {
 				var found measured
 				if err := json.Unmarshal([]byte(`[{`+each+`}]`), &found); err != nil {
 					t.Fatal(err)
@@ -179,7 +198,8 @@ steps: [{measure: {kind: `+test.metric+`, op: SEND, from: client, to: server, si
 				r.found = append(r.found, found)
 			}
 			r.heed(r.judged(0))
-			if len(seen.limits) != 1 || seen.limits[0].OK || cmp.Or(seen.limits[0].Reason, seen.limits[0].Value) != test.want || r.result.Status != record.Failed {
+			if len(seen.limits) != 1 || seen.limits[0].OK ||
+				cmp.Or(seen.limits[0].Reason, seen.limits[0].Value) != test.want || r.result.Status != record.Failed {
 				t.Errorf("%+v, %v", seen.limits, r.result.Status)
 			}
 		})
@@ -189,27 +209,39 @@ steps: [{measure: {kind: `+test.metric+`, op: SEND, from: client, to: server, si
 // TestMeasuredTold: of what another process has measured that is taken which can be true, of the roles of the step.
 func TestMeasuredTold(t *testing.T) {
 	for name, test := range map[string]struct{ told, want string }{
-		"figures":              {`[{"type":"bandwidth","role":"client","peer":"server","messages":7}]`, ""},
-		"a name of lines":      {`[{"name":"x\nPASS  a.yaml","role":"client"}]`, ""},
-		"of both ends":         {`[{"role":"client","peer":"server"},{"role":"server","peer":"client"}]`, ""},
-		"a place":              {`[{"role":"client","file":"/etc/passwd","line":-1,"column":99}]`, ""},
-		"of another role":      {`[{"role":"watcher","peer":"server"}]`, `from "watcher" to "server", which are not the roles of the step`},
-		"to another role":      {`[{"role":"client","peer":"\u001b"}]`, "which are not the roles"},
-		"of no role":           {`[{}]`, "which are not the roles"},
-		"of three ends":        {`[{"role":"client"},{"role":"client"},{"role":"client"}]`, "cannot be read"},
-		"none":                 {`[]`, "cannot be read"},
-		"nothing":              {`[null]`, "cannot be read"},
-		"more than there is":   {`[{"role":"client","bits_per_second":1e300}]`, "no measurement has 1e+300 bits a second"},
-		"less than there is":   {`[{"role":"client","messages_per_second":1e-300}]`, "no measurement has 1e-300 messages a second"},
-		"more than counts":     {`[{"role":"client","bytes":18446744073709551615}]`, "18446744073709551615 bytes"},
-		"a time of the past":   {`[{"role":"client","took_ns":-1}]`, "a time of -1 ns"},
-		"a size of none":       {`[{"role":"client","size":-1}]`, "messages of -1 bytes"},
-		"an interval":          {`[{"role":"client","intervals":[{"begin_ns":5,"end_ns":4}]}]`, "from 5 to 4 ns"},
-		"a distribution":       {`[{"role":"client","latency":[{"p50_ns":-1}]}]`, "no measurement has 0 times"},
-		"a histogram":          {`[{"role":"client","latency":[{"hdr":"nonsense"}]}]`, "the histogram of 0 times cannot be read"},
-		"many distributions":   {`[{"role":"client","latency":[` + strings.Repeat("{},", 99) + `{}]}]`, "100 distributions"},
-		"a mean of no number":  {`[{"role":"client","latency":[{"mean_ns":1e308}]}]`, "no measurement has 0 times"},
-		"a long text":          {`[{"role":"client","tags":{"a":"` + strings.Repeat("x", 5000) + `"}}]`, "a text of 5000 bytes"},
+		"figures":         {`[{"type":"bandwidth","role":"client","peer":"server","messages":7}]`, ""},
+		"a name of lines": {`[{"name":"x\nPASS  a.yaml","role":"client"}]`, ""},
+		"of both ends":    {`[{"role":"client","peer":"server"},{"role":"server","peer":"client"}]`, ""},
+		"a place":         {`[{"role":"client","file":"/etc/passwd","line":-1,"column":99}]`, ""},
+		"of another role": {
+			`[{"role":"watcher","peer":"server"}]`, `from "watcher" to "server", which are not the roles of the step`,
+		},
+		"to another role": {`[{"role":"client","peer":"\u001b"}]`, "which are not the roles"},
+		"of no role":      {`[{}]`, "which are not the roles"},
+		"of three ends":   {`[{"role":"client"},{"role":"client"},{"role":"client"}]`, "cannot be read"},
+		"none":            {`[]`, "cannot be read"},
+		"nothing":         {`[null]`, "cannot be read"},
+		"more than there is": {
+			`[{"role":"client","bits_per_second":1e300}]`, "no measurement has 1e+300 bits a second",
+		},
+		"less than there is": {
+			`[{"role":"client","messages_per_second":1e-300}]`, "no measurement has 1e-300 messages a second",
+		},
+		"more than counts":   {`[{"role":"client","bytes":18446744073709551615}]`, "18446744073709551615 bytes"},
+		"a time of the past": {`[{"role":"client","took_ns":-1}]`, "a time of -1 ns"},
+		"a size of none":     {`[{"role":"client","size":-1}]`, "messages of -1 bytes"},
+		"an interval":        {`[{"role":"client","intervals":[{"begin_ns":5,"end_ns":4}]}]`, "from 5 to 4 ns"},
+		"a distribution":     {`[{"role":"client","latency":[{"p50_ns":-1}]}]`, "no measurement has 0 times"},
+		"a histogram": {
+			`[{"role":"client","latency":[{"hdr":"nonsense"}]}]`, "the histogram of 0 times cannot be read",
+		},
+		"many distributions": {
+			`[{"role":"client","latency":[` + strings.Repeat("{},", 99) + `{}]}]`, "100 distributions",
+		},
+		"a mean of no number": {`[{"role":"client","latency":[{"mean_ns":1e308}]}]`, "no measurement has 0 times"},
+		"a long text": {
+			`[{"role":"client","tags":{"a":"` + strings.Repeat("x", 5000) + `"}}]`, "a text of 5000 bytes",
+		},
 		"what is no list":      {`7`, "cannot unmarshal"},
 		"what is not a number": {`[{"role":"client","bits_per_second":1e999}]`, "cannot unmarshal"},
 	} {
@@ -244,13 +276,14 @@ func TestNoRoomForMeasured(t *testing.T) {
 		}
 	}
 	err := new(remote).takeMeasured(r, step, call, "a", []byte(one))
-	if err == nil || !strings.Contains(err.Error(), "no room for more of what the process of a has measured") || len(seen.measures) != 2 {
+	if err == nil || !strings.Contains(err.Error(), "no room for more of what the process of a has measured") ||
+		len(seen.measures) != 2 {
 		t.Errorf("%v, %d", err, len(seen.measures))
 	}
 }
 
-// FuzzMeasuredTold has the process with a step tell whatever that it has measured: it is of the roles and the line of the step, and
-// thresholds can be compared with it.
+// FuzzMeasuredTold has the process with a step tell whatever that it has measured: it is of the roles and the line of
+// the step, and thresholds can be compared with it.
 func FuzzMeasuredTold(f *testing.F) {
 	for _, seed := range []string{
 		`[{"name":"bandwidth SEND","type":"bandwidth","operation":"SEND","role":"client","peer":"server","size":64,"messages":7,"bytes":448,"took_ns":7000,"bits_per_second":512000,"messages_per_second":1e6,"intervals":[{"begin_ns":0,"end_ns":7000,"messages":7,"bytes":448}]}]`,

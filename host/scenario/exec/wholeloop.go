@@ -12,17 +12,21 @@ import (
 	"rdmarun/host/scenario/compile"
 )
 
-// A loop all of whose steps are of one role is one step for the other processes: they wait until its process has run all of
-// it, and need not walk through rounds that are none of theirs.  What is told is what counts after it: the last result under
-// each name, the step that failed, how long the rounds took, and meanwhile now and then how far it is.
+// A loop all of whose steps are of one role is one step for the other processes: they wait until its process has run
+// all of it, and need not walk through rounds that are none of theirs.  What is told is what counts after it: the last
+// result under each name, the step that failed, how long the rounds took, and meanwhile now and then how far it is.
 
 // aliveTime is how often the others are told how far a loop is.
 const aliveTime = 200 * time.Millisecond
 
 // loop is a task of the process that has the loop's role.
-func (o *remote) loop(ctx context.Context, r *caseRun, step *compile.Step, repeat *compile.Repeat, advance *advance) error {
+func (o *remote) loop(
+	ctx context.Context, r *caseRun, step *compile.Step, repeat *compile.Repeat, advance *advance,
+) error {
 	r.turns.next()
-	t := &task{step: step, role: repeat.Role, action: "repeat", owner: r.roster.where[repeat.Role], loop: true, leaves: true}
+	t := &task{
+		step: step, role: repeat.Role, action: "repeat", owner: r.roster.where[repeat.Role], loop: true, leaves: true,
+	}
 	if t.owner == "" {
 		o.wholeLoop(r, t, repeat, advance)
 		_, err := o.run(ctx, r, t)

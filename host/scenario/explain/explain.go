@@ -115,7 +115,9 @@ func RejectName(reason int) string {
 // gives it, or by its number.
 func (t Topic) Find(word string) (Entry, bool) {
 	name := strings.ToUpper(word)
-	for _, prefix := range []string{"IBV_WC_", "RDMA_CM_EVENT_", "IB_CM_REJ_", "IBV_EVENT_", "IBV_QPS_", "IBV_QPT_", "IBV_ACCESS_", "RDMA_PS_"} {
+	for _, prefix := range []string{
+		"IBV_WC_", "RDMA_CM_EVENT_", "IB_CM_REJ_", "IBV_EVENT_", "IBV_QPS_", "IBV_QPT_", "IBV_ACCESS_", "RDMA_PS_",
+	} {
 		name = strings.TrimPrefix(name, prefix)
 	}
 	if n, err := strconv.Atoi(word); err == nil {
@@ -157,40 +159,69 @@ type Time struct {
 
 // rnrTimers are the codes from 0, in milliseconds.
 var rnrTimers = []string{
-	"655.36", "0.01", "0.02", "0.03", "0.04", "0.06", "0.08", "0.12", "0.16", "0.24", "0.32", "0.48", "0.64", "0.96", "1.28", "1.92",
-	"2.56", "3.84", "5.12", "7.68", "10.24", "15.36", "20.48", "30.72", "40.96", "61.44", "81.92", "122.88", "163.84", "245.76", "327.68", "491.52",
+	"655.36", "0.01", "0.02", "0.03", "0.04", "0.06", "0.08", "0.12", "0.16", "0.24", "0.32", "0.48", "0.64", "0.96",
+	"1.28", "1.92",
+	"2.56", "3.84", "5.12", "7.68", "10.24", "15.36", "20.48", "30.72", "40.96", "61.44", "81.92", "122.88", "163.84",
+	"245.76", "327.68", "491.52",
 }
 
-// Times are those of soft to the microsecond (rdmacore/soft/cm/cm.h, rdmacore/soft/wire/packet.c), and of Linux on RoCE.
+// Times are those of soft to the microsecond (rdmacore/soft/cm/cm.h, rdmacore/soft/wire/packet.c), and of Linux on
+// RoCE.
 func Times() []Time {
 	return []Time{
-		{"a wait", "a verb that waits gives up after 5s on the provider's clock unless \"within\" says otherwise; many of the times below are longer",
+		{"a wait", "a verb that waits gives up after 5s on the provider's clock unless \"within\" says otherwise; " +
+			"many of the times below are longer",
 			[]string{"within", "poll", "wait_event", "get_event", "UNREACHABLE", "RETRY_EXC_ERR"}},
-		{"a case", "it fails after 1m of real time unless \"timeout\" says otherwise.  soft's clock is virtual where no guest runs, or where the file wants it so: when everybody waits, it goes on to the " +
+		{"a case", "it fails after 1m of real time unless \"timeout\" says otherwise.  soft's clock is virtual where " +
+			"no guest runs, or where the file wants it so: when everybody waits, it goes on to the " +
 			"next event at once, so none of these times makes a run longer, and \"took\" can be exact",
 			[]string{"timeout", "clock", "took"}},
-		{"address and route", "create_ep gives each of the two 2s (resolve), resolve_addr and resolve_route 2s (timeout); then ADDR_ERROR or ROUTE_ERROR comes with ETIMEDOUT, " +
+		{"address and route", "create_ep gives each of the two 2s (resolve), resolve_addr and resolve_route 2s " +
+			"(timeout); then ADDR_ERROR or ROUTE_ERROR comes with ETIMEDOUT, " +
 			"which create_ep returns",
-			[]string{"create_ep", "resolve_addr", "resolve_route", "resolve", "ADDR_ERROR", "ROUTE_ERROR", "ARP", "PATH_RECORD"}},
-		{"a REQ that is not answered", "sent every 6.144s, 16 times; after 98.304s the client gets UNREACHABLE with ETIMEDOUT.  6.144s are twice the lifetime of a packet (1.024s) and 4.096s for the answer",
+			[]string{
+				"create_ep", "resolve_addr", "resolve_route", "resolve", "ADDR_ERROR", "ROUTE_ERROR", "ARP",
+				"PATH_RECORD",
+			}},
+		{"a REQ that is not answered", "sent every 6.144s, 16 times; after 98.304s the client gets UNREACHABLE with " +
+			"ETIMEDOUT.  6.144s are twice the lifetime of a packet (1.024s) and 4.096s for the answer",
 			[]string{"REQ", "connect", "UNREACHABLE", "ETIMEDOUT", "MRA"}},
-		{"a REQ that the server has read", "an MRA asks the client to wait 67.584s each time, so it gives up 1081.344s after it asked",
+		{"a REQ that the server has read", "an MRA asks the client to wait 67.584s each time, so it gives up " +
+			"1081.344s after it asked",
 			[]string{"MRA", "connect", "accept", "UNREACHABLE"}},
-		{"a REP that is not answered", "sent every 4.096s, 16 times; after 65.536s the server gets UNREACHABLE with ETIMEDOUT.  Of a REP that has arrived an MRA says so: when its RTU is lost, the next REP comes after 67.584s",
+		{"a REP that is not answered", "sent every 4.096s, 16 times; after 65.536s the server gets UNREACHABLE with " +
+			"ETIMEDOUT.  Of a REP that has arrived an MRA says so: when its RTU is lost, the next REP comes after " +
+			"67.584s",
 			[]string{"REP", "RTU", "accept", "UNREACHABLE"}},
-		{"a DREQ that is not answered", "sent 16 times, every 6.144s by the client and 4.096s by the server; then DISCONNECTED comes with ETIMEDOUT.  TIMEWAIT_EXIT follows every DISCONNECTED by 2.048s",
+		{"a DREQ that is not answered", "sent 16 times, every 6.144s by the client and 4.096s by the server; then " +
+			"DISCONNECTED comes with ETIMEDOUT.  TIMEWAIT_EXIT follows every DISCONNECTED by 2.048s",
 			[]string{"DREQ", "DREP", "disconnect", "DISCONNECTED", "TIMEWAIT_EXIT"}},
-		{"a SIDR_REQ that is not answered", "sent every 4.096s, 16 times; after 65.536s UNREACHABLE comes with ETIMEDOUT", []string{"SIDR_REQ", "SIDR_REP", "UNREACHABLE"}},
-		{"a packet without an acknowledgement", "sent again after 4.096us * 2^timeout (query_qp: timeout), retry_count times: RETRY_EXC_ERR comes after (retry_count + 1) times that.  " +
-			"rdma_cm sets timeout to 19, 2.147483648s: with retry_count 0 an error comes after 2.15s, with 7, the default, after 17.18s.  timeout 0 waits for ever.  " +
+		{
+			"a SIDR_REQ that is not answered",
+			"sent every 4.096s, 16 times; after 65.536s UNREACHABLE comes with ETIMEDOUT",
+			[]string{"SIDR_REQ", "SIDR_REP", "UNREACHABLE"},
+		},
+		{"a packet without an acknowledgement", "sent again after 4.096us * 2^timeout (query_qp: timeout), " +
+			"retry_count times: RETRY_EXC_ERR comes after (retry_count + 1) times that.  " +
+			"rdma_cm sets timeout to 19, 2.147483648s: with retry_count 0 an error comes after 2.15s, with 7, the " +
+			"default, after 17.18s.  timeout 0 waits for ever.  " +
 			"set_option's ack_timeout changes it.  Adapters may take up to four times as long (IBTA 9.7.6.1.3)",
-			[]string{"RETRY_EXC_ERR", "timeout", "retry_count", "retry_cnt", "connect", "poll", "data", "ACK", "ack_timeout", "query_qp", "post_send", "post_write", "post_read"}},
-		{"a send that finds no receive", "repeated after the receiver's RNR timer, rnr_retry_count times (the peer's, of connect and accept; 7, the default, is for ever): RNR_RETRY_EXC_ERR comes after rnr_retry_count times " +
+			[]string{
+				"RETRY_EXC_ERR", "timeout", "retry_count", "retry_cnt", "connect", "poll", "data", "ACK", "ack_timeout",
+				"query_qp", "post_send", "post_write", "post_read",
+			}},
+		{"a send that finds no receive", "repeated after the receiver's RNR timer, rnr_retry_count times (the " +
+			"peer's, of connect and accept; 7, the default, is for ever): RNR_RETRY_EXC_ERR comes after " +
+			"rnr_retry_count times " +
 			"that timer.  rdma_cm sets min_rnr_timer to 0, 655.36ms",
-			[]string{"RNR_RETRY_EXC_ERR", "rnr_retry_count", "rnr_retry", "min_rnr_timer", "poll", "post_recv", "connect", "accept", "NAK"}},
+			[]string{
+				"RNR_RETRY_EXC_ERR", "rnr_retry_count", "rnr_retry", "min_rnr_timer", "poll", "post_recv", "connect",
+				"accept", "NAK",
+			}},
 		{"RNR timers", "min_rnr_timer 0 to 31 in ms (IBTA volume 1, 9.7.5.2.8): " + strings.Join(rnrTimers, ", "),
 			[]string{"min_rnr_timer"}},
-		{"a wall clock", "without the virtual clock soft takes up to a sixteenth longer for each message of the connection manager that it repeats, so that many do not come together again",
+		{"a wall clock", "without the virtual clock soft takes up to a sixteenth longer for each message of the " +
+			"connection manager that it repeats, so that many do not come together again",
 			[]string{"clock"}},
 	}
 }

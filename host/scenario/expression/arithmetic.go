@@ -38,7 +38,10 @@ func operations() conf.FunctionsTable {
 		add(table, operator+" fraction", calculate, func(any, any) float64 { return 0 })
 	}
 	for _, operator := range []string{"<", "<=", ">", ">="} {
-		add(table, operator, func(sides ...any) (any, error) { return compare(operator, sides[0], sides[1]) }, func(any, any) bool { return false })
+		add(
+			table, operator, func(sides ...any) (any, error) { return compare(operator, sides[0], sides[1]) },
+			func(any, any) bool { return false },
+		)
 	}
 	override(table)
 	lists(table)
@@ -165,7 +168,8 @@ func calculate(operator string, a, b any) (any, error) {
 			return result, err
 		}
 		return map[string]func(a, b any) any{
-			"+": runtime.Add, "-": runtime.Subtract, "*": runtime.Multiply, "%": func(a, b any) any { return runtime.Modulo(a, b) },
+			"+": runtime.Add, "-": runtime.Subtract, "*": runtime.Multiply,
+			"%": func(a, b any) any { return runtime.Modulo(a, b) },
 		}[operator](a, b), nil
 	case !aTime && !bTime:
 		return runtime.Divide(a, b), nil
@@ -220,8 +224,8 @@ func Number(value any) (float64, bool) {
 	return 0, false
 }
 
-// unsigned calculates with integers if one of them has no sign; ok is false for other values.  What fits into 64 bits, with
-// a sign or without, is exact, and else the lowest 64 bits are the result, as of an atomic operation.
+// unsigned calculates with integers if one of them has no sign; ok is false for other values.  What fits into 64 bits,
+// with a sign or without, is exact, and else the lowest 64 bits are the result, as of an atomic operation.
 func unsigned(operator string, a, b any) (result any, ok bool, err error) {
 	x, y := Exact(a), Exact(b)
 	if x == nil || y == nil || !isWide(a) && !isWide(b) {

@@ -28,7 +28,9 @@ func (e *Error) hint(hint string) *Error {
 
 // at converts the library's place, which counts characters, into bytes.
 func at(source string, location file.Location, kind diag.Code, message string) *Error {
-	return &Error{diag.Problem{Code: kind, Message: message}, byteOffset(source, location.From), byteOffset(source, location.To)}
+	return &Error{
+		diag.Problem{Code: kind, Message: message}, byteOffset(source, location.From), byteOffset(source, location.To),
+	}
 }
 
 func whole(source string, kind diag.Code, message string) *Error {
@@ -71,7 +73,9 @@ func explain(t text, names Names, err error) *Error {
 	}
 	if match := mismatch.FindStringSubmatch(message); match != nil {
 		return at(source, located.Location, diag.ExpressionType,
-			"\""+match[1]+"\" does not go between "+nameOfType(match[2])+" and "+nameOfType(match[3])).hint(unitHint(match[2], match[3]))
+			"\""+match[1]+"\" does not go between "+nameOfType(match[2])+" and "+nameOfType(match[3])).hint(
+			unitHint(match[2], match[3]),
+		)
 	}
 	if _, parseErr := parser.Parse(t.masked); parseErr != nil {
 		message = strings.Replace(message, "unexpected token EOF", "the expression ends too early", 1)
@@ -97,7 +101,8 @@ func nearOrAll(name string, candidates []string) string {
 var goTypes = strings.NewReplacer(
 	"map[string]interface {}", "record", "interface {}", "any value", "time.Duration", "duration",
 	"[]uint8", "bytes", "float64", "fraction", "non-bool expression", "no condition",
-	"array elements can only be selected using an integer (got string)", "a list has items and no members, client[0].name",
+	"array elements can only be selected using an integer (got string)",
+	"a list has items and no members, client[0].name",
 )
 
 // unitHint says what one side lacks where the other is a time.
@@ -204,7 +209,8 @@ func Operands(source string, env Env) []Operand {
 	var operands []Operand
 	for _, node := range compared(tree.Node, read.literals) {
 		text := written(node.String())
-		if len(operands) == maxOperands || slices.ContainsFunc(operands, func(o Operand) bool { return o.Text == text }) {
+		if len(operands) == maxOperands ||
+			slices.ContainsFunc(operands, func(o Operand) bool { return o.Text == text }) {
 			continue
 		}
 		program, bad := Compile(text, names, nil)
@@ -226,7 +232,9 @@ func compared(node ast.Node, literals map[string]any) []ast.Node {
 		case "&&", "||", "and", "or":
 			return append(compared(n.Left, literals), compared(n.Right, literals)...)
 		}
-		return slices.DeleteFunc([]ast.Node{n.Left, n.Right}, func(side ast.Node) bool { return isLiteral(side, literals) })
+		return slices.DeleteFunc([]ast.Node{n.Left, n.Right}, func(side ast.Node) bool {
+			return isLiteral(side, literals)
+		})
 	case *ast.UnaryNode:
 		if n.Operator == "!" || n.Operator == "not" {
 			return compared(n.Node, literals)

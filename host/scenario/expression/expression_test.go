@@ -42,7 +42,8 @@ type view struct {
 }
 
 var names = expression.Names{
-	"i": expression.Integer, "word": expression.String, "on": expression.Boolean, "pause": expression.TypeOf(time.Duration(0)),
+	"i": expression.Integer, "word": expression.String, "on": expression.Boolean,
+	"pause":  expression.TypeOf(time.Duration(0)),
 	"adv":    expression.Object{"addr": expression.Integer, "rkey": expression.Integer},
 	"server": expression.Object{"rx": expression.Object{"addr": expression.Integer}},
 	"call":   expression.TypeOf(func(string) (view, error) { return view{}, nil }),
@@ -58,17 +59,20 @@ func TestErrors(t *testing.T) {
 		"i + ":           {diag.Problem{Code: diag.ExpressionSyntax}, 0, 0},
 		"word + i":       {diag.Problem{Code: diag.ExpressionType}, 5, 6},
 		"2 ^ 3 == 8":     {diag.Problem{Code: diag.PowerOperator}, 0, 0},
-		"i ^ 2":          {diag.Problem{Code: diag.PowerOperator, Hint: "bitxor(a, b) is the exclusive or, ** the power"}, 0, 0},
-		"'é' + sise":     {diag.Problem{Code: diag.UndefinedName}, 7, 11},
-		"now()":          {diag.Problem{Code: diag.UndefinedName}, 0, 3},
-		"i ? 1 : 2":      {diag.Problem{Code: diag.ExpressionType}, 0, 0},
+		"i ^ 2": {
+			diag.Problem{Code: diag.PowerOperator, Hint: "bitxor(a, b) is the exclusive or, ** the power"}, 0, 0,
+		},
+		"'é' + sise": {diag.Problem{Code: diag.UndefinedName}, 7, 11},
+		"now()":      {diag.Problem{Code: diag.UndefinedName}, 0, 3},
+		"i ? 1 : 2":  {diag.Problem{Code: diag.ExpressionType}, 0, 0},
 	} {
 		_, bad := expression.Compile(source, names, nil)
 		if bad == nil {
 			t.Errorf("%q: no error", source)
 			continue
 		}
-		if bad.Code != want.Code || (want.To > 0 && (bad.From != want.From || bad.To != want.To)) || (want.Hint != "" && bad.Hint != want.Hint) {
+		if bad.Code != want.Code || (want.To > 0 && (bad.From != want.From || bad.To != want.To)) ||
+			(want.Hint != "" && bad.Hint != want.Hint) {
 			t.Errorf("%q: got %+v, want %+v", source, *bad, want)
 		}
 		if strings.Contains(bad.Message, "interface") || strings.Contains(bad.Message, "\n") {
@@ -84,8 +88,9 @@ func TestRun(t *testing.T) {
 		"call":   func(name string) (view, error) { return view{len(name)}, nil },
 	}
 	for source, want := range map[string]any{
-		"i + 1": 4, "on ? 'a' : 'b'": "a", "pause * 2": 2 * time.Second, "adv.addr": 16, "server.rx.addr + 1": 4097, "server[word].addr": 4096,
-		"call(word).addr": 2, "bitxor(adv.rkey, 1)": 0, "word == 'rx' && i > 2": true, "0x10 + i": 19, "i ?? 1": 3,
+		"i + 1": 4, "on ? 'a' : 'b'": "a", "pause * 2": 2 * time.Second, "adv.addr": 16, "server.rx.addr + 1": 4097,
+		"server[word].addr": 4096,
+		"call(word).addr":   2, "bitxor(adv.rkey, 1)": 0, "word == 'rx' && i > 2": true, "0x10 + i": 19, "i ?? 1": 3,
 	} {
 		program, bad := expression.Compile(source, names, nil)
 		if bad != nil {

@@ -112,7 +112,8 @@ type Elsewhere struct{}
 
 // Error says so, and what to do.
 func (Elsewhere) Error() string {
-	return "another process plays the role whose counter this is, and it alone reads it: give the step that role (role: NAME), so that it runs there"
+	return "another process plays the role whose counter this is, and it alone reads it: give the step that role " +
+		"(role: NAME), so that it runs there"
 }
 
 // elsewhereType is what messages of the library call it.
@@ -135,7 +136,10 @@ func reason(err error) string {
 		return Elsewhere{}.Error()
 	}
 	if text == "memory budget exceeded" {
-		return fmt.Sprintf("its lists have more than %d items together: take a shorter range, or a loop (repeat, for_each)", longestRange)
+		return fmt.Sprintf(
+			"its lists have more than %d items together: take a shorter range, or a loop (repeat, for_each)",
+			longestRange,
+		)
 	}
 	if match := fetchFromNothing.FindStringSubmatch(text); match != nil {
 		return "there is nothing to take \"" + match[1] + "\" of: the step that sets it has not run"
@@ -312,8 +316,8 @@ func compile(read text, names Names, see func(ast.Node)) (*vm.Program, error) {
 	return compiler.Compile(tree, config)
 }
 
-// checkTypes checks a tree, in which it replaces operators.  That changes the types of what stands around, so it goes on
-// until nothing is left to replace.
+// checkTypes checks a tree, in which it replaces operators.  That changes the types of what stands around, so it goes
+// on until nothing is left to replace.
 func checkTypes(tree *parser.Tree, config *conf.Config) error {
 	for {
 		ast.Walk(&tree.Node, forgetful{})

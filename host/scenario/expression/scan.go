@@ -103,7 +103,9 @@ type text struct {
 }
 
 var (
-	plainNumber = regexp.MustCompile(`^(0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|[0-9][0-9_]*(\.[0-9_]+)?([eE][+-]?[0-9]+)?)$`)
+	plainNumber = regexp.MustCompile(
+		`^(0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|[0-9][0-9_]*(\.[0-9_]+)?([eE][+-]?[0-9]+)?)$`,
+	)
 	// beyondTimes are the units that only sizes have, by their last letter.
 	beyondTimes = regexp.MustCompile(`[Bb]$|[kKMGT]i?$`)
 )
@@ -190,7 +192,9 @@ func numberAt(source string) string {
 		switch {
 		case isWord(r):
 		case r == '.' && end+1 < len(source) && source[end+1] >= '0' && source[end+1] <= '9': // and not the range 1..4
-		case (r == '+' || r == '-') && (source[end-1] == 'e' || source[end-1] == 'E') && plainNumber.MatchString(source[:end]+"1"): // 1e+3
+		case (r == '+' || r == '-') && (source[end-1] == 'e' || source[end-1] == 'E') &&
+			plainNumber.MatchString(source[:end]+"1"):
+			// 1e+3
 		default:
 			return source[:end]
 		}
@@ -218,7 +222,10 @@ func literalValue(word string) (any, *diag.Problem) {
 	case noSize == nil:
 		return n, nil
 	case !quantity.HasUnit(word):
-		return nil, diag.Wrong(diag.ExpressionSyntax, diag.Quoted(word)+" is neither a number nor a name", "a unit follows its number: 4KiB, 250ms")
+		return nil, diag.Wrong(
+			diag.ExpressionSyntax, diag.Quoted(word)+" is neither a number nor a name",
+			"a unit follows its number: 4KiB, 250ms",
+		)
 	case noSize.Code != diag.WrongUnit || beyondTimes.MatchString(word):
 		return nil, noSize
 	}

@@ -7,8 +7,8 @@ import "maps"
 // Object is a JSON object; encoding/json writes its keys in order, so the same language is the same text.
 type Object = map[string]any
 
-// The forms of scalars that a schema can tell apart.  What an expression makes, only the run knows; units and bounds with
-// units the checker knows better.
+// The forms of scalars that a schema can tell apart.  What an expression makes, only the run knows; units and bounds
+// with units the checker knows better.
 const (
 	expressionForm = `\$\(`
 	IntegerForm    = `^[+-]?[0-9][0-9A-Fa-fxXoOB_]*$|` + expressionForm

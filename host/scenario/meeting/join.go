@@ -58,8 +58,10 @@ var fabricForm = regexp.MustCompile(`^run-[0-9a-f]{16}$`)
 // newMeeting is one that nobody has come to.
 func newMeeting(name string) *Meeting {
 	m := &Meeting{
-		name: name, members: make(map[string]string), came: make(map[string]netip.Addr), heard: make(map[string]time.Time), boxes: make(map[int]map[Key]json.RawMessage),
-		kept: make(map[string]int), early: make(map[int]bool), change: make(chan struct{}), gone: make(map[string]*GoneError),
+		name: name, members: make(map[string]string), came: make(map[string]netip.Addr),
+		heard: make(map[string]time.Time), boxes: make(map[int]map[Key]json.RawMessage),
+		kept: make(map[string]int), early: make(map[int]bool), change: make(chan struct{}),
+		gone:    make(map[string]*GoneError),
 		players: make(map[string]string),
 	}
 	m.Mailbox = &Mailbox{m: m}
@@ -114,7 +116,9 @@ func (m *Meeting) visit(ctx context.Context, config Config) error {
 		}
 		m.own(m.conn.Close)
 	}
-	stop, err := m.conn.Listen(m.hear, bus.To(bus.Everybody, sayTell), bus.To(bus.Everybody, sayGone), bus.To(bus.Everybody, sayBeat),
+	stop, err := m.conn.Listen(m.hear, bus.To(bus.Everybody, sayTell), bus.To(bus.Everybody, sayGone), bus.To(
+		bus.Everybody, sayBeat,
+	),
 		bus.To(m.conn.Name(), sayTell), bus.To(m.conn.Name(), saySync))
 	if err != nil {
 		return err
@@ -162,7 +166,9 @@ func (m *Meeting) visit(ctx context.Context, config Config) error {
 		return fmt.Errorf("the process of %s: %w", all.Host, wrong)
 	}
 	m.fabric = all.Fabric
-	m.others = slices.DeleteFunc(slices.Sorted(slices.Values(all.Processes)), func(name string) bool { return name == m.name })
+	m.others = slices.DeleteFunc(slices.Sorted(slices.Values(all.Processes)), func(name string) bool {
+		return name == m.name
+	})
 	if config.Silence > 0 {
 		go m.listenToHost(all.Host, config.Silence, m.during())
 	}
@@ -226,7 +232,8 @@ func find(ctx context.Context, config Config) (net.Conn, error) {
 	}
 }
 
-// introduction is the line with which a connection begins: who will speak on it, by a name and a secret of his own choice.
+// introduction is the line with which a connection begins: who will speak on it, by a name and a secret of his own
+// choice.
 const introduction = "rdmarun meeting %s %s\n"
 
 // introduce says who speaks on a connection, and connects to the bus over it.
@@ -292,7 +299,9 @@ func (m *Meeting) host(ctx context.Context, config Config) (err error) {
 	}
 	m.own(stop)
 	// On a way of their own: what comes before one may take its time.
-	if stop, err = m.conn.Listen(func(said *bus.Message) { m.isThere(bus.Speaker(said.Subject)) }, bus.From("*", sayBeat)); err != nil {
+	if stop, err = m.conn.Listen(
+		func(said *bus.Message) { m.isThere(bus.Speaker(said.Subject)) }, bus.From("*", sayBeat),
+	); err != nil {
 		return err
 	}
 	m.own(stop)
@@ -315,14 +324,18 @@ func (m *Meeting) gather(ctx context.Context, config Config, where string, came 
 	for len(missing(config.All, roles)) > 0 {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("nobody came to %s for %s%s", where, strings.Join(missing(config.All, roles), ", "), refused)
+			return fmt.Errorf(
+				"nobody came to %s for %s%s", where, strings.Join(missing(config.All, roles), ", "), refused,
+			)
 		case who := <-came:
 			if who.left {
 				return m.lostBefore(config.Members[who.id])
 			}
 			if why := who.unfit(config, roles, m.isMember(who.id)); why != "" {
 				who.refuse(config, m.name, why)
-				told := fmt.Sprintf("the process of %.100q was refused: %s", Name(who.Roles[:min(len(who.Roles), mostShown)]), why)
+				told := fmt.Sprintf(
+					"the process of %.100q was refused: %s", Name(who.Roles[:min(len(who.Roles), mostShown)]), why,
+				)
 				if tell := config.Refused; tell != nil && refused != "; "+told && tellings > 0 {
 					tellings--
 					tell(told)
@@ -354,7 +367,9 @@ func (m *Meeting) gather(ctx context.Context, config Config, where string, came 
 	var drawn [8]byte
 	_, _ = rand.Read(drawn[:]) // never fails
 	m.fabric = fmt.Sprintf("run-%x", drawn)
-	raw, err := json.Marshal(welcome{Host: m.name, Processes: append([]string{m.name}, m.others...), Fabric: m.fabric, Players: m.players})
+	raw, err := json.Marshal(welcome{
+		Host: m.name, Processes: append([]string{m.name}, m.others...), Fabric: m.fabric, Players: m.players,
+	})
 	if err != nil {
 		return err
 	}
@@ -481,7 +496,9 @@ func (a *arrival) refuse(config Config, host, why string) {
 // unfit is why somebody cannot take part, who may be known already; "" if he can.
 func (a *arrival) unfit(config Config, taken []string, known bool) string {
 	if a.Version != version {
-		return fmt.Sprintf("it speaks version %d and this one %d: use the same rdmarun on both sides", a.Version, version)
+		return fmt.Sprintf(
+			"it speaks version %d and this one %d: use the same rdmarun on both sides", a.Version, version,
+		)
 	}
 	if known {
 		return "it has come before"

@@ -8,15 +8,16 @@ import (
 	"strings"
 )
 
-// Mailbox has what the other processes tell of one run of a case, or of the whole run where it is that of the meeting itself.
+// Mailbox has what the other processes tell of one run of a case, or of the whole run where it is that of the meeting
+// itself.
 type Mailbox struct {
 	m      *Meeting
 	number int    // of the run of a case, from 1; 0: of the meeting
 	prefix string // of its keys in messages
 }
 
-// Case is the mailbox of a run of a case, by its number from 1.  Messages that come before somebody asks for it wait in it.
-// Close drops it.
+// Case is the mailbox of a run of a case, by its number from 1.  Messages that come before somebody asks for it wait in
+// it. Close drops it.
 func (m *Meeting) Case(number int) *Mailbox {
 	return &Mailbox{m: m, number: number, prefix: fmt.Sprintf("%d/", number)}
 }
@@ -30,9 +31,11 @@ func (b *Mailbox) Tell(key string, value any) error { return b.Send("", key, val
 // Send tells one other process a value under a key.
 func (b *Mailbox) Send(to, key string, value any) error { return b.m.send(to, b.prefix+key, value) }
 
-// Await waits for a message of a process under one of several keys, and takes it.  It fails when the process is there no
-// more.
-func (b *Mailbox) Await(ctx context.Context, from string, names ...string) (name string, value json.RawMessage, err error) {
+// Await waits for a message of a process under one of several keys, and takes it.  It fails when the process is there
+// no more.
+func (b *Mailbox) Await(
+	ctx context.Context, from string, names ...string,
+) (name string, value json.RawMessage, err error) {
 	keys := make([]Key, len(names))
 	for i, name := range names {
 		keys[i] = Key{from, name}
@@ -41,9 +44,11 @@ func (b *Mailbox) Await(ctx context.Context, from string, names ...string) (name
 	return key.Name, value, err
 }
 
-// AwaitWith is Await for messages of several processes, all of which must be there.  Of several messages that are there it takes
-// that of the first key.
-func (b *Mailbox) AwaitWith(ctx context.Context, all []string, keys ...Key) (key Key, value json.RawMessage, err error) {
+// AwaitWith is Await for messages of several processes, all of which must be there.  Of several messages that are there
+// it takes that of the first key.
+func (b *Mailbox) AwaitWith(
+	ctx context.Context, all []string, keys ...Key,
+) (key Key, value json.RawMessage, err error) {
 	m := b.m
 	for {
 		m.mu.Lock()
@@ -130,13 +135,14 @@ func (m *Meeting) take(number int, key Key) (value json.RawMessage, came bool) {
 	return value, came
 }
 
-// keep notes a message, unless its process has said too much; one that has ended may have said it before.  Where there is no
-// room, the process that has taken most of it is lost, with all that it has said: what others say still counts.
+// keep notes a message, unless its process has said too much; one that has ended may have said it before.  Where there
+// is no room, the process that has taken most of it is lost, with all that it has said: what others say still counts.
 func (m *Meeting) keep(key Key, value json.RawMessage) (lost string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	number, within := boxOf(key.Name)
-	if gone := m.gone[key.From]; gone != nil && gone.Why == saysTooMuch || number > 0 && (number <= m.ended || m.early[number]) {
+	if gone := m.gone[key.From]; gone != nil && gone.Why == saysTooMuch ||
+		number > 0 && (number <= m.ended || m.early[number]) {
 		return ""
 	}
 	key.Name = within

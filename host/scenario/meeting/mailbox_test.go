@@ -70,7 +70,8 @@ func TestRoom(t *testing.T) {
 	for i := range 15 {
 		m.keep(Key{"loud", fmt.Sprint(i)}, make(json.RawMessage, 1<<20))
 	}
-	if lost := m.keep(Key{"quiet", "x"}, make(json.RawMessage, 1<<20)); lost != "loud" || !m.HasCome("quiet", []byte("x")) || m.gone["quiet"] != nil {
+	if lost := m.keep(Key{"quiet", "x"}, make(json.RawMessage, 1<<20)); lost != "loud" ||
+		!m.HasCome("quiet", []byte("x")) || m.gone["quiet"] != nil {
 		t.Errorf("%q is lost", lost)
 	}
 }

@@ -1,9 +1,9 @@
 // Package meeting joins the processes of a run, each of which plays some of the roles.  They tell each other what steps
 // have brought: never what is measured, and nothing while a measurement runs.
 //
-// One process is the host of the meeting, the others come to it over a bus, and it passes on what each says: so those need
-// not know each other, and all hear everything in one order.  What comes from a process is data: names and numbers for
-// expressions.  Its size is bounded, and it names no file, no memory and no command.
+// One process is the host of the meeting, the others come to it over a bus, and it passes on what each says: so those
+// need not know each other, and all hear everything in one order.  What comes from a process is data: names and numbers
+// for expressions.  Its size is bounded, and it names no file, no memory and no command.
 package meeting
 
 import (
@@ -29,21 +29,23 @@ type Config struct {
 	Roles, All []string
 	// Plan are the cases in their order; all processes have the same.
 	Plan []string
-	// Settings are what the plan depends on, as the user knows it: where two plans differ, the first of them that differ are told.
+	// Settings are what the plan depends on, as the user knows it: where two plans differ, the first of them that
+	// differ are told.
 	Settings []Setting
-	// Refused takes what is to be told of processes that came and cannot take part, while the host waits; nil: the error has it.
+	// Refused takes what is to be told of processes that came and cannot take part, while the host waits; nil: the
+	// error has it.
 	Refused func(what string)
 	// Peers are where others may be found, "192.0.2.1:18516"; none: this process listens at Listen.
 	Peers  []string
 	Listen string
-	// Server is where the others come, who are connected to it already or will be; then Peers and Listen do not count, and
-	// Members are their names on it, with their names in messages.
+	// Server is where the others come, who are connected to it already or will be; then Peers and Listen do not count,
+	// and Members are their names on it, with their names in messages.
 	Server  *bus.Server
 	Members map[string]string
 	// Bus is a connection to the host of the meeting; then Peers and Listen do not count.
 	Bus *bus.Conn
-	// Players are the processes that play the roles, by the names in messages, where the host of the meeting knows them before
-	// they come; nil: a role is of the first that comes with it.
+	// Players are the processes that play the roles, by the names in messages, where the host of the meeting knows them
+	// before they come; nil: a role is of the first that comes with it.
 	Players map[string]string
 	// Silence is how long a process may say nothing before it counts as lost; 0: as long as it is connected.
 	Silence time.Duration
@@ -78,15 +80,16 @@ type Meeting struct {
 	order sync.Mutex
 
 	mu      sync.Mutex
-	members map[string]string               // of the host: what those on the bus are called, by their names there
-	came    map[string]netip.Addr           // of the host: the addresses of it that they have connected to, by their names on the bus
-	heard   map[string]time.Time            // when, of members; of the host under ""
-	boxes   map[int]map[Key]json.RawMessage // what has arrived and nobody has taken, by runs of cases
-	kept    map[string]int                  // how many bytes that is, by who has said it
-	ended   int                             // runs of cases up to this number have ended here
-	early   map[int]bool                    // and these above it
-	change  chan struct{}                   // closed at the next arrival
-	gone    map[string]*GoneError
+	members map[string]string // of the host: what those on the bus are called, by their names there
+	// of the host: the addresses of it that they have connected to, by their names on the bus
+	came   map[string]netip.Addr
+	heard  map[string]time.Time            // when, of members; of the host under ""
+	boxes  map[int]map[Key]json.RawMessage // what has arrived and nobody has taken, by runs of cases
+	kept   map[string]int                  // how many bytes that is, by who has said it
+	ended  int                             // runs of cases up to this number have ended here
+	early  map[int]bool                    // and these above it
+	change chan struct{}                   // closed at the next arrival
+	gone   map[string]*GoneError
 	// reported counts the reports of this process since the host has answered one, reportedBytes are theirs.
 	reported, reportedBytes int
 }
@@ -94,15 +97,18 @@ type Meeting struct {
 const (
 	// version is that of the messages.
 	version = 5
-	// longest bounds a message, most what is kept of messages, each of which costs so much beside its key and its value.
+	// longest bounds a message, most what is kept of messages, each of which costs so much beside its key and its
+	// value.
 	longest, most, cost = bus.Largest, 16 << 20, 256
 	// beatEvery is how often a process says that it is there, where silence counts.
 	beatEvery = 500 * time.Millisecond
 	// syncTime bounds how long the host waits at its end until the others have heard its last words.
 	syncTime = 2 * time.Second
-	// reportWindow is how many reports of a process are under way at most, reportBytes how many bytes of them, beside a report.
+	// reportWindow is how many reports of a process are under way at most, reportBytes how many bytes of them, beside a
+	// report.
 	reportWindow, reportBytes = 256, 8 << 20
-	// mostReported is how many bytes of reports of a process may wait for the host: more than one has under way that keeps to that.
+	// mostReported is how many bytes of reports of a process may wait for the host: more than one has under way that
+	// keeps to that.
 	mostReported = 4 * (reportBytes + longest)
 )
 
@@ -138,8 +144,8 @@ func (m *Meeting) Fabric() string { return m.fabric }
 // Player is the process that plays a role, whatever anybody says of it; "" for what is not a role of the run.
 func (m *Meeting) Player(role string) string { return m.players[role] }
 
-// Reached is the address of this host by which it reaches another process of the meeting, or was reached; invalid where the
-// processes have met on a bus.
+// Reached is the address of this host by which it reaches another process of the meeting, or was reached; invalid where
+// the processes have met on a bus.
 func (m *Meeting) Reached() netip.Addr { return m.reached }
 
 // Others are the names of the other processes.
@@ -346,7 +352,8 @@ func (m *Meeting) expel(name string) {
 	}
 }
 
-// lost notes that a member is there no more, and tells the others.  To find out why may take its time, for which nobody waits.
+// lost notes that a member is there no more, and tells the others.  To find out why may take its time, for which nobody
+// waits.
 func (m *Meeting) lost(id, name, why string) {
 	m.mu.Lock()
 	known := m.members[id] != ""

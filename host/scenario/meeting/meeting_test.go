@@ -20,8 +20,9 @@ import (
 
 func TestValues(t *testing.T) {
 	want := map[string]any{
-		"nothing": nil, "yes": true, "text": "a \"b\" \x00 é", "int": -7, "large": math.MaxInt, "unsigned": uint64(math.MaxUint64),
-		"float": 0.1, "time": 655360 * time.Microsecond, "bytes": []byte{0, 255}, "list": []any{1, "b", []any{}},
+		"nothing": nil, "yes": true, "text": "a \"b\" \x00 é", "int": -7, "large": math.MaxInt,
+		"unsigned": uint64(math.MaxUint64),
+		"float":    0.1, "time": 655360 * time.Microsecond, "bytes": []byte{0, 255}, "list": []any{1, "b", []any{}},
 		"record": map[string]any{"int": map[string]any{"x": 1}},
 	}
 	raw, err := Encode(want)
@@ -44,7 +45,10 @@ func TestValues(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, text := range []string{`{"int":"1"}`, `{"int":1}`, `{"record":{"a":[null,{"time":"5"}]}}`, `{}`, `{"a":"b","c":"d"}`, `{"bytes":"_"}`, `7`, `{"int":"99999999999999999999"}`} {
+	for _, text := range []string{
+		`{"int":"1"}`, `{"int":1}`, `{"record":{"a":[null,{"time":"5"}]}}`, `{}`, `{"a":"b","c":"d"}`, `{"bytes":"_"}`,
+		`7`, `{"int":"99999999999999999999"}`,
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -176,11 +180,22 @@ func TestRefused(t *testing.T) {
 		second Config
 		want   string
 	}{
-		"another plan":  {Config{Roles: []string{"client"}, All: both, Plan: []string{"a.yaml::one", "a.yaml::three"}}, "it would run a.yaml::three where this one runs a.yaml::two"},
-		"a longer plan": {Config{Roles: []string{"client"}, All: both, Plan: append(first.Plan, "more")}, "it would run more where this one runs nothing"},
-		"a role twice":  {Config{Roles: []string{"server"}, All: both, Plan: first.Plan}, "role server is played by another process already"},
-		"another role":  {Config{Roles: []string{"third"}, All: both, Plan: first.Plan}, `there is no role "third" here`},
-		"no role":       {Config{All: both, Plan: first.Plan}, "it has no role"},
+		"another plan": {
+			Config{Roles: []string{"client"}, All: both, Plan: []string{"a.yaml::one", "a.yaml::three"}},
+			"it would run a.yaml::three where this one runs a.yaml::two",
+		},
+		"a longer plan": {
+			Config{Roles: []string{"client"}, All: both, Plan: append(first.Plan, "more")},
+			"it would run more where this one runs nothing",
+		},
+		"a role twice": {
+			Config{Roles: []string{"server"}, All: both, Plan: first.Plan},
+			"role server is played by another process already",
+		},
+		"another role": {
+			Config{Roles: []string{"third"}, All: both, Plan: first.Plan}, `there is no role "third" here`,
+		},
+		"no role": {Config{All: both, Plan: first.Plan}, "it has no role"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found := meet(t, first, test.second)
@@ -203,8 +218,8 @@ func many(text string) (settings []Setting) {
 	return settings
 }
 
-// TestSettings: two processes that would run something else tell each other what their users have set differently, and their
-// users hear it at once.
+// TestSettings: two processes that would run something else tell each other what their users have set differently, and
+// their users hear it at once.
 func TestSettings(t *testing.T) {
 	both, set := []string{"server", "client"}, func(pairs ...string) (settings []Setting) {
 		for i := 0; i < len(pairs); i += 2 {
@@ -220,29 +235,38 @@ func TestSettings(t *testing.T) {
 		there, here   string // what the visitor and the host hear; here "" is the same, as the host sees it
 	}{
 		"a value": {
-			set("tests", "write_bw", "-s", "8KiB", "-t", "128"), set("tests", "write_bw", "-s", "4KiB", "-t", "128"), "b",
-			"server does not take this one: -s: 4KiB here, 8KiB at 127.0.0.1: pass the same on both ends", "-s: 8KiB here, 4KiB there: pass",
+			set("tests", "write_bw", "-s", "8KiB", "-t", "128"), set("tests", "write_bw", "-s", "4KiB", "-t", "128"),
+			"b",
+			"server does not take this one: -s: 4KiB here, 8KiB at 127.0.0.1: pass the same on both ends",
+			"-s: 8KiB here, 4KiB there: pass",
 		},
 		"given on one end": {
 			set("tests", "x", "-n", "100"), set("tests", "x", "-D", "1s"), "b",
-			": -D: 1s here, not given at 127.0.0.1; -n: not given here, 100 at 127.0.0.1: pass", ": -n: 100 here, not given there; -D: not given here, 1s there: pass",
+			": -D: 1s here, not given at 127.0.0.1; -n: not given here, 100 at 127.0.0.1: pass",
+			": -n: 100 here, not given there; -D: not given here, 1s there: pass",
 		},
 		"the first decides": {
-			set("tests", "x", "-q", "1"), set("tests", "y", "-q", "2"), "b", ": tests: y here, x at 127.0.0.1: pass", ": tests: x here, y there: pass",
+			set("tests", "x", "-q", "1"), set("tests", "y", "-q", "2"), "b", ": tests: y here, x at 127.0.0.1: pass",
+			": tests: x here, y there: pass",
 		},
 		"too many": {
 			set("tests", "x"), append(set("tests", "x"), many(long)[1:]...), "b", `not given at 127.0.0.1: pass`, `0xx`,
 		},
-		"a terminal's orders": {set("tests", "x"), set("tests", "\x1b[2J"), "b", ": tests: ␛[2J here, x at", ": tests: x here, ␛[2J there"},
-		"the same settings":   {set("tests", "x"), set("tests", "x"), "b", plans, plans},
-		"none there":          {set("tests", "x"), nil, "b", plans, plans},
-		"none here":           {nil, set("tests", "x"), "b", plans, plans},
-		"the same plan":       {set("tests", "x"), set("tests", "y"), "a", "", ""},
+		"a terminal's orders": {
+			set("tests", "x"), set("tests", "\x1b[2J"), "b", ": tests: ␛[2J here, x at", ": tests: x here, ␛[2J there",
+		},
+		"the same settings": {set("tests", "x"), set("tests", "x"), "b", plans, plans},
+		"none there":        {set("tests", "x"), nil, "b", plans, plans},
+		"none here":         {nil, set("tests", "x"), "b", plans, plans},
+		"the same plan":     {set("tests", "x"), set("tests", "y"), "a", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			told := make(chan string, mostRefusals+1)
 			found := meet(t,
-				Config{Roles: both[:1], All: both, Plan: []string{"a"}, Settings: test.host, Refused: func(what string) { told <- what }},
+				Config{
+					Roles: both[:1], All: both, Plan: []string{"a"}, Settings: test.host,
+					Refused: func(what string) { told <- what },
+				},
 				Config{Roles: both[1:], All: both, Plan: []string{test.plan}, Settings: test.visitor})
 			if test.there == "" {
 				if found[0].err != nil || found[1].err != nil {
@@ -250,10 +274,12 @@ func TestSettings(t *testing.T) {
 				}
 				return
 			}
-			if err := found[1].err; err == nil || !strings.Contains(err.Error(), test.there) || len(err.Error()) > 4*mostShown {
+			if err := found[1].err; err == nil || !strings.Contains(err.Error(), test.there) ||
+				len(err.Error()) > 4*mostShown {
 				t.Errorf("the visitor: %v", err)
 			}
-			if err := found[0].err; err == nil || !strings.Contains(err.Error(), test.here) || len(err.Error()) > 4*mostShown {
+			if err := found[0].err; err == nil || !strings.Contains(err.Error(), test.here) ||
+				len(err.Error()) > 4*mostShown {
 				t.Errorf("the host: %v", err)
 			}
 			if len(told) != 1 || !strings.Contains(<-told, test.here) {
@@ -284,7 +310,8 @@ func TestStrangers(t *testing.T) {
 		host <- joined{m, err}
 	}()
 	for _, text := range []string{
-		"GET / HTTP/1.0\r\n\r\n", "{}", `{"key":"hello"}` + "\n", `{"key":"hello","value":7}` + "\n", "[" + strings.Repeat("[", 100_000), `{"key":"welcome","value":{}}` + "\n",
+		"GET / HTTP/1.0\r\n\r\n", "{}", `{"key":"hello"}` + "\n", `{"key":"hello","value":7}` + "\n",
+		"[" + strings.Repeat("[", 100_000), `{"key":"welcome","value":{}}` + "\n",
 		`{"key":"hello","value":"` + strings.Repeat("x", longest) + `"}`,
 	} {
 		conn, err := find(ctx, Config{Peers: []string{at}})
@@ -307,7 +334,9 @@ func TestStrangers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := client.publish(bus.From(client.conn.Name(), sayTell), message{From: "server", Key: "y", Value: []byte("1")}); err != nil {
+	if err := client.publish(bus.From(client.conn.Name(), sayTell), message{
+		From: "server", Key: "y", Value: []byte("1"),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if key, _, err := server.m.Await(ctx, "client", "x", "y"); err != nil || key != "y" {
@@ -316,7 +345,8 @@ func TestStrangers(t *testing.T) {
 	if err := client.conn.Publish(bus.From(client.conn.Name(), sayTell), []byte("{")); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err = server.m.Await(ctx, "client", "x"); err == nil || !strings.Contains(err.Error(), "says what nobody understands") {
+	if _, _, err = server.m.Await(ctx, "client", "x"); err == nil ||
+		!strings.Contains(err.Error(), "says what nobody understands") {
 		t.Errorf("%v", err)
 	}
 	if _, _, err = client.Await(ctx, "server", "x"); err == nil {
@@ -340,8 +370,8 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestManyLost: the host asks of all that are lost at once why they are, however it has lost them, and hears meanwhile what others
-// say.
+// TestManyLost: the host asks of all that are lost at once why they are, however it has lost them, and hears meanwhile
+// what others say.
 func TestManyLost(t *testing.T) {
 	asked, answer := make(chan string, 2), make(chan bool)
 	host := plays("server")
@@ -361,18 +391,22 @@ func TestManyLost(t *testing.T) {
 	}
 	close(answer)
 	for _, other := range []string{"a", "b"} {
-		if _, _, err := found[0].Await(t.Context(), other, "never"); err == nil || !strings.Contains(err.Error(), "as asked") {
+		if _, _, err := found[0].Await(t.Context(), other, "never"); err == nil ||
+			!strings.Contains(err.Error(), "as asked") {
 			t.Errorf("%s: %v", other, err)
 		}
 	}
 }
 
-// FuzzSaid has a process say whatever, in each of the ways in which one says something: it speaks for itself, and nobody else
-// is lost.
+// FuzzSaid has a process say whatever, in each of the ways in which one says something: it speaks for itself, and
+// nobody else is lost.
 func FuzzSaid(f *testing.F) {
 	words := []string{sayHello, sayTell, sayBeat, sayReport, sayBye, sayLeft, sayGone, saySync, "", "x.tell"}
 	for i := range words {
-		for _, text := range []string{"", "{}", "[]", "null", `{"from":"b","to":"a","key":"1/end/b","value":{"status":"passed"}}`, `{"from":"host","to":"\u001b","key":"gone"}`, `{"key":7}`, "{", `{"to":"b","key":"x"}`} {
+		for _, text := range []string{
+			"", "{}", "[]", "null", `{"from":"b","to":"a","key":"1/end/b","value":{"status":"passed"}}`,
+			`{"from":"host","to":"\u001b","key":"gone"}`, `{"key":7}`, "{", `{"to":"b","key":"x"}`,
+		} {
 			f.Add(uint8(i), []byte(text))
 		}
 	}
@@ -452,7 +486,9 @@ func TestPlaced(t *testing.T) {
 			}
 			found := make(chan error, 2)
 			join := func(member string, roles ...string) {
-				m, err := Join(ctx, Config{Name: member, Roles: roles, All: []string{"a", "b"}, Plan: []string{"x"}, Bus: conns[member]})
+				m, err := Join(ctx, Config{
+					Name: member, Roles: roles, All: []string{"a", "b"}, Plan: []string{"x"}, Bus: conns[member],
+				})
 				if err == nil {
 					if m.Player("a") != "one" || m.Player("b") != "two" || m.Player("x") != "" {
 						t.Errorf("%s: %v", member, m.players)
@@ -465,7 +501,10 @@ func TestPlaced(t *testing.T) {
 			}
 			go join("one", test.came...)
 			go join("two", "b")
-			m, err := Join(ctx, Config{Name: "host", All: []string{"a", "b"}, Plan: []string{"x"}, Server: server, Members: ids, Players: map[string]string{"a": "one", "b": "two"}})
+			m, err := Join(ctx, Config{
+				Name: "host", All: []string{"a", "b"}, Plan: []string{"x"}, Server: server, Members: ids,
+				Players: map[string]string{"a": "one", "b": "two"},
+			})
 			if err == nil {
 				t.Cleanup(m.Close)
 			}
@@ -480,14 +519,21 @@ func TestPlaced(t *testing.T) {
 	}
 }
 
-// FuzzHello has somebody come who says whatever of himself, and be answered whatever: he takes part as who he is, with roles that
-// are there for him alone, and who refuses says so in a line.
+// FuzzHello has somebody come who says whatever of himself, and be answered whatever: he takes part as who he is, with
+// roles that are there for him alone, and who refuses says so in a line.
 func FuzzHello(f *testing.F) {
-	config := Config{All: []string{"server", "a", "b"}, Plan: []string{"one", "two"}, Settings: []Setting{{"tests", "write_bw"}, {"-s", "8KiB"}}}
+	config := Config{
+		All: []string{"server", "a", "b"}, Plan: []string{"one", "two"},
+		Settings: []Setting{{"tests", "write_bw"}, {"-s", "8KiB"}},
+	}
 	for _, each := range []hello{
-		{version, []string{"a"}, config.Plan, nil}, {version, []string{"a", "b"}, config.Plan, nil}, {version, []string{"a", "a"}, config.Plan, nil}, {version, []string{"server"}, config.Plan, nil},
-		{version, nil, nil, nil}, {version - 1, []string{"a"}, config.Plan, nil}, {version, []string{"a", "x"}, config.Plan, nil}, {version, []string{"b"}, []string{"one", "\x1b[2J" + strings.Repeat("x", 4000)}, nil},
-		{version, []string{"b"}, nil, many("\x1b[2J" + strings.Repeat("x", 4000))}, {version, []string{"b"}, nil, []Setting{{"\n", "\u202e"}, {"-s", "4KiB"}}},
+		{version, []string{"a"}, config.Plan, nil}, {version, []string{"a", "b"}, config.Plan, nil},
+		{version, []string{"a", "a"}, config.Plan, nil}, {version, []string{"server"}, config.Plan, nil},
+		{version, nil, nil, nil}, {version - 1, []string{"a"}, config.Plan, nil},
+		{version, []string{"a", "x"}, config.Plan, nil},
+		{version, []string{"b"}, []string{"one", "\x1b[2J" + strings.Repeat("x", 4000)}, nil},
+		{version, []string{"b"}, nil, many("\x1b[2J" + strings.Repeat("x", 4000))},
+		{version, []string{"b"}, nil, []Setting{{"\n", "\u202e"}, {"-s", "4KiB"}}},
 	} {
 		raw, err := json.Marshal(each)
 		if err != nil {
@@ -496,9 +542,12 @@ func FuzzHello(f *testing.F) {
 		f.Add(raw)
 	}
 	for _, seed := range []string{
-		`{"host":"server","processes":["server","a"],"fabric":"run-0123456789abcdef"}`, `{"host":"\u001b","refused":"\u202e\n` + strings.Repeat("x", 4000) + `"}`, `{"fabric":"run-"}`, `{"players":{"server":"s","a":"a","b":"b","x":"y"}}`, `{"players":{"server":"s","a":"b","b":"b"}}`,
+		`{"host":"server","processes":["server","a"],"fabric":"run-0123456789abcdef"}`,
+		`{"host":"\u001b","refused":"\u202e\n` + strings.Repeat("x", 4000) + `"}`, `{"fabric":"run-"}`,
+		`{"players":{"server":"s","a":"a","b":"b","x":"y"}}`, `{"players":{"server":"s","a":"b","b":"b"}}`,
 		`{"players":{"server":"a","a":"a"}}`,
-		`{"settings":[{"name":"tests","value":"write_bw"},{"name":"\u001b","value":"` + strings.Repeat("\\u2028", 4000) + `"}]}`,
+		`{"settings":[{"name":"tests","value":"write_bw"},{"name":"\u001b","value":"` +
+			strings.Repeat("\\u2028", 4000) + `"}]}`,
 		`{"version":1e99}`, `{"roles":{}}`, `null`, `[]`, ``,
 	} {
 		f.Add([]byte(seed))
@@ -528,7 +577,8 @@ func FuzzHello(f *testing.F) {
 		}
 		if why := who.unfit(config, []string{"server"}, false); why != "" {
 			clean(why)
-		} else if name := Name(who.Roles); name != "a" && name != "b" && name != "a+b" || who.Version != version || !slices.Equal(who.Plan, config.Plan) {
+		} else if name := Name(who.Roles); name != "a" && name != "b" && name != "a+b" || who.Version != version ||
+			!slices.Equal(who.Plan, config.Plan) {
 			t.Errorf("%+v", who.hello)
 		}
 		if who.unfit(config, nil, true) == "" {

@@ -14,7 +14,8 @@ type Setting struct {
 	Value string `json:"value"`
 }
 
-// Bounds of settings that another process tells: how many count, how many differences are told, and how much of each is shown.
+// Bounds of settings that another process tells: how many count, how many differences are told, and how much of each is
+// shown.
 const (
 	mostSettings, mostDiffering      = 64, 4
 	mostSettingName, mostSettingShow = 64, 128
@@ -25,9 +26,9 @@ type DifferError struct{ what string }
 
 func (e *DifferError) Error() string { return e.what + ": pass the same on both ends" }
 
-// differ compares the settings of this process with those of another one, which is "at 192.0.2.1".  Where the first differs, the
-// others are not compared: it decides which there are.  Settings explain and decide nothing: whether two processes run the
-// same, their plans say.
+// differ compares the settings of this process with those of another one, which is "at 192.0.2.1".  Where the first
+// differs, the others are not compared: it decides which there are.  Settings explain and decide nothing: whether two
+// processes run the same, their plans say.
 func differ(here, there []Setting, where string) error {
 	if len(here) == 0 || len(there) == 0 {
 		return nil
@@ -44,7 +45,13 @@ func differ(here, there []Setting, where string) error {
 		if one == other {
 			continue
 		}
-		told = append(told, fmt.Sprintf("%s: %s here, %s %s", printable.Brief(name, mostSettingName), printable.Brief(one, mostSettingShow), printable.Brief(other, mostSettingShow), where))
+		told = append(
+			told,
+			fmt.Sprintf(
+				"%s: %s here, %s %s", printable.Brief(name, mostSettingName), printable.Brief(one, mostSettingShow),
+				printable.Brief(other, mostSettingShow), where,
+			),
+		)
 		if i == 0 || len(told) == mostDiffering {
 			break
 		}
@@ -72,7 +79,10 @@ func (a *arrival) otherPlan(config Config) string {
 		if differs := differ(config.Settings, a.Settings, "there"); differs != nil {
 			return differs.Error()
 		}
-		return fmt.Sprintf("it would run %s where this one runs %s: give both the same files, parameters and selection", shown(there), here)
+		return fmt.Sprintf(
+			"it would run %s where this one runs %s: give both the same files, parameters and selection", shown(there),
+			here,
+		)
 	}
 	return ""
 }

@@ -6,8 +6,8 @@ import (
 	"rdmarun/host/bus"
 )
 
-// reports are what others have reported to the host, which takes them on a goroutine of its own: a record may have to wait for
-// an output, and no message does that comes after it.
+// reports are what others have reported to the host, which takes them on a goroutine of its own: a record may have to
+// wait for an output, and no message does that comes after it.
 type reports struct {
 	take func(from string, data []byte)
 

@@ -75,7 +75,8 @@ func TestSlowReports(t *testing.T) {
 	}
 }
 
-// TestReportsWithoutEnd: who reports more than may wait, and does not wait for answers, is lost with a reason; others go on.
+// TestReportsWithoutEnd: who reports more than may wait, and does not wait for answers, is lost with a reason; others
+// go on.
 func TestReportsWithoutEnd(t *testing.T) {
 	goOn := make(chan bool)
 	host := plays("server")

@@ -13,8 +13,9 @@ type Pair struct{ From, To int }
 // Round is what is measured at once.  No node is in two pairs of it, but for the target of an incast.
 type Round []Pair
 
-// All are rounds in which each node meets each other once: one less than the nodes are, or as many if their number is odd
-// and in each of them another one pauses.  It is the circle method of tournaments: the first stays, the others move on.
+// All are rounds in which each node meets each other once: one less than the nodes are, or as many if their number is
+// odd and in each of them another one pauses.  It is the circle method of tournaments: the first stays, the others move
+// on.
 func All(nodes int) []Round {
 	order := make([]int, nodes)
 	for i := range order {
@@ -37,7 +38,8 @@ func tournament(order []int) []Round {
 		var round Round
 		for i := range count / 2 {
 			pair := Pair{order[i], order[count-1-i]}
-			if (pair.From > pair.To) == ((pair.From-pair.To)%2 != 0) { // so that each begins about as often as it answers
+			// so that each begins about as often as it answers
+			if (pair.From > pair.To) == ((pair.From-pair.To)%2 != 0) {
 				pair.From, pair.To = pair.To, pair.From
 			}
 			if pair.From != pause && pair.To != pause {
@@ -77,8 +79,8 @@ func Bisection(nodes int) []Round {
 	return []Round{round}
 }
 
-// Random are so many rounds of pairs that are drawn, none twice: those of a tournament in a drawn order, so there are no
-// more than it has.  The same seed draws the same.
+// Random are so many rounds of pairs that are drawn, none twice: those of a tournament in a drawn order, so there are
+// no more than it has.  The same seed draws the same.
 func Random(nodes, count int, seed uint64) []Round {
 	draw := rand.New(rand.NewPCG(seed, uint64(nodes)))
 	rounds := tournament(draw.Perm(nodes))
@@ -117,8 +119,8 @@ func List(pairs []Pair) []Round {
 }
 
 // Again are the rounds in which suspects are measured a second time: each alone, so that it shares nothing with others.
-// Where there are more suspects than nodes, that would take too long and it is not one cable; then only no node is in two
-// pairs at once.
+// Where there are more suspects than nodes, that would take too long and it is not one cable; then only no node is in
+// two pairs at once.
 func Again(nodes int, suspects []Pair) []Round {
 	if len(suspects) > nodes {
 		return List(suspects)

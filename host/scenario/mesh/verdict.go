@@ -112,7 +112,9 @@ func Explain(nodes []Node, measured, bad []Pair) Blame {
 		return Blame{Kind: Nothing}
 	}
 	best, part := candidate{}, 0.0
-	for _, kind := range [][]candidate{oneNode(nodes), hosts(nodes, bad), devices(nodes, bad), betweenLabels(nodes), labels(nodes, bad)} {
+	for _, kind := range [][]candidate{
+		oneNode(nodes), hosts(nodes, bad), devices(nodes, bad), betweenLabels(nodes), labels(nodes, bad),
+	} {
 		found, share, alone := candidate{}, 0.0, false
 		for _, each := range kind {
 			switch got := each.share(measured, bad); {
@@ -208,8 +210,8 @@ func groups(nodes []Node, of func(*Node) string, single bool) []group {
 	return list
 }
 
-// concerns are the pairs with a node of the group.  Where all bad ones lead out of it, those within it are not concerned:
-// what is bad is how it is connected.
+// concerns are the pairs with a node of the group.  Where all bad ones lead out of it, those within it are not
+// concerned: what is bad is how it is connected.
 func (g group) concerns(bad []Pair) func(Pair) bool {
 	within := func(p Pair) bool { return g.members[p.From] && g.members[p.To] }
 	out := !slices.ContainsFunc(bad, within)
@@ -219,7 +221,9 @@ func (g group) concerns(bad []Pair) func(Pair) bool {
 func hosts(nodes []Node, bad []Pair) []candidate {
 	var list []candidate
 	for _, g := range groups(nodes, func(n *Node) string { return n.Host }, false) {
-		list = append(list, candidate{Blame{OneHost, []string{g.name}, "host " + g.name + " is in all of them"}, g.concerns(bad)})
+		list = append(list, candidate{
+			Blame{OneHost, []string{g.name}, "host " + g.name + " is in all of them"}, g.concerns(bad),
+		})
 	}
 	return list
 }
@@ -227,7 +231,9 @@ func hosts(nodes []Node, bad []Pair) []candidate {
 func devices(nodes []Node, bad []Pair) []candidate {
 	var list []candidate
 	for _, g := range groups(nodes, func(n *Node) string { return n.Device }, false) {
-		list = append(list, candidate{Blame{Device, []string{g.name}, "a device " + g.name + " is in all of them"}, g.concerns(bad)})
+		list = append(list, candidate{
+			Blame{Device, []string{g.name}, "a device " + g.name + " is in all of them"}, g.concerns(bad),
+		})
 	}
 	return list
 }
@@ -247,7 +253,9 @@ func labels(nodes []Node, bad []Pair) []candidate {
 	var list []candidate
 	for _, key := range keys(nodes) {
 		for _, g := range groups(nodes, func(n *Node) string { return n.Labels[key] }, false) {
-			list = append(list, candidate{Blame{Label, []string{key + "=" + g.name}, key + " " + g.name + " is in all of them"}, g.concerns(bad)})
+			list = append(list, candidate{
+				Blame{Label, []string{key + "=" + g.name}, key + " " + g.name + " is in all of them"}, g.concerns(bad),
+			})
 		}
 	}
 	return list
@@ -260,7 +268,10 @@ func betweenLabels(nodes []Node) []candidate {
 		for i, a := range all {
 			for _, b := range all[i+1:] {
 				list = append(list, candidate{
-					Blame{Labels, []string{key + "=" + a.name, key + "=" + b.name}, "all of them are between " + key + " " + a.name + " and " + key + " " + b.name},
+					Blame{
+						Labels, []string{key + "=" + a.name, key + "=" + b.name},
+						"all of them are between " + key + " " + a.name + " and " + key + " " + b.name,
+					},
 					func(p Pair) bool {
 						return a.members[p.From] && b.members[p.To] || b.members[p.From] && a.members[p.To]
 					},

@@ -1,5 +1,5 @@
-// Package quantity reads and writes amounts with a unit as scenarios have them: sizes in bytes, times, and rates in bits a second.  Scalars,
-// expressions and messages share it, so that what one of them writes the others read.
+// Package quantity reads and writes amounts with a unit as scenarios have them: sizes in bytes, times, and rates in
+// bits a second.  Scalars, expressions and messages share it, so that what one of them writes the others read.
 package quantity
 
 import (
@@ -22,7 +22,10 @@ func HasUnit(text string) bool { return withUnit.MatchString(text) }
 func ParseSize(text string) (int, *diag.Problem) {
 	match := withUnit.FindStringSubmatch(text)
 	if match == nil {
-		return 0, diag.Wrong(diag.WrongType, diag.Quoted(text)+" is not a size", "write a number of bytes, or a number with a unit: 4KiB")
+		return 0, diag.Wrong(
+			diag.WrongType, diag.Quoted(text)+" is not a size",
+			"write a number of bytes, or a number with a unit: 4KiB",
+		)
 	}
 	unit := factorOf(ofSize, match[2])
 	if unit == 0 {
@@ -59,12 +62,19 @@ func ParseTime(text string) (time.Duration, *diag.Problem) {
 		return d, nil
 	}
 	if number := strings.TrimPrefix(text, "-"); number != "" && strings.Trim(number, "0123456789.") == "" {
-		return 0, diag.Wrong(diag.WrongUnit, diag.Quoted(text)+" has no unit of time", "seconds are written "+text+"s, milliseconds "+text+"ms")
+		return 0, diag.Wrong(
+			diag.WrongUnit, diag.Quoted(text)+" has no unit of time",
+			"seconds are written "+text+"s, milliseconds "+text+"ms",
+		)
 	}
 	if match := withUnit.FindStringSubmatch(text); match != nil {
-		return 0, diag.Wrong(diag.WrongUnit, "no unit of time is called "+diag.Quoted(match[2]), timeHint(match[1], match[2]))
+		return 0, diag.Wrong(
+			diag.WrongUnit, "no unit of time is called "+diag.Quoted(match[2]), timeHint(match[1], match[2]),
+		)
 	}
-	return 0, diag.Wrong(diag.WrongType, diag.Quoted(text)+" is not a duration", "write a number with a unit: 250ms, 5s, 1m30s")
+	return 0, diag.Wrong(
+		diag.WrongType, diag.Quoted(text)+" is not a duration", "write a number with a unit: 250ms, 5s, 1m30s",
+	)
 }
 
 func timeHint(number, unit string) string {
@@ -96,7 +106,8 @@ func Time(d time.Duration) string {
 func Size(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	for _, each := range units {
-		if bytes := int64(each.factor); each.kind == ofSize && strings.HasSuffix(each.name, "iB") && n >= bytes && n%bytes == 0 {
+		if bytes := int64(each.factor); each.kind == ofSize && strings.HasSuffix(each.name, "iB") && n >= bytes &&
+			n%bytes == 0 {
 			text = strconv.FormatInt(n/bytes, 10) + each.name
 		}
 	}
@@ -125,12 +136,18 @@ var withRate = regexp.MustCompile(`^(-?[0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*/s)$`)
 func ParseRate(text string) (float64, *diag.Problem) {
 	match := withRate.FindStringSubmatch(text)
 	if match == nil {
-		return 0, diag.Wrong(diag.WrongType, diag.Quoted(text)+" is not a rate", "write a number with a unit: 100Gbit/s, 40MB/s")
+		return 0, diag.Wrong(
+			diag.WrongType, diag.Quoted(text)+" is not a rate", "write a number with a unit: 100Gbit/s, 40MB/s",
+		)
 	}
 	unit := factorOf(ofRate, match[2])
 	switch {
 	case match[2] == "/s":
-		return 0, diag.Wrong(diag.WrongUnit, diag.Quoted(text)+" does not say what a second has", "a rate is of bits or bytes, 100Gbit/s; things a second are a number: of type int, and count/s in a threshold")
+		return 0, diag.Wrong(
+			diag.WrongUnit, diag.Quoted(text)+" does not say what a second has",
+			"a rate is of bits or bytes, 100Gbit/s; things a second are a number: of type int, and count/s in a "+
+				"threshold",
+		)
 	case unit == 0:
 		return 0, diag.Wrong(diag.WrongUnit, "no unit of rate is called "+diag.Quoted(match[2]), thereAre(ofRate))
 	}
@@ -232,7 +249,9 @@ func Names(list []Unit) []string {
 
 // factorOf is what a unit stands for; 0 where none of the kind is called so.
 func factorOf(k kind, name string) float64 {
-	i := slices.IndexFunc(units, func(u unit) bool { return u.kind == k && (u.name == name || u.also == name && name != "") })
+	i := slices.IndexFunc(units, func(u unit) bool {
+		return u.kind == k && (u.name == name || u.also == name && name != "")
+	})
 	if i < 0 {
 		return 0
 	}

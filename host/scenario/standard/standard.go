@@ -67,7 +67,10 @@ func Fragments(name string) []Fragment {
 		for n := pair.Key.Position.Line; n < end; n++ {
 			text.WriteString(source.Line(n) + "\n")
 		}
-		fragments[i] = Fragment{path.Base(name) + "." + pair.Key.Value, line(pair.Value.Get("doc")), strings.TrimRight(text.String(), "\n") + "\n"}
+		fragments[i] = Fragment{
+			path.Base(name) + "." + pair.Key.Value, line(pair.Value.Get("doc")),
+			strings.TrimRight(text.String(), "\n") + "\n",
+		}
 	}
 	return fragments
 }

@@ -41,7 +41,8 @@ func TestLibraries(t *testing.T) {
 		}
 		for _, fragment := range standard.Fragments(name) {
 			shown := example.Find(fragment.Name)
-			if fragment.Doc == "" || !strings.Contains(fragment.Text, "\n    do:\n") || strings.Count(fragment.Text, "\n  ") < 3 {
+			if fragment.Doc == "" || !strings.Contains(fragment.Text, "\n    do:\n") ||
+				strings.Count(fragment.Text, "\n  ") < 3 {
 				t.Errorf("%s: %q\n%s", fragment.Name, fragment.Doc, fragment.Text)
 			}
 			if shown == nil || !strings.Contains(shown.Text, "use: "+fragment.Name) {

@@ -60,7 +60,10 @@ type badLine struct {
 
 // at is what is wrong with the bytes of the line from one to another.
 func (l badLine) at(from, to int, message string) *diag.Diagnostic {
-	return at(l.source, l.number, utf8.RuneCountInString(l.text[:from]), utf8.RuneCountInString(l.text[from:to]), diag.Syntax, message)
+	return at(
+		l.source, l.number, utf8.RuneCountInString(l.text[:from]), utf8.RuneCountInString(l.text[from:to]), diag.Syntax,
+		message,
+	)
 }
 
 // begin is what is wrong with the line as a whole.
@@ -134,7 +137,9 @@ func unknownAnchor(l badLine) *diag.Diagnostic {
 	if begin < 0 {
 		return nil
 	}
-	return l.at(begin, begin+len(alias), alias+" names an anchor that is nowhere").WithHint("a value that begins with * needs quotes")
+	return l.at(begin, begin+len(alias), alias+" names an anchor that is nowhere").WithHint(
+		"a value that begins with * needs quotes",
+	)
 }
 
 func unknownEscape(l badLine) *diag.Diagnostic {
@@ -143,7 +148,9 @@ func unknownEscape(l badLine) *diag.Diagnostic {
 			continue
 		}
 		if !strings.ContainsRune("0abtnvfre \"/\\N_LPxuU", rune(l.text[i+1])) {
-			return l.at(i, i+2, l.text[i:i+2]+" is no escape of a double-quoted string").WithHint("single quotes take backslashes as they are")
+			return l.at(i, i+2, l.text[i:i+2]+" is no escape of a double-quoted string").WithHint(
+				"single quotes take backslashes as they are",
+			)
 		}
 		i++
 	}
@@ -169,7 +176,9 @@ func missingColon(l badLine) *diag.Diagnostic {
 
 func flowTrouble(l badLine) *diag.Diagnostic {
 	if i := strings.Index(l.text, "? "); i >= 0 {
-		return l.at(i, i+1, "\"? \" inside {} or [] begins a key to YAML").WithHint("put the expression into quotes: \"$(...)\"")
+		return l.at(i, i+1, "\"? \" inside {} or [] begins a key to YAML").WithHint(
+			"put the expression into quotes: \"$(...)\"",
+		)
 	}
 	if place := bareExpression.FindStringIndex(l.text); place != nil {
 		return l.at(place[0], place[1], "inside {} or [] this ends at the first bracket, comma or quote").
@@ -180,7 +189,9 @@ func flowTrouble(l badLine) *diag.Diagnostic {
 			WithHint("put it into quotes: \"%s..]\"", l.text[place[0]:place[1]])
 	}
 	if place := colonInFlowValue.FindStringSubmatchIndex(l.text); place != nil {
-		return l.at(place[2], place[3], "a second \": \" in one value").WithHint("a \",\" is missing before the key, or the value needs quotes")
+		return l.at(place[2], place[3], "a second \": \" in one value").WithHint(
+			"a \",\" is missing before the key, or the value needs quotes",
+		)
 	}
 	return l.begin("a \",\" or a closing bracket is missing in this line")
 }
@@ -199,7 +210,9 @@ func dashInValue(l badLine) *diag.Diagnostic {
 	if dash < len(": ") {
 		return badIndentation(l)
 	}
-	return l.at(dash, dash+1, "a list cannot begin in the line of its key").WithHint("begin it in the next line, or write [a, b]")
+	return l.at(dash, dash+1, "a list cannot begin in the line of its key").WithHint(
+		"begin it in the next line, or write [a, b]",
+	)
 }
 
 func afterEnd(l badLine) *diag.Diagnostic {
@@ -327,7 +340,10 @@ func (s *bracketScanner) beginsBlock(text []rune, indent int) bool {
 func (s *bracketScanner) close(r rune, i int) *diag.Diagnostic {
 	last := s.open[len(s.open)-1]
 	if closer(last.bracket) != r {
-		return at(s.source, s.line, i, 1, diag.Syntax, "a closing "+string(r)+", where a "+string(closer(last.bracket))+" is due").
+		return at(
+			s.source, s.line, i, 1, diag.Syntax,
+			"a closing "+string(r)+", where a "+string(closer(last.bracket))+" is due",
+		).
 			WithHint("the %c in line %d, column %d is still open", last.bracket, last.Line, last.Column)
 	}
 	s.open = s.open[:len(s.open)-1]

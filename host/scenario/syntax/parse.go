@@ -113,7 +113,10 @@ func isText(source *diag.Source, errors *diag.List) bool {
 		return false
 	}
 	if head := text[:min(len(text), binaryHead)]; strings.IndexByte(head, 0) >= 0 && !IsScenario([]byte(head)) {
-		errors.Report(diag.NotText, source.Start(), "the file is binary: its first %d bytes have a zero byte", min(len(text), binaryHead)).
+		errors.Report(
+			diag.NotText, source.Start(), "the file is binary: its first %d bytes have a zero byte",
+			min(len(text), binaryHead),
+		).
 			WithHint("a scenario is YAML text; a guest is run by: rdmarun guest run %s", source.Name)
 		return false
 	}
@@ -243,7 +246,10 @@ func (c *converter) pairs(node *Node, n *yaml.Node, depth int) {
 			continue
 		}
 		if earlier := first[key.Value]; earlier != nil {
-			c.errors.Report(diag.DuplicateKey, key.Span(), "%q stands in this mapping already, in line %d", key.Value, earlier.Position.Line).
+			c.errors.Report(
+				diag.DuplicateKey, key.Span(), "%q stands in this mapping already, in line %d", key.Value,
+				earlier.Position.Line,
+			).
 				WithHint("one of the two would be lost; remove one")
 			continue
 		}
@@ -258,7 +264,9 @@ func (c *converter) key(n *yaml.Node) *Node {
 	at := c.source.At(c.position(n), 1)
 	switch {
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!merge":
-		c.errors.Report(diag.YAMLFeature, c.source.At(c.position(n), 2), "merge keys (<<) are not part of the scenario language").
+		c.errors.Report(
+			diag.YAMLFeature, c.source.At(c.position(n), 2), "merge keys (<<) are not part of the scenario language",
+		).
 			WithHint("repeat the keys, or put the steps into a fragment with parameters")
 		return nil
 	case n.Kind != yaml.ScalarNode:

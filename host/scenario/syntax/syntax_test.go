@@ -27,7 +27,8 @@ func TestTree(t *testing.T) {
 	if root.Kind != syntax.Mapping || len(root.Pairs) != 5 || len(b.Items) != 5 {
 		t.Fatalf("%+v", root)
 	}
-	if b.Items[1].Style != syntax.SingleQuoted || b.Items[2].Style != syntax.DoubleQuoted || !b.Items[3].IsNull() || !b.Items[4].IsNull() || b.Items[0].IsNull() {
+	if b.Items[1].Style != syntax.SingleQuoted || b.Items[2].Style != syntax.DoubleQuoted || !b.Items[3].IsNull() ||
+		!b.Items[4].IsNull() || b.Items[0].IsNull() {
 		t.Error("styles and nulls")
 	}
 	if root.Get("e") != root.Get("h") || root.Get("nothing") != nil || root.Key("e").Value != "e" {
@@ -106,7 +107,10 @@ func TestHostile(t *testing.T) {
 
 // FuzzParse looks for panics, and for diagnostics without a place.
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"a: b", "a: [b, {c: d}]", "- a\n- b", "a: |\n b\n", "a: \"\\x\"", "*x", "a: b: c", "{", "a:\n\tb", "? a", "a: &b [*b]", "'", "%x", "---\n...\n---"} {
+	for _, seed := range []string{
+		"a: b", "a: [b, {c: d}]", "- a\n- b", "a: |\n b\n", "a: \"\\x\"", "*x", "a: b: c", "{", "a:\n\tb", "? a",
+		"a: &b [*b]", "'", "%x", "---\n...\n---",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

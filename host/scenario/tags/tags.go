@@ -45,8 +45,9 @@ func (e *Error) Error() string {
 // deepest bounds the nesting of parentheses and negations.
 const deepest = 100
 
-// Parse reads an expression: tags joined by && and ||, negated by !, grouped by parentheses, in the order of precedence of C
-// and Go; the words and, or and not stand for those, as in Python.  A tag is any other word without those characters and spaces.
+// Parse reads an expression: tags joined by && and ||, negated by !, grouped by parentheses, in the order of precedence
+// of C and Go; the words and, or and not stand for those, as in Python.  A tag is any other word without those
+// characters and spaces.
 func Parse(text string) (*Expression, error) {
 	p := &parser{text: text}
 	p.advance()
@@ -75,7 +76,10 @@ func (p *parser) and(depth int) (condition, error) {
 }
 
 // joined reads operands with an operator between them.
-func (p *parser) joined(depth int, operator string, operand func(*parser, int) (condition, error), join func(left, right condition) condition) (condition, error) {
+func (p *parser) joined(
+	depth int, operator string, operand func(*parser, int) (condition, error),
+	join func(left, right condition) condition,
+) (condition, error) {
 	left, err := operand(p, depth)
 	for err == nil && p.token == operator {
 		p.advance()

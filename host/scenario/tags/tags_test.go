@@ -43,7 +43,9 @@ func TestMatches(t *testing.T) {
 }
 
 func TestWithin(t *testing.T) {
-	for text, want := range map[string]bool{"RPING": true, "ping && yaml": true, "not tcp": true, "ping and tcp": false} {
+	for text, want := range map[string]bool{
+		"RPING": true, "ping && yaml": true, "not tcp": true, "ping and tcp": false,
+	} {
 		e, err := Parse(text)
 		if err != nil {
 			t.Fatal(err)

@@ -33,7 +33,8 @@ func TestDevice(t *testing.T) {
 	if named, err := Device(provider, device.Name()); err != nil || named.Name() != device.Name() {
 		t.Errorf("%v, %v, want %s", named, err, device.Name())
 	}
-	if _, err := Device(provider, "mlx5_9"); err == nil || !strings.Contains(err.Error(), "provider soft has "+device.Name()) {
+	if _, err := Device(provider, "mlx5_9"); err == nil ||
+		!strings.Contains(err.Error(), "provider soft has "+device.Name()) {
 		t.Errorf("%v, want the devices that there are", err)
 	}
 }
@@ -71,7 +72,13 @@ func TestAddressOfGID(t *testing.T) {
 	_, device := softDevice(t)
 	address := netip.MustParseAddr
 	ports := []rdmacore.Port{
-		{Number: 1, GIDs: []rdmacore.GID{{Index: 0, Raw: address("fe80::1")}, {Index: 1, Raw: address("::ffff:10.0.0.1"), Address: address("10.0.0.1")}}},
+		{
+			Number: 1,
+			GIDs: []rdmacore.GID{
+				{Index: 0, Raw: address("fe80::1")},
+				{Index: 1, Raw: address("::ffff:10.0.0.1"), Address: address("10.0.0.1")},
+			},
+		},
 		{Number: 2, GIDs: []rdmacore.GID{{Index: 3, Raw: address("2001:db8::7"), Address: address("2001:db8::7")}}},
 	}
 	for gid, want := range map[string]string{

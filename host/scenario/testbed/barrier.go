@@ -94,7 +94,8 @@ func (b *barriers) leave(name, role string) {
 	}
 }
 
-// leaveStep is a step that waits no more, as the barrier has opened or its time is over.  Its branches have arrived for good.
+// leaveStep is a step that waits no more, as the barrier has opened or its time is over.  Its branches have arrived for
+// good.
 func (b *barriers) leaveStep(here *barrier) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -189,9 +190,11 @@ func (b *barriers) arriveBranches(gathering Gathering) *barrier {
 	return here
 }
 
-// missing lists who has not arrived: guests that run here, and branches.  changed is nil when another step has opened the
-// barrier.
-func (t *Testbed) missing(here *barrier, gathering Gathering) (guests, branches []string, changed <-chan struct{}, err error) {
+// missing lists who has not arrived: guests that run here, and branches.  changed is nil when another step has opened
+// the barrier.
+func (t *Testbed) missing(
+	here *barrier, gathering Gathering,
+) (guests, branches []string, changed <-chan struct{}, err error) {
 	t.barriers.mu.Lock()
 	defer t.barriers.mu.Unlock()
 	for _, name := range gathering.Roles {

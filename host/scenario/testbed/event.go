@@ -113,9 +113,11 @@ func (t *Testbed) unreadAsync(device *rdmacore.Device, events []rdmacore.AsyncEv
 	var found []string
 	for _, event := range events {
 		endpoint, where := t.subject(event)
-		// COMM_EST says that a message overtook the connection manager's, GID_CHANGE that the host got or lost an address of
-		// an interface (one that has just come up gets its own of IPv6 a second later): neither is a fault of the case.
-		if endpoint != nil && endpoint.IgnoreLeftovers || event.Type == rdmacore.AsyncCommEst || event.Type == rdmacore.AsyncGIDChange {
+		// COMM_EST says that a message overtook the connection manager's, GID_CHANGE that the host got or lost an
+		// address of an interface (one that has just come up gets its own of IPv6 a second later): neither is a fault
+		// of the case.
+		if endpoint != nil && endpoint.IgnoreLeftovers || event.Type == rdmacore.AsyncCommEst ||
+			event.Type == rdmacore.AsyncGIDChange {
 			continue
 		}
 		found = append(found, fmt.Sprintf("%s: an asynchronous event: %s", cmp.Or(where, device.Name()), event.Type))
@@ -195,7 +197,10 @@ func (r *Role) AckEvent(endpoint *Endpoint) error {
 			return event.Ack()
 		}
 	}
-	return &Failure{What: "no event of " + endpoint.Name + " is unacknowledged", Hint: "hold_events comes before the event is read", Errno: syscall.EINVAL}
+	return &Failure{
+		What: "no event of " + endpoint.Name + " is unacknowledged", Hint: "hold_events comes before the event is read",
+		Errno: syscall.EINVAL,
+	}
 }
 
 // acknowledge ends the holding of events, so that ids can be destroyed.
@@ -264,7 +269,10 @@ func (e *Endpoint) leftovers() (found []string) {
 		for n := 1; err == nil && n > 0 && taken < cq.Entries(); taken += n {
 			n, err = cq.Poll(batch[:])
 			for _, wc := range batch[:min(n, max(mostNamed-taken, 0))] {
-				text := fmt.Sprintf("%s %s: a completion on the %s queue: wr_id %d %s", e.Role.Name, e.Name, direction, wc.WRID, wc.Status)
+				text := fmt.Sprintf(
+					"%s %s: a completion on the %s queue: wr_id %d %s", e.Role.Name, e.Name, direction, wc.WRID,
+					wc.Status,
+				)
 				if wc.Status == rdmacore.WCSuccess {
 					text += " " + wc.Opcode.String()
 				}
@@ -272,7 +280,10 @@ func (e *Endpoint) leftovers() (found []string) {
 			}
 		}
 		if more := taken - mostNamed; more > 0 {
-			found = append(found, fmt.Sprintf("%s %s: and %d completions more on the %s queue", e.Role.Name, e.Name, more, direction))
+			found = append(
+				found,
+				fmt.Sprintf("%s %s: and %d completions more on the %s queue", e.Role.Name, e.Name, more, direction),
+			)
 		}
 	}
 	return found

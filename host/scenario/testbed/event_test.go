@@ -14,7 +14,8 @@ import (
 
 var addressV6 = netip.MustParseAddr("2001:db8::1")
 
-// TestWaitAsync takes the events of a device that goes away and comes back, each once and in whatever order steps do it.
+// TestWaitAsync takes the events of a device that goes away and comes back, each once and in whatever order steps do
+// it.
 func TestWaitAsync(t *testing.T) {
 	remove := func(t *testing.T, l *Testbed) *Fault {
 		fault, err := l.RemoveDevice(nil)
@@ -51,7 +52,8 @@ func TestWaitAsync(t *testing.T) {
 				defer close(done)
 				l.Lock()
 				defer l.Unlock()
-				if event, ok, err := role.WaitAsync(waiting); err != nil || !ok || event.Type != rdmacore.AsyncDeviceFatal {
+				if event, ok, err := role.WaitAsync(waiting); err != nil || !ok ||
+					event.Type != rdmacore.AsyncDeviceFatal {
 					t.Errorf("%v, %t, %v, want DEVICE_FATAL", event.Type, ok, err)
 				}
 			}()
@@ -108,14 +110,17 @@ func TestOwners(t *testing.T) {
 		{"a port", port, true, true, ""},
 	} {
 		if from.accepts(test.event) != test.from || to.accepts(test.event) != test.to {
-			t.Errorf("%s: taken by driver: %t, by peer: %t", test.name, from.accepts(test.event), to.accepts(test.event))
+			t.Errorf(
+				"%s: taken by driver: %t, by peer: %t", test.name, from.accepts(test.event), to.accepts(test.event),
+			)
 		}
 		if endpoint, where := l.subject(test.event); endpoint != nil || where != test.where {
 			t.Errorf("%s: is of %v, %q, want %q", test.name, endpoint, where, test.where)
 		}
 	}
-	if found := l.unreadAsync(from.device, []rdmacore.AsyncEvent{event, {Type: rdmacore.AsyncCommEst}, port}); len(found) != 2 ||
-		found[0] != "driver q: an asynchronous event: CQ_ERR" || !strings.HasPrefix(found[1], "soft0: ") {
+	found := l.unreadAsync(from.device, []rdmacore.AsyncEvent{event, {Type: rdmacore.AsyncCommEst}, port})
+	if len(found) != 2 || found[0] != "driver q: an asynchronous event: CQ_ERR" ||
+		!strings.HasPrefix(found[1], "soft0: ") {
 		t.Errorf("%q, want the events that are faults, and where", found)
 	}
 	if err := queue.Free(); err != nil {

@@ -22,8 +22,8 @@ type Fault struct {
 	repair  func() error // what Heal does after it; nil: nothing
 }
 
-// Break begins to lose what fault says between two roles, whose addresses it fills in.  One of the providers of those that
-// are here does it, that of the first role if it can: it sees what its role sends and what comes to it.
+// Break begins to lose what fault says between two roles, whose addresses it fills in.  One of the providers of those
+// that are here does it, that of the first role if it can: it sees what its role sends and what comes to it.
 func (t *Testbed) Break(from, to string, fault rdmacore.Fault) (*Fault, error) {
 	var here []*Role
 	var addresses [2]netip.Addr
@@ -45,7 +45,10 @@ func (t *Testbed) Break(from, to string, fault rdmacore.Fault) (*Fault, error) {
 	}
 	if apart(here[0].provider, here[len(here)-1].provider) {
 		return nil, &Failure{
-			What: fmt.Sprintf("roles %s and %s are on providers that do not reach each other, so there is no link between them", from, to),
+			What: fmt.Sprintf(
+				"roles %s and %s are on providers that do not reach each other, so there is no link between them", from,
+				to,
+			),
 			Hint: IslandHint,
 		}
 	}

@@ -162,7 +162,9 @@ func (t *Testbed) Busy(ctx context.Context, what string, f func(ctx context.Cont
 			return &Failure{What: fmt.Sprintf("role %s is a guest, which works for itself", role.Name)}
 		}
 		entry := role.deferFree(what, func() error {
-			cancel(&Failure{What: fmt.Sprintf("role %s died during %s", role.Name, what), Hint: "a step beside this one killed it"})
+			cancel(&Failure{
+				What: fmt.Sprintf("role %s died during %s", role.Name, what), Hint: "a step beside this one killed it",
+			})
 			t.Clock().Outside(func() { <-done })
 			return nil
 		})

@@ -59,7 +59,8 @@ func TestFreeWhatIsInUse(t *testing.T) {
 	last := &resource{users: []*resource{other}}
 	entries := entriesOf(used, other, last)
 	failures := freeAll(entries)
-	if len(failures) != 1 || !strings.HasPrefix(failures[0].Error(), "free it: ") || !errors.Is(failures[0], syscall.EBUSY) {
+	if len(failures) != 1 || !strings.HasPrefix(failures[0].Error(), "free it: ") ||
+		!errors.Is(failures[0], syscall.EBUSY) {
 		t.Errorf("%v", failures)
 	}
 	if used.freed != 0 || other.freed != 1 || last.freed != 1 {

@@ -125,8 +125,9 @@ func (g *Guest) Start(ctx context.Context, args []string, input GuestInput) erro
 	started := context.AfterFunc(ctx, cancel)
 	defer started()
 	config := guest.Config{
-		Name: name, Provider: g.role.provider, Device: g.role.device, Args: args, Stdout: g.output[0], Stderr: g.output[1],
-		Env: input.Env, Stdin: strings.NewReader(input.Stdin), Files: input.Files,
+		Name: name, Provider: g.role.provider, Device: g.role.device, Args: args, Stdout: g.output[0],
+		Stderr: g.output[1],
+		Env:    input.Env, Stdin: strings.NewReader(input.Stdin), Files: input.Files,
 		Deny: input.Deny, Rules: input.Rules,
 		Limits: g.config.Limits, CPUs: g.role.cpus,
 		Barrier:      func(barrier string) <-chan struct{} { return t.barriers.arrive(barrier, name) },
@@ -199,7 +200,8 @@ func (g *Guest) Wait(ctx context.Context) (GuestResult, error) {
 func (g *Guest) Call(ctx context.Context, function string, arguments []uint64) (results []uint64, err error) {
 	if !g.Running() {
 		return nil, &Failure{
-			What: fmt.Sprintf("the guest of role %s does not run", g.role.Name), Hint: "a step `guest: start` comes first, and the guest has to wait at a barrier",
+			What: fmt.Sprintf("the guest of role %s does not run", g.role.Name),
+			Hint: "a step `guest: start` comes first, and the guest has to wait at a barrier",
 		}
 	}
 	running := g.running
@@ -226,7 +228,10 @@ func (g *Guest) ended() GuestResult {
 		output.flush()
 	}
 	result := g.running.Result()
-	end := GuestResult{Role: g.role.Name, Outcome: strings.ReplaceAll(result.Outcome.String(), " ", "_"), Exit: result.ExitCode, Reason: reasonOf(result.Err)}
+	end := GuestResult{
+		Role: g.role.Name, Outcome: strings.ReplaceAll(result.Outcome.String(), " ", "_"), Exit: result.ExitCode,
+		Reason: reasonOf(result.Err),
+	}
 	var traced interface {
 		error
 		Trace() string
@@ -289,7 +294,9 @@ func (g *Guest) leftover() string {
 	if result.Exit == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s: its guest ended with exit code %d (%s) and no step asked", g.role.Name, result.Exit, result.Outcome)
+	return fmt.Sprintf(
+		"%s: its guest ended with exit code %d (%s) and no step asked", g.role.Name, result.Exit, result.Outcome,
+	)
 }
 
 // lineWriter passes on whole lines.

@@ -8,8 +8,8 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// Kept is what one case leaves to the next: all that lived when it was noted.  A case that has changed it so that another would
-// not find it as it was keeps nothing (Intact).
+// Kept is what one case leaves to the next: all that lived when it was noted.  A case that has changed it so that
+// another would not find it as it was keeps nothing (Intact).
 type Kept struct {
 	frees  map[*free]bool
 	roles  map[*Role]*keptRole
@@ -48,15 +48,19 @@ const mostKept = 256 << 20
 
 // Keep notes what lives now; nil when it is too much.
 func (t *Testbed) Keep() *Kept {
-	k := &Kept{frees: make(map[*free]bool), roles: make(map[*Role]*keptRole), owners: t.owners.all(), queues: make(map[any]bool)}
+	k := &Kept{
+		frees: make(map[*free]bool), roles: make(map[*Role]*keptRole), owners: t.owners.all(),
+		queues: make(map[any]bool),
+	}
 	bytes := 0
 	for _, entry := range t.frees {
 		k.frees[entry] = !entry.done
 	}
 	for _, r := range t.roles {
 		role := &keptRole{
-			device: r.device, living: slices.Clone(r.living), endpoints: maps.Clone(r.endpoints), objects: maps.Clone(r.objects),
-			states: make(map[*Endpoint]keptEndpoint), buffers: make(map[*Buffer]keptBuffer),
+			device: r.device, living: slices.Clone(r.living), endpoints: maps.Clone(r.endpoints),
+			objects: maps.Clone(r.objects),
+			states:  make(map[*Endpoint]keptEndpoint), buffers: make(map[*Buffer]keptBuffer),
 		}
 		if r.guest != nil && r.guest.Running() {
 			role.guest = r.guest.running
@@ -99,8 +103,8 @@ func (t *Testbed) ReceivesPosted(queue any, count int) {
 	}
 }
 
-// ReceivesTaken counts receives among completions of an endpoint's queue, which may be of others of its role, too.  Those that
-// failed have changed the state of their queue pair.
+// ReceivesTaken counts receives among completions of an endpoint's queue, which may be of others of its role, too.
+// Those that failed have changed the state of their queue pair.
 func (e *Endpoint) ReceivesTaken(completions []rdmacore.WC) {
 	t := e.Role.testbed
 	if t.receives == nil {
@@ -130,8 +134,8 @@ func (e *Endpoint) state() rdmacore.QPState {
 	return 0
 }
 
-// Intact tells whether all that is kept is as it was: nothing of it was freed, no role or guest has ended, no device has gone, and
-// endpoints, registrations and the receives that wait for messages are what they were.
+// Intact tells whether all that is kept is as it was: nothing of it was freed, no role or guest has ended, no device
+// has gone, and endpoints, registrations and the receives that wait for messages are what they were.
 func (t *Testbed) Intact(k *Kept) bool {
 	for queue, count := range t.receives {
 		if count != 0 && k.queues[queue] {
@@ -144,11 +148,13 @@ func (t *Testbed) Intact(k *Kept) bool {
 		}
 	}
 	for r, kept := range k.roles {
-		if r.dead || r.holding || len(r.held) > 0 || r.device != kept.device || kept.guest != nil && (r.guest.running != kept.guest || !r.guest.Running()) {
+		if r.dead || r.holding || len(r.held) > 0 || r.device != kept.device ||
+			kept.guest != nil && (r.guest.running != kept.guest || !r.guest.Running()) {
 			return false
 		}
 		for endpoint, was := range kept.states {
-			if endpoint.destroyed || endpoint.Disconnected != was.endpoint.Disconnected || endpoint.state() != was.state {
+			if endpoint.destroyed || endpoint.Disconnected != was.endpoint.Disconnected ||
+				endpoint.state() != was.state {
 				return false
 			}
 		}
@@ -185,7 +191,8 @@ func (t *Testbed) Release(k *Kept) []error {
 	failures := freeAll(own)
 	t.frees = rest
 	for r, kept := range k.roles {
-		r.living, r.endpoints, r.objects = slices.Clone(kept.living), maps.Clone(kept.endpoints), maps.Clone(kept.objects)
+		r.living, r.endpoints, r.objects = slices.Clone(kept.living), maps.Clone(kept.endpoints),
+			maps.Clone(kept.objects)
 	}
 	t.owners.restore(k.owners)
 	return failures
@@ -199,7 +206,8 @@ func (t *Testbed) Resume(k *Kept) {
 	for r, kept := range k.roles {
 		r.began = r.count()
 		for endpoint, was := range kept.states {
-			endpoint.IgnoreLeftovers, endpoint.Received, endpoint.Unsignaled = was.endpoint.IgnoreLeftovers, was.endpoint.Received, was.endpoint.Unsignaled
+			endpoint.IgnoreLeftovers, endpoint.Received, endpoint.Unsignaled = was.endpoint.IgnoreLeftovers,
+				was.endpoint.Received, was.endpoint.Unsignaled
 			endpoint.Datagrams, endpoint.handle = was.endpoint.Datagrams, was.endpoint.handle
 		}
 		for b, was := range kept.buffers {

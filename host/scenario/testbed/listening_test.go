@@ -28,7 +28,9 @@ func TestGuestsListen(t *testing.T) {
 		},
 		"moves": func(ctx context.Context, start guest.Config) guest.Result {
 			other := netip.AddrPortFrom(at.Addr(), 7472)
-			for _, news := range []guest.Listening{{At: at}, {At: at}, {At: other}, {At: at, Over: true}, {At: other, Over: true}} {
+			for _, news := range []guest.Listening{
+				{At: at}, {At: at}, {At: other}, {At: at, Over: true}, {At: other, Over: true},
+			} {
 				start.Listening(news)
 			}
 			close(moved)
@@ -66,7 +68,10 @@ func TestGuestsListen(t *testing.T) {
 		says   []string
 	}{
 		{"moves", 7472, true, []string{"it listens on 0.0.0.0:7471", "its guest runs"}},
-		{"refused", 0, false, []string{"could not on 0.0.0.0:7471: address already in use", "exited, exit code 1", "it said so"}},
+		{
+			"refused", 0, false,
+			[]string{"could not on 0.0.0.0:7471: address already in use", "exited, exit code 1", "it said so"},
+		},
 		{"meets", 0, true, []string{`waits at barrier "up"`, "barrier: up"}},
 		{"absent", 7471, true, []string{"was not started", "guest: start"}},
 		{"driver", 0, true, []string{"no endpoint"}},

@@ -88,7 +88,9 @@ func newTestbed(t *testing.T, out *lines, programs map[string]program) *Testbed 
 		Roles: []RoleConfig{{Name: "driver", Buffers: []BufferConfig{{Name: "b", Size: 100}}}},
 	}
 	for name := range programs {
-		config.Roles = append(config.Roles, RoleConfig{Name: name, Guest: &GuestConfig{Module: name, Args: []string{"default"}}})
+		config.Roles = append(config.Roles, RoleConfig{
+			Name: name, Guest: &GuestConfig{Module: name, Args: []string{"default"}},
+		})
 	}
 	l, err := New(config)
 	if err != nil {
@@ -257,7 +259,8 @@ func TestBarrier(t *testing.T) {
 	expired, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	var failure *Failure
-	if err := l.Barrier(expired, Gathering{Name: "up", Roles: []string{"absent"}}, nil); !errors.As(err, &failure) || !strings.Contains(failure.Expected, "absent") {
+	if err := l.Barrier(expired, Gathering{Name: "up", Roles: []string{"absent"}}, nil); !errors.As(err, &failure) ||
+		!strings.Contains(failure.Expected, "absent") {
 		t.Error(err)
 	}
 	<-guestOf(t, l, "gone").running.Done()
@@ -325,7 +328,12 @@ func TestBadRole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = New(Config{Providers: One(provider), Roles: []RoleConfig{{Name: "a", Buffers: []BufferConfig{{Name: "b", Size: 10}}}, {Name: "c", Device: "mlx5_9"}}})
+	_, err = New(Config{
+		Providers: One(provider),
+		Roles: []RoleConfig{
+			{Name: "a", Buffers: []BufferConfig{{Name: "b", Size: 10}}}, {Name: "c", Device: "mlx5_9"},
+		},
+	})
 	if environment := (*EnvironmentError)(nil); !errors.As(err, &environment) {
 		t.Error(err)
 	}
@@ -342,7 +350,8 @@ func TestLongLines(t *testing.T) {
 	io.WriteString(w, strings.Repeat("x", longestLine+1))
 	io.WriteString(w, "y")
 	w.flush()
-	if len(got) != 5 || got[0] != "a" || got[1] != "bc" || got[2] != "" || len(got[3]) != longestLine+1 || got[4] != "y" {
+	if len(got) != 5 || got[0] != "a" || got[1] != "bc" || got[2] != "" || len(got[3]) != longestLine+1 ||
+		got[4] != "y" {
 		t.Errorf("%.20q", got)
 	}
 }

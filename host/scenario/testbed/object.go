@@ -100,7 +100,10 @@ func (k Kind[T]) Find(r *Role, name string) (*Object[T], error) {
 	if o, ok := r.objects[objectName{k.What, name}].(*Object[T]); ok {
 		return o, nil
 	}
-	return nil, &Failure{What: fmt.Sprintf("role %s has no %s %q", r.Name, k.What, name), Hint: "the step " + k.Maker + " did not run", Errno: syscall.EBADF}
+	return nil, &Failure{
+		What: fmt.Sprintf("role %s has no %s %q", r.Name, k.What, name), Hint: "the step " + k.Maker + " did not run",
+		Errno: syscall.EBADF,
+	}
 }
 
 // NewDomain makes a protection domain of the role's device.

@@ -9,7 +9,8 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// TestObjects: of each kind one is made without a name, found by the name that it gets, and freed by its step or at the end.
+// TestObjects: of each kind one is made without a name, found by the name that it gets, and freed by its step or at the
+// end.
 func TestObjects(t *testing.T) {
 	testbed := newTestbed(t, &lines{}, nil)
 	role, err := testbed.Role("driver")

@@ -208,13 +208,18 @@ func expect(ctx context.Context, id *rdmacore.ID, want rdmacore.EventType) (*rdm
 	event, err := id.Channel().Wait(waiting, id)
 	switch {
 	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
-		return nil, &Failure{What: "the ends cannot connect", Expected: want.String(), Got: "nothing within " + quantity.Time(pairTimeout)}
+		return nil, &Failure{
+			What: "the ends cannot connect", Expected: want.String(),
+			Got: "nothing within " + quantity.Time(pairTimeout),
+		}
 	case err != nil:
 		return nil, err
 	case event.Type != want:
 		return nil, &Failure{
 			What: "the ends cannot connect", Expected: want.String(),
-			Got: fmt.Sprintf("%s with status %s", event.Type, rdmacore.StatusString(event.Type, event.Status, rdmacore.PortSpaceTCP)),
+			Got: fmt.Sprintf(
+				"%s with status %s", event.Type, rdmacore.StatusString(event.Type, event.Status, rdmacore.PortSpaceTCP),
+			),
 		}
 	}
 	return event, nil

@@ -67,9 +67,15 @@ func TestPairFails(t *testing.T) {
 		change func(*PairConfig)
 		want   error
 	}{
-		{"a queue pair that is too large", t.Context(), func(c *PairConfig) { c.QP.MaxSendWR = 1 << 30 }, syscall.EINVAL},
+		{
+			"a queue pair that is too large", t.Context(), func(c *PairConfig) { c.QP.MaxSendWR = 1 << 30 },
+			syscall.EINVAL,
+		},
 		{"no memory", t.Context(), func(c *PairConfig) { c.Bytes = 0 }, syscall.EINVAL},
-		{"rights that do not go together", t.Context(), func(c *PairConfig) { c.Access = rdmacore.AccessRemoteWrite }, syscall.EINVAL},
+		{
+			"rights that do not go together", t.Context(),
+			func(c *PairConfig) { c.Access = rdmacore.AccessRemoteWrite }, syscall.EINVAL,
+		},
 		{"no time", ended, func(*PairConfig) {}, context.Canceled},
 	} {
 		config := pairConfig

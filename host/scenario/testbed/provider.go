@@ -12,8 +12,8 @@ const (
 	Verbs = "verbs"
 )
 
-// ProviderConfig is how the provider of a role is opened; what is zero is left to the file, then to the run.  Roles of the
-// same config share one provider.
+// ProviderConfig is how the provider of a role is opened; what is zero is left to the file, then to the run.  Roles of
+// the same config share one provider.
 type ProviderConfig struct {
 	Name string // Soft or Verbs
 	Link string // of soft, one of rdmacore.Links
@@ -35,7 +35,8 @@ func (c ProviderConfig) String() string {
 }
 
 // IslandHint is what can be done about roles that cannot reach each other.
-const IslandHint = "soft's links local and packets join the roles of one provider: give both roles the same settings, or link: udp, which reaches devices and other processes"
+const IslandHint = "soft's links local and packets join the roles of one provider: give both roles the same " +
+	"settings, or link: udp, which reaches devices and other processes"
 
 // Providers are what the roles of a case are on.
 type Providers struct {

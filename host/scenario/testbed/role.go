@@ -147,7 +147,9 @@ func (r *Role) Endpoint(name string) (*Endpoint, error) {
 			Hint: "the step that makes it (create_ep, or wait_event for a CONNECT_REQUEST) did not run",
 		}
 	case endpoint.destroyed:
-		return nil, &Failure{What: fmt.Sprintf("endpoint %q of role %s is destroyed", name, r.Name), Errno: syscall.EBADF}
+		return nil, &Failure{
+			What: fmt.Sprintf("endpoint %q of role %s is destroyed", name, r.Name), Errno: syscall.EBADF,
+		}
 	}
 	return endpoint, nil
 }
@@ -295,14 +297,17 @@ func (c RoleConfig) addressOfGID(device *rdmacore.Device, ports []rdmacore.Port)
 			case notAnIndex == nil && gid.Index != index,
 				notAnIndex != nil && gid.Raw != address && gid.Address != address.Unmap():
 			case !gid.Address.IsValid():
-				return netip.Addr{}, fmt.Errorf("GID %s of %s port %d stands for no IP address, and rdma_cm finds devices by those",
+				return netip.Addr{}, fmt.Errorf("GID %s of %s port %d stands for no IP address, and rdma_cm finds "+
+					"devices by those",
 					c.GID, device.Name(), port.Number)
 			default:
 				return gid.Address, nil
 			}
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("device %s has no GID %s; it has %s", device.Name(), c.GID, strings.Join(known, ", ")+asleep(address))
+	return netip.Addr{}, fmt.Errorf(
+		"device %s has no GID %s; it has %s", device.Name(), c.GID, strings.Join(known, ", ")+asleep(address),
+	)
 }
 
 // asleep says how to bring up the network interface that has an address: while it is down, no device has that.

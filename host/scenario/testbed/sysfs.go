@@ -54,12 +54,17 @@ func (c CPUs) resolve(files fs.FS, device *rdmacore.Device) ([]int, error) {
 	}
 	for _, cpu := range wanted {
 		if !slices.Contains(allowed, cpu) && !c.Local {
-			return nil, fmt.Errorf("cpu: there is no CPU %d for this process; it may run on %s", cpu, FormatCPUs(allowed))
+			return nil, fmt.Errorf(
+				"cpu: there is no CPU %d for this process; it may run on %s", cpu, FormatCPUs(allowed),
+			)
 		}
 	}
 	wanted = slices.DeleteFunc(slices.Clone(wanted), func(cpu int) bool { return !slices.Contains(allowed, cpu) })
 	if len(wanted) == 0 {
-		return nil, fmt.Errorf("cpu: local_numa: this process may run on no CPU of the node of %s; it may on %s", device.Name(), FormatCPUs(allowed))
+		return nil, fmt.Errorf(
+			"cpu: local_numa: this process may run on no CPU of the node of %s; it may on %s", device.Name(),
+			FormatCPUs(allowed),
+		)
 	}
 	return wanted, nil
 }
@@ -132,8 +137,8 @@ func readCounters(files fs.FS, device *rdmacore.Device, port int) counters {
 	return kernelCounters(files, device.Name(), port)
 }
 
-// kernelCounters reads those of sysfs (Documentation/ABI/stable/sysfs-class-infiniband).  Files that hold no number, such as
-// lifespan where the driver has none, are left out.
+// kernelCounters reads those of sysfs (Documentation/ABI/stable/sysfs-class-infiniband).  Files that hold no number,
+// such as lifespan where the driver has none, are left out.
 func kernelCounters(files fs.FS, device string, port int) counters {
 	found := make(counters)
 	root := "sys/class/infiniband/" + device
@@ -148,7 +153,8 @@ func kernelCounters(files fs.FS, device string, port int) counters {
 			if err != nil {
 				continue
 			}
-			if value, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil && entry.Name() != "lifespan" {
+			if value, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil &&
+				entry.Name() != "lifespan" {
 				found[entry.Name()] = value
 			}
 		}
@@ -201,7 +207,9 @@ func (t *Testbed) Counters(hostOf func(role string) string) (list []record.Count
 		grown := role.Counted()
 		for _, name := range slices.Sorted(maps.Keys(grown)) {
 			if grown[name] > 0 {
-				list = append(list, record.Counter{Host: hostOf(role.Name), Device: of.device, Name: name, Grew: grown[name]})
+				list = append(list, record.Counter{
+					Host: hostOf(role.Name), Device: of.device, Name: name, Grew: grown[name],
+				})
 			}
 		}
 	}
@@ -216,7 +224,9 @@ func (r *Role) CounterDelta(name string) (int, error) {
 		return int(now - before), nil
 	}
 	names := r.CounterNames()
-	failure := &Failure{What: fmt.Sprintf("device %s counts no %q", r.device.Name(), name), Hint: diag.DidYouMean(name, names)}
+	failure := &Failure{
+		What: fmt.Sprintf("device %s counts no %q", r.device.Name(), name), Hint: diag.DidYouMean(name, names),
+	}
 	if failure.Hint == "" && len(names) > 0 {
 		failure.Hint = diag.ThereAre(names)
 	}

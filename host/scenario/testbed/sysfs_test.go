@@ -48,14 +48,19 @@ func TestCPUsOfADevice(t *testing.T) {
 		files map[string]string
 		want  string // CPUs, or words of the error
 	}{
-		"anywhere":         {CPUs{}, nil, ""},
-		"a list":           {CPUs{List: allowed}, nil, FormatCPUs(allowed)},
-		"none such":        {CPUs{List: []int{allowed[0], MaxCPU}}, nil, "there is no CPU 1023 for this process; it may run on " + FormatCPUs(allowed)},
-		"no node":          {CPUs{Local: true}, nil, ""},
-		"one node":         {CPUs{Local: true}, map[string]string{node: "-1\n"}, ""},
-		"the device's":     {CPUs{Local: true}, map[string]string{node: "1\n", list: here + ",1000-1023\n"}, here},
-		"node out of hand": {CPUs{Local: true}, map[string]string{node: "1\n", list: "1023\n"}, "may run on no CPU of the node"},
-		"node unknown":     {CPUs{Local: true}, map[string]string{node: "1\n"}, "NUMA node 1"},
+		"anywhere": {CPUs{}, nil, ""},
+		"a list":   {CPUs{List: allowed}, nil, FormatCPUs(allowed)},
+		"none such": {
+			CPUs{List: []int{allowed[0], MaxCPU}}, nil,
+			"there is no CPU 1023 for this process; it may run on " + FormatCPUs(allowed),
+		},
+		"no node":      {CPUs{Local: true}, nil, ""},
+		"one node":     {CPUs{Local: true}, map[string]string{node: "-1\n"}, ""},
+		"the device's": {CPUs{Local: true}, map[string]string{node: "1\n", list: here + ",1000-1023\n"}, here},
+		"node out of hand": {
+			CPUs{Local: true}, map[string]string{node: "1\n", list: "1023\n"}, "may run on no CPU of the node",
+		},
+		"node unknown": {CPUs{Local: true}, map[string]string{node: "1\n"}, "NUMA node 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := make(fstest.MapFS)
@@ -101,7 +106,8 @@ func TestCounters(t *testing.T) {
 	if HasCounters(One(provider), files, []RoleConfig{{}, {Device: "mlx5_9"}}) {
 		t.Error("there is no such device")
 	}
-	if other := kernelCounters(files, "mlx5_0", 2); len(other) != 2 || other["port_rcv_errors"] != 100 || len(kernelCounters(files, "mlx5_1", 1)) != 0 {
+	if other := kernelCounters(files, "mlx5_0", 2); len(other) != 2 || other["port_rcv_errors"] != 100 ||
+		len(kernelCounters(files, "mlx5_1", 1)) != 0 {
 		t.Errorf("%v", other)
 	}
 	count := func() counters { return kernelCounters(files, "mlx5_0", 1) }
@@ -111,12 +117,15 @@ func TestCounters(t *testing.T) {
 	}
 	set("ports/1/counters/port_rcv_errors", "9")
 	set("ports/1/counters/port_xmit_data", "4") // it began anew
-	for name, want := range map[string]int{"port_rcv_errors": 2, "port_xmit_data": 5, "out_of_buffer": 0, "device_wide": 0} {
+	for name, want := range map[string]int{
+		"port_rcv_errors": 2, "port_xmit_data": 5, "out_of_buffer": 0, "device_wide": 0,
+	} {
 		if delta, err := r.CounterDelta(name); err != nil || delta != want {
 			t.Errorf("%s: %d, want %d, %v", name, delta, want, err)
 		}
 	}
-	if _, err := r.CounterDelta("out_of_bufer"); err == nil || !strings.Contains(err.(*Failure).Hint, `"out_of_buffer"`) {
+	if _, err := r.CounterDelta("out_of_bufer"); err == nil ||
+		!strings.Contains(err.(*Failure).Hint, `"out_of_buffer"`) {
 		t.Errorf("%+v", err)
 	}
 }

@@ -163,7 +163,8 @@ func (t *Testbed) Role(name string) (*Role, error) {
 	}
 	if _, is := t.elsewhere[name]; is {
 		return nil, &Failure{
-			What: fmt.Sprintf("role %s is played by another process", name), Hint: "a step works on the roles of one process; run both in one, or divide it",
+			What: fmt.Sprintf("role %s is played by another process", name),
+			Hint: "a step works on the roles of one process; run both in one, or divide it",
 		}
 	}
 	failure := &Failure{What: fmt.Sprintf("there is no role %q", name)}
@@ -175,7 +176,9 @@ func (t *Testbed) Role(name string) (*Role, error) {
 		}
 	}
 	if instances > 0 {
-		failure.Hint = fmt.Sprintf("role %s has %d instances, %s[0] to %s[%d]", group, instances, group, group, instances-1)
+		failure.Hint = fmt.Sprintf(
+			"role %s has %d instances, %s[0] to %s[%d]", group, instances, group, group, instances-1,
+		)
 	}
 	return nil, failure
 }
@@ -189,7 +192,8 @@ func HostName() string {
 	return name
 }
 
-// Clock is the time that is waited for and measured on: the provider's, which is the wall clock where there are several.
+// Clock is the time that is waited for and measured on: the provider's, which is the wall clock where there are
+// several.
 func (t *Testbed) Clock() *rdmacore.Clock { return t.providers.First().Clock() }
 
 // Lock waits until nobody else works on the testbed.
@@ -205,7 +209,8 @@ func (t *Testbed) Unlocked(f func()) {
 	f()
 }
 
-// outside runs f, which waits for another process, without the lock.  No virtual clock may wait for the caller meanwhile.
+// outside runs f, which waits for another process, without the lock.  No virtual clock may wait for the caller
+// meanwhile.
 func (t *Testbed) outside(f func()) {
 	t.Unlocked(func() { t.Clock().Outside(f) })
 }

@@ -14,12 +14,15 @@ import (
 // bufferVerbs write, read and compare buffers.
 var bufferVerbs = []Verb{
 	act("fill", "",
-		"Write to a buffer: text, hex and byte are repeated to the end of the range, fields and repeat/times stand once at its beginning.", fill),
+		"Write to a buffer: text, hex and byte are repeated to the end of the range, fields and repeat/times stand "+
+			"once at its beginning.", fill),
 	ask("decode", "",
-		"Read unsigned integers from a buffer, in network byte order unless their names say otherwise; `as` names the record.",
+		"Read unsigned integers from a buffer, in network byte order unless their names say otherwise; `as` names "+
+			"the record.",
 		decode),
 	act("check", "",
-		"Compare a buffer: with another buffer, with data, or every byte with one value.  Or compare by how much counters of the role's device have grown since the case began.",
+		"Compare a buffer: with another buffer, with data, or every byte with one value.  Or compare by how much "+
+			"counters of the role's device have grown since the case began.",
 		check),
 }
 
@@ -44,7 +47,8 @@ func fill(_ context.Context, _ *Call, args *struct {
 // tooLong is the failure of data that does not fit into a part of a buffer.
 func tooLong(what string, buffer *testbed.Buffer, room, bytes int) error {
 	return &testbed.Failure{
-		What: fmt.Sprintf("%s %q", what, buffer.Name), Expected: fmt.Sprintf("%d bytes at most", room), Got: fmt.Sprintf("%d bytes", bytes),
+		What: fmt.Sprintf("%s %q", what, buffer.Name), Expected: fmt.Sprintf("%d bytes at most", room),
+		Got: fmt.Sprintf("%d bytes", bytes),
 	}
 }
 
@@ -99,7 +103,10 @@ type span struct {
 func spanOf(buffer *testbed.Buffer, offset byteCount, length Optional[byteCount]) (span, error) {
 	s := span{buffer: buffer, offset: int(offset)}
 	if s.offset < 0 || s.offset > buffer.Size() {
-		return s, &testbed.Failure{What: fmt.Sprintf("offset %d is outside buffer %q", s.offset, buffer.Name), Expected: fmt.Sprintf("0 to %d", buffer.Size()), Got: fmt.Sprint(s.offset)}
+		return s, &testbed.Failure{
+			What:     fmt.Sprintf("offset %d is outside buffer %q", s.offset, buffer.Name),
+			Expected: fmt.Sprintf("0 to %d", buffer.Size()), Got: fmt.Sprint(s.offset),
+		}
 	}
 	s.length = buffer.Size() - s.offset
 	if !length.Given {
@@ -108,7 +115,8 @@ func spanOf(buffer *testbed.Buffer, offset byteCount, length Optional[byteCount]
 	if int(length.Value) < 0 || int(length.Value) > s.length {
 		return s, &testbed.Failure{
 			What:     fmt.Sprintf("length %d does not fit into buffer %q", length.Value, buffer.Name),
-			Expected: fmt.Sprintf("%d bytes at most, from offset %d", s.length, s.offset), Got: fmt.Sprint(int(length.Value)),
+			Expected: fmt.Sprintf("%d bytes at most, from offset %d", s.length, s.offset),
+			Got:      fmt.Sprint(int(length.Value)),
 		}
 	}
 	s.length = int(length.Value)
@@ -122,7 +130,9 @@ func (s span) sges() []rdmacore.SGE {
 	if s.length == 0 {
 		return nil
 	}
-	return []rdmacore.SGE{{Address: s.buffer.Address(s.offset), Length: uint32(s.length), LKey: uint32(s.buffer.View().LKey)}}
+	return []rdmacore.SGE{{
+		Address: s.buffer.Address(s.offset), Length: uint32(s.length), LKey: uint32(s.buffer.View().LKey),
+	}}
 }
 
 type checkArguments struct {
@@ -144,7 +154,9 @@ func (a *checkArguments) needs() string {
 // check requires a buffer, except to compare counters.
 func (a *checkArguments) check() *Refusal {
 	beside := func(name string) *Refusal {
-		return &Refusal{Argument: name, Meaningless: true, Message: "means nothing beside counters", Hint: "make two steps of it"}
+		return &Refusal{
+			Argument: name, Meaningless: true, Message: "means nothing beside counters", Hint: "make two steps of it",
+		}
 	}
 	switch {
 	case a.Counters.Given && a.Buffer.Given:
@@ -152,7 +164,9 @@ func (a *checkArguments) check() *Refusal {
 	case a.Counters.Given && a.Length.Given:
 		return beside("length")
 	case !a.Counters.Given && !a.Buffer.Given && (a.Equals.Given || a.All.Given):
-		return &Refusal{Argument: "buffer", Message: "whose bytes are compared?", Hint: "buffer: the name of one of the role's"}
+		return &Refusal{
+			Argument: "buffer", Message: "whose bytes are compared?", Hint: "buffer: the name of one of the role's",
+		}
 	}
 	return nil
 }
@@ -220,7 +234,8 @@ func compare(s span, got, want []byte, name string) error {
 	if len(got) != len(want) {
 		return &testbed.Failure{
 			What:     fmt.Sprintf("buffer %q and %s differ in length", s.buffer.Name, name),
-			Expected: fmt.Sprintf("%d bytes", len(want)), Got: fmt.Sprintf("%d bytes", len(got)), Hint: "`length` compares a part",
+			Expected: fmt.Sprintf("%d bytes", len(want)), Got: fmt.Sprintf("%d bytes", len(got)),
+			Hint: "`length` compares a part",
 		}
 	}
 	if bytes.Equal(got, want) {
@@ -236,7 +251,10 @@ func compare(s span, got, want []byte, name string) error {
 		}
 	}
 	return &testbed.Failure{
-		What:     fmt.Sprintf("%d of %d bytes of buffer %q differ from %s, the first at %d", count, len(got), s.buffer.Name, name, s.offset+first),
+		What: fmt.Sprintf(
+			"%d of %d bytes of buffer %q differ from %s, the first at %d", count, len(got), s.buffer.Name, name,
+			s.offset+first,
+		),
 		Expected: dump(want, first), Got: dump(got, first),
 	}
 }

@@ -30,21 +30,27 @@ type endpointAnd[A any] struct {
 
 // onEndpoint defines a verb without results that works on an endpoint; most are one call of the core.
 func onEndpoint[A any](name, manual, doc string, run func(ep *testbed.Endpoint, args *A) error) Verb {
-	return act(name, manual, doc, func(_ context.Context, _ *Call, args *endpointAnd[A]) error { return run(args.EP, &args.More) })
+	return act(name, manual, doc, func(_ context.Context, _ *Call, args *endpointAnd[A]) error {
+		return run(args.EP, &args.More)
+	})
 }
 
 // askEndpoint defines a verb that asks an endpoint for something.
 func askEndpoint[R any](name, manual, doc string, run func(ep *testbed.Endpoint) (R, error)) Verb {
-	return ask(name, manual, doc, func(_ context.Context, _ *Call, args *theEndpoint) (R, error) { return run(args.EP) })
+	return ask(name, manual, doc, func(_ context.Context, _ *Call, args *theEndpoint) (R, error) {
+		return run(args.EP)
+	})
 }
 
 // connectionVerbs make, connect and end endpoints.
 var connectionVerbs = []Verb{
 	ask("create_ep", "rdma_create_ep(3)",
-		"Make an endpoint: a passive one is bound and can listen, an active one has its address and route resolved and a queue pair.",
+		"Make an endpoint: a passive one is bound and can listen, an active one has its address and route resolved "+
+			"and a queue pair.",
 		createEndpoint).making(Endpoint),
 	ask("bind", "rdma_bind_addr(3)",
-		"Make an endpoint without a queue pair and bind it; its connections have no queue pair until create_qp.", bind).making(Endpoint),
+		"Make an endpoint without a queue pair and bind it; its connections have no queue pair until create_qp.",
+		bind).making(Endpoint),
 	onEndpoint("listen", "rdma_listen(3)", "Listen for connection requests.",
 		func(ep *testbed.Endpoint, args *struct {
 			Backlog int `arg:"backlog" default:"0" max:"0x10000" doc:"requests that may wait unread; 0 is the system's most"`
@@ -53,7 +59,8 @@ var connectionVerbs = []Verb{
 		}),
 	act("connect", "rdma_connect(3)", "Send a connection request; wait_event tells what became of it.", connect),
 	act("accept", "rdma_accept(3)", "Accept the connection request that made the endpoint.", accept),
-	onEndpoint("reject", "rdma_reject(3)", "Refuse the connection request that made the endpoint; the peer gets REJECTED with status 28.",
+	onEndpoint("reject", "rdma_reject(3)", "Refuse the connection request that made the endpoint; the peer gets "+
+		"REJECTED with status 28.",
 		func(ep *testbed.Endpoint, args *privateData) error {
 			ep.Answered = true
 			return ep.ID().Reject(args.PrivateData)
@@ -67,7 +74,8 @@ var connectionVerbs = []Verb{
 			ep.Disconnected = true
 			return ep.ID().Disconnect()
 		}),
-	onEndpoint("destroy_ep", "rdma_destroy_ep(3)", "Destroy an endpoint and its queue pair.  At the end of a case that happens by itself.",
+	onEndpoint("destroy_ep", "rdma_destroy_ep(3)", "Destroy an endpoint and its queue pair.  At the end of a case "+
+		"that happens by itself.",
 		func(ep *testbed.Endpoint, _ *none) error { return ep.Destroy() }),
 }
 
@@ -147,13 +155,16 @@ type foreignQueuePair struct {
 }
 
 // parameters is struct rdma_conn_param, nil for NULL.
-func (r *connectionResources) parameters(retries uint8, rnr rnrRetryCount, data privateData, foreign foreignQueuePair) *rdmacore.ConnParam {
+func (r *connectionResources) parameters(
+	retries uint8, rnr rnrRetryCount, data privateData, foreign foreignQueuePair,
+) *rdmacore.ConnParam {
 	if foreign.NoParams {
 		return nil
 	}
 	return &rdmacore.ConnParam{
 		ResponderResources: r.ResponderResources, InitiatorDepth: r.InitiatorDepth, FlowControl: r.FlowControl,
-		RetryCount: retries, RNRRetryCount: rnr.RNRRetryCount, SRQ: foreign.SRQ, QPNum: foreign.QPNum, PrivateData: data.PrivateData,
+		RetryCount: retries, RNRRetryCount: rnr.RNRRetryCount, SRQ: foreign.SRQ, QPNum: foreign.QPNum,
+		PrivateData: data.PrivateData,
 	}
 }
 
@@ -164,7 +175,9 @@ func connect(_ context.Context, _ *Call, args *struct {
 	privateData
 	foreignQueuePair
 }) error {
-	return args.EP.ID().Connect(args.parameters(args.RetryCount, args.rnrRetryCount, args.privateData, args.foreignQueuePair))
+	return args.EP.ID().Connect(args.parameters(
+		args.RetryCount, args.rnrRetryCount, args.privateData, args.foreignQueuePair,
+	))
 }
 
 func accept(_ context.Context, _ *Call, args *struct {
@@ -175,7 +188,9 @@ func accept(_ context.Context, _ *Call, args *struct {
 	foreignQueuePair
 }) error {
 	args.EP.Answered = true
-	return args.EP.ID().Accept(args.parameters(args.RetryCount, args.rnrRetryCount, args.privateData, args.foreignQueuePair))
+	return args.EP.ID().Accept(args.parameters(
+		args.RetryCount, args.rnrRetryCount, args.privateData, args.foreignQueuePair,
+	))
 }
 
 // endpointAddress is the result of verbs that give an endpoint its address.
@@ -193,7 +208,9 @@ func addressOf(id *rdmacore.ID) endpointAddress {
 }
 
 // bindTo binds an endpoint, so that it can listen.
-func bindTo(call *Call, endpoint *testbed.Endpoint, address Optional[localAddress], port uint16) (endpointAddress, error) {
+func bindTo(
+	call *Call, endpoint *testbed.Endpoint, address Optional[localAddress], port uint16,
+) (endpointAddress, error) {
 	endpoint.Passive = true
 	own, err := ownAddress(call, address)
 	if err == nil {
@@ -212,14 +229,19 @@ func ownAddress(call *Call, given Optional[localAddress]) (netip.Addr, error) {
 	default:
 		address, err := netip.ParseAddr(string(text))
 		if err != nil {
-			return address, &testbed.Failure{What: fmt.Sprintf("%q is no IP address", text), Hint: "write an address of this machine, or any"}
+			return address, &testbed.Failure{
+				What: fmt.Sprintf("%q is no IP address", text), Hint: "write an address of this machine, or any",
+			}
 		}
 		return address, nil
 	}
 }
 
-// bothAddresses are the address of a peer and the own one to reach it from, which is not valid if the kernel is to choose.
-func bothAddresses(ctx context.Context, call *Call, to peerName, given Optional[localAddress]) (peer, own netip.Addr, err error) {
+// bothAddresses are the address of a peer and the own one to reach it from, which is not valid if the kernel is to
+// choose.
+func bothAddresses(
+	ctx context.Context, call *Call, to peerName, given Optional[localAddress],
+) (peer, own netip.Addr, err error) {
 	if peer, err = peerAddress(ctx, call, to); err != nil {
 		return peer, own, err
 	}
@@ -310,7 +332,8 @@ func firstOf(found []rdmacore.AddrInfo) addressesFound {
 	}
 	first := found[0]
 	return addressesFound{
-		len(found), some(first.PortSpace), ipText(first.Source), first.Source.Port(), ipText(first.Destination), first.Destination.Port(),
+		len(found), some(first.PortSpace), ipText(first.Source), first.Source.Port(), ipText(first.Destination),
+		first.Destination.Port(),
 	}
 }
 
@@ -328,7 +351,9 @@ func getAddrInfo(ctx context.Context, call *Call, args *struct {
 }) (addressesFound, error) {
 	var found []rdmacore.AddrInfo
 	err := args.await(ctx, call, func(ctx context.Context) (err error) {
-		call.Testbed.Clock().Outside(func() { found, err = call.Role.Provider().GetAddrInfo(ctx, args.Node, args.Service, args.hints()) })
+		call.Testbed.Clock().Outside(func() {
+			found, err = call.Role.Provider().GetAddrInfo(ctx, args.Node, args.Service, args.hints())
+		})
 		return err
 	}, &testbed.Failure{What: "no address", Expected: "the addresses of " + strconv.Quote(args.Node)})
 	return firstOf(found), err

@@ -16,9 +16,15 @@ const usualHops = 64
 // datagramVerbs make address handles and join multicast groups.
 var datagramVerbs = []Verb{
 	act("create_ah", "ibv_create_ah(3)",
-		"Make an address handle, for datagrams to a role, to whom an event named, or to a GID.", createAH).making(Handle),
+		"Make an address handle, for datagrams to a role, to whom an event named, or to a GID.", createAH).making(
+		Handle,
+	),
 	act("create_ah_from_wc", "ibv_create_ah_from_wc(3)",
-		fmt.Sprintf("Make an address handle for the sender of the datagram whose completion was polled last: the first %d bytes of its buffer say who that is.", rdmacore.GRHLength),
+		fmt.Sprintf(
+			"Make an address handle for the sender of the datagram whose completion was polled last: the first %d "+
+				"bytes of its buffer say who that is.",
+			rdmacore.GRHLength,
+		),
 		func(_ context.Context, call *Call, args *struct {
 			theEndpoint
 			inDomain
@@ -29,21 +35,26 @@ var datagramVerbs = []Verb{
 			})
 			return call.made(handle, err)
 		}).making(Handle),
-	ask("init_ah_from_wc", "ibv_init_ah_from_wc(3)", "Ask for the attributes that create_ah_from_wc makes a handle of.", initAHFromWC),
+	ask(
+		"init_ah_from_wc", "ibv_init_ah_from_wc(3)", "Ask for the attributes that create_ah_from_wc makes a handle of.",
+		initAHFromWC,
+	),
 	act("destroy_ah", "ibv_destroy_ah(3)", "Free an address handle.",
 		func(_ context.Context, _ *Call, args *struct {
 			AH *testbed.Handle `arg:"ah,required" doc:"the handle, by the name that 'as' gave it"`
 		}) error {
 			return args.AH.Free()
 		}).scalar("ah"),
-	act("join_multicast", "rdma_join_multicast(3)", "Join a multicast group; MULTICAST_JOIN or MULTICAST_ERROR tells the end.",
+	act("join_multicast", "rdma_join_multicast(3)", "Join a multicast group; MULTICAST_JOIN or MULTICAST_ERROR "+
+		"tells the end.",
 		func(_ context.Context, _ *Call, args *struct {
 			multicastGroup
 			eventTag
 		}) error {
 			return args.EP.ID().JoinMulticast(args.address, args.Tag)
 		}),
-	act("join_multicast_ex", "rdma_join_multicast_ex(3)", "Join a multicast group as a full member, or as one that only sends.",
+	act("join_multicast_ex", "rdma_join_multicast_ex(3)", "Join a multicast group as a full member, or as one that "+
+		"only sends.",
 		func(_ context.Context, _ *Call, args *struct {
 			multicastGroup
 			eventTag
@@ -88,8 +99,9 @@ func (d *datagram) address(call *Call, by *onlyQueuePair, request *rdmacore.Send
 		peer := endpoint.Datagrams
 		if peer == nil {
 			return &testbed.Failure{
-				What:  "endpoint \"" + endpoint.Name + "\" does not know where its datagrams go",
-				Hint:  "ESTABLISHED of a datagram service and MULTICAST_JOIN tell it; or create_ah makes an address for ah",
+				What: "endpoint \"" + endpoint.Name + "\" does not know where its datagrams go",
+				Hint: "ESTABLISHED of a datagram service and MULTICAST_JOIN tell it; or create_ah makes an address " +
+					"for ah",
 				Errno: syscall.EDESTADDRREQ,
 			}
 		}
@@ -112,7 +124,9 @@ func (d *datagram) refused(endpoint *testbed.Endpoint) error {
 	}{{"ah", d.AH.Given}, {"remote_qpn", d.RemoteQPN.Given}, {"remote_qkey", d.RemoteQKey.Given}} {
 		if each.given {
 			return &testbed.Failure{
-				What: fmt.Sprintf("%s is for datagrams, and the queue pair of %q is of a connection", each.name, endpoint.Name),
+				What: fmt.Sprintf(
+					"%s is for datagrams, and the queue pair of %q is of a connection", each.name, endpoint.Name,
+				),
 				Hint: "qp: {type: UD} makes one for datagrams", Errno: syscall.EINVAL,
 			}
 		}
@@ -153,8 +167,9 @@ func (a *createAHArguments) destination(ctx context.Context, call *Call) (rdmaco
 	case a.Of != nil:
 		if a.Of.Datagrams == nil {
 			return attr, &testbed.Failure{
-				What: fmt.Sprintf("no event of %q has said how to reach a datagram peer", a.Of.Name), Errno: syscall.EINVAL,
-				Hint: "ESTABLISHED of a datagram id and MULTICAST_JOIN do, once they are read",
+				What:  fmt.Sprintf("no event of %q has said how to reach a datagram peer", a.Of.Name),
+				Errno: syscall.EINVAL,
+				Hint:  "ESTABLISHED of a datagram id and MULTICAST_JOIN do, once they are read",
 			}
 		}
 		return a.Of.Datagrams.AH, nil
@@ -177,13 +192,15 @@ func (a *createAHArguments) destination(ctx context.Context, call *Call) (rdmaco
 func parseGID(text string) (netip.Addr, error) {
 	gid, err := netip.ParseAddr(text)
 	if err != nil {
-		return gid, &testbed.Failure{What: "that is no GID", Got: text, Hint: "write 16 bytes as an IPv6 address, or an IP address"}
+		return gid, &testbed.Failure{
+			What: "that is no GID", Got: text, Hint: "write 16 bytes as an IPv6 address, or an IP address",
+		}
 	}
 	return gid, nil
 }
 
-// ownGID is the index of the GID for the role's address.  On soft all roles are on one machine, and an address that has no
-// GID uses that of the device.
+// ownGID is the index of the GID for the role's address.  On soft all roles are on one machine, and an address that has
+// no GID uses that of the device.
 func ownGID(call *Call, number int) (uint8, error) {
 	device := call.Role.Device()
 	ports, err := device.Ports()
@@ -200,7 +217,8 @@ func ownGID(call *Call, number int) (uint8, error) {
 	}
 	if index < 0 {
 		return 0, &testbed.Failure{
-			What: fmt.Sprintf("port %d of %s has no GID for %s", number, device.Name(), call.Role.Address()), Hint: "sgid_index says which to use",
+			What:  fmt.Sprintf("port %d of %s has no GID for %s", number, device.Name(), call.Role.Address()),
+			Hint:  "sgid_index says which to use",
 			Errno: syscall.EINVAL,
 		}
 	}

@@ -13,7 +13,9 @@ import (
 
 // act defines a verb without results by its name, manual page and documentation, and the function that runs it.
 func act[A any](name, manual, doc string, run func(ctx context.Context, call *Call, args *A) error) Verb {
-	return define(Verb{Name: name, Manual: manual, Doc: doc}, func(ctx context.Context, call *Call, args *A) (none, error) {
+	return define(Verb{
+		Name: name, Manual: manual, Doc: doc,
+	}, func(ctx context.Context, call *Call, args *A) (none, error) {
 		return none{}, run(ctx, call, args)
 	})
 }
@@ -49,24 +51,24 @@ func (v Verb) dividing() Verb                 { v.Divides = true; return v }
 //		Length Optional[uint32]  `result:"byte_len" doc:"bytes received"`
 //	}
 //
-// The Go type of a field decides its type in scenarios (kindOf) and its bounds, unless min and max set others.  An argument
-// may have these options after its name:
+// The Go type of a field decides its type in scenarios (kindOf) and its bounds, unless min and max set others.  An
+// argument may have these options after its name:
 //
 //	required  a step must give it
 //	only      if the step names no endpoint, it is the only one of the role
 //	inline    its keys are keys of the verb (Argument.Inline)
 //	message   Argument.Message
 //
-// A result may have varies, hex and failed (Result.OfFailure).  The fields of a struct without a tag, embedded or not, count as
-// fields of the struct around it.  A word in 'quotes' becomes one in backquotes, which a tag cannot contain.
+// A result may have varies, hex and failed (Result.OfFailure).  The fields of a struct without a tag, embedded or not,
+// count as fields of the struct around it.  A word in 'quotes' becomes one in backquotes, which a tag cannot contain.
 //
 // The types may have methods:
 //
 //   - check and needs of arguments are Verb.Check and Verb.Needs.  Before the run only what is known is filled in, see
 //     Optional.
 //   - find of arguments looks up what the verb needs of the objects that they name, before it runs.
-//   - summary of a result is Outcome.Summary.  It sees the result alone, because the next step may have reused the Call when
-//     somebody asks.
+//   - summary of a result is Outcome.Summary.  It sees the result alone, because the next step may have reused the Call
+//     when somebody asks.
 //
 // The tags are read when the verb is first looked up, since a scenario uses few verbs.
 func define[A, R any](row Verb, run func(ctx context.Context, call *Call, args *A) (R, error)) Verb {
@@ -86,7 +88,8 @@ func describe[A, R any](v *Verb, run func(ctx context.Context, call *Call, args 
 	v.Waits = v.Argument("within") >= 0
 	_, finds := any(new(A)).(finder)
 	for i := range reflect.TypeFor[A]().NumField() {
-		if part := reflect.TypeFor[A]().Field(i); part.Anonymous && !finds && reflect.PointerTo(part.Type).Implements(reflect.TypeFor[finder]()) {
+		if part := reflect.TypeFor[A]().Field(i); part.Anonymous && !finds &&
+			reflect.PointerTo(part.Type).Implements(reflect.TypeFor[finder]()) {
 			panic(v.Name + ": two parts of its arguments have a method find; they need one that calls both")
 		}
 	}
@@ -199,8 +202,8 @@ func tagged(t reflect.Type, tag string) []reflect.StructField {
 	return fields
 }
 
-// assign copies the fields that have the same names in two structs, if Go converts one to the other; Optional ones only if
-// they are given.
+// assign copies the fields that have the same names in two structs, if Go converts one to the other; Optional ones only
+// if they are given.
 func assign(to, from any) {
 	target, source := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
 	for _, field := range reflect.VisibleFields(source.Type()) {
@@ -245,7 +248,8 @@ func argumentsOf(t reflect.Type) *argumentFields {
 	for _, field := range tagged(t, "arg") {
 		k := slotOf(field)
 		row := Argument{
-			Type: k.argument, Words: k.words, Fields: k.fields(), Group: field.Tag.Get("group"), Doc: documentation(field),
+			Type: k.argument, Words: k.words, Fields: k.fields(), Group: field.Tag.Get("group"),
+			Doc: documentation(field),
 			Min: bound(field, "min", k.min), Max: bound(field, "max", k.max), Default: standing(field, k.argument),
 		}
 		row.Name = nameOf(field, "arg", map[string]*bool{
@@ -294,7 +298,8 @@ func (a *argumentFields) fill(call *Call, args reflect.Value, values []any, late
 	return nil
 }
 
-// fillNamed sets the fields of a struct by the names of arguments.  One that is not given gets its default, or stays as it is.
+// fillNamed sets the fields of a struct by the names of arguments.  One that is not given gets its default, or stays as
+// it is.
 func (a *argumentFields) fillNamed(call *Call, args reflect.Value, given map[string]any, defaults bool) error {
 	values := make([]any, len(a.rows))
 	for i := range a.rows {
@@ -318,7 +323,9 @@ func resultsOf(t reflect.Type) *resultFields {
 	for _, field := range tagged(t, "result") {
 		k := slotOf(field)
 		row := Result{Type: k.result, Default: standing(field, k.result), Doc: documentation(field)}
-		row.Name = nameOf(field, "result", map[string]*bool{"varies": &row.Varies, "hex": &row.Hex, "failed": &row.OfFailure})
+		row.Name = nameOf(field, "result", map[string]*bool{
+			"varies": &row.Varies, "hex": &row.Hex, "failed": &row.OfFailure,
+		})
 		if row.Type == Word {
 			row.Words = k.words
 		}

@@ -56,7 +56,9 @@ type sampleResult struct {
 func (r sampleResult) summary() string { return fmt.Sprintf("%d errors", r.Errors) }
 
 func sampleVerb(run func(*sampleArguments) (sampleResult, error)) Verb {
-	v := ask("sample", "", "", func(_ context.Context, _ *Call, args *sampleArguments) (sampleResult, error) { return run(args) })
+	v := ask("sample", "", "", func(_ context.Context, _ *Call, args *sampleArguments) (sampleResult, error) {
+		return run(args)
+	})
 	v.describe(&v)
 	return v
 }
@@ -64,12 +66,20 @@ func sampleVerb(run func(*sampleArguments) (sampleResult, error)) Verb {
 func TestDefineReadsTags(t *testing.T) {
 	v := sampleVerb(nil)
 	for name, want := range map[string]Argument{
-		"count":    {Name: "count", Type: Integer, Required: true, Min: 1, Max: 16, Doc: "of `things`, not the thing's"},
-		"port":     {Name: "port", Type: Integer, Default: 7, Max: math.MaxUint16, Doc: "port"},
-		"wait":     {Name: "wait", Type: Duration, Default: 5 * time.Second, Max: int64(time.Minute), Doc: "time"},
-		"side":     {Name: "side", Type: Word, Words: []string{"send", "recv"}, Group: "one", Doc: "side"},
-		"data":     {Name: "data", Type: Data, Inline: true, Doc: "data"},
-		"requests": {Name: "requests", Type: OptionList, Doc: "list", Fields: []Argument{{Name: "size", Type: Size, Doc: "bytes"}, {Name: "id", Type: Unsigned, Default: uint64(9), Doc: "number"}}},
+		"count": {
+			Name: "count", Type: Integer, Required: true, Min: 1, Max: 16, Doc: "of `things`, not the thing's",
+		},
+		"port": {Name: "port", Type: Integer, Default: 7, Max: math.MaxUint16, Doc: "port"},
+		"wait": {Name: "wait", Type: Duration, Default: 5 * time.Second, Max: int64(time.Minute), Doc: "time"},
+		"side": {Name: "side", Type: Word, Words: []string{"send", "recv"}, Group: "one", Doc: "side"},
+		"data": {Name: "data", Type: Data, Inline: true, Doc: "data"},
+		"requests": {
+			Name: "requests", Type: OptionList, Doc: "list",
+			Fields: []Argument{
+				{Name: "size", Type: Size, Doc: "bytes"},
+				{Name: "id", Type: Unsigned, Default: uint64(9), Doc: "number"},
+			},
+		},
 	} {
 		if got := v.Arguments[v.Argument(name)]; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
@@ -78,7 +88,9 @@ func TestDefineReadsTags(t *testing.T) {
 	if got := v.Arguments[v.Argument("ops")]; got.Type != Words || len(got.Words) < 5 {
 		t.Errorf("ops: %+v", got)
 	}
-	if got := v.Results[v.Result("errors")]; !reflect.DeepEqual(got, Result{Name: "errors", Type: Integer, Default: 0, Varies: true, OfFailure: true, Doc: "how many"}) {
+	if got := v.Results[v.Result("errors")]; !reflect.DeepEqual(got, Result{
+		Name: "errors", Type: Integer, Default: 0, Varies: true, OfFailure: true, Doc: "how many",
+	}) {
 		t.Errorf("errors: %+v", got)
 	}
 	if got := v.Results[v.Result("status")]; got.Type != Word || got.Default != "SUCCESS" || len(got.Words) < 10 {
@@ -93,13 +105,15 @@ func TestDefineFillsArgumentsAndResults(t *testing.T) {
 	v := sampleVerb(func(args *sampleArguments) (sampleResult, error) {
 		seen = *args
 		return sampleResult{
-			Errors: 3, Key: math.MaxUint32, Wide: math.MaxUint64, Bytes: -1, Opcode: some(rdmacore.WCRDMARead), Status: rdmacore.WCWRFlushErr,
+			Errors: 3, Key: math.MaxUint32, Wide: math.MaxUint64, Bytes: -1, Opcode: some(rdmacore.WCRDMARead),
+			Status: rdmacore.WCWRFlushErr,
 			Access: rdmacore.AccessRemoteRead | rdmacore.AccessRemoteWrite,
 		}, failure
 	})
 	call := &Call{Verb: &v, Arguments: make([]any, len(v.Arguments))}
 	for name, value := range map[string]any{
-		"count": 4, "port": 70, "wait": 2 * time.Second, "state": "RTS", "side": "recv", "ops": []string{"SEND", "RDMA_READ"},
+		"count": 4, "port": 70, "wait": 2 * time.Second, "state": "RTS", "side": "recv",
+		"ops":  []string{"SEND", "RDMA_READ"},
 		"data": DataValue{Bytes: []byte("abc")}, "requests": []map[string]any{{"size": 5}, {"id": uint64(1)}},
 	} {
 		call.Arguments[v.Argument(name)] = value
@@ -107,22 +121,28 @@ func TestDefineFillsArgumentsAndResults(t *testing.T) {
 	if err := v.Run(t.Context(), call); err != nil {
 		t.Error(err)
 	}
-	if seen.Count != 4 || seen.Port != 70 || seen.Wait.Value != 2*time.Second || seen.State != some(rdmacore.QPStateRTS) || seen.Side != "recv" || string(seen.Text) != "abc" {
+	if seen.Count != 4 || seen.Port != 70 || seen.Wait.Value != 2*time.Second ||
+		seen.State != some(rdmacore.QPStateRTS) || seen.Side != "recv" || string(seen.Text) != "abc" {
 		t.Errorf("arguments %+v", seen)
 	}
 	if seen.Places != some(rdmacore.SendOpSend|rdmacore.SendOpRDMARead) {
 		t.Errorf("flags %+v", seen.Places)
 	}
-	if len(seen.Requests) != 2 || seen.Requests[0].Size != some(byteCount(5)) || seen.Requests[0].ID != 9 || seen.Requests[1].Size.Given || seen.Requests[1].ID != 1 {
+	if len(seen.Requests) != 2 || seen.Requests[0].Size != some(byteCount(5)) || seen.Requests[0].ID != 9 ||
+		seen.Requests[1].Size.Given || seen.Requests[1].ID != 1 {
 		t.Errorf("list %+v", seen.Requests)
 	}
-	want := []any{3, math.MaxUint32, uint64(math.MaxUint64), uint64(math.MaxUint64), "RDMA_READ", "WR_FLUSH_ERR", "REMOTE_WRITE|REMOTE_READ"}
+	want := []any{
+		3, math.MaxUint32, uint64(math.MaxUint64), uint64(math.MaxUint64), "RDMA_READ", "WR_FLUSH_ERR",
+		"REMOTE_WRITE|REMOTE_READ",
+	}
 	if !reflect.DeepEqual(call.Outcome.Fields, want) {
 		t.Errorf("result %v, want %v", call.Outcome.Fields, want)
 	}
 	failure = refused
 	call = &Call{Verb: &v, Arguments: make([]any, len(v.Arguments))}
-	if err := v.Run(t.Context(), call); !errors.Is(err, refused) || !reflect.DeepEqual(call.Outcome.Fields, []any{3, nil, nil, nil, nil, nil, nil}) {
+	if err := v.Run(t.Context(), call); !errors.Is(err, refused) ||
+		!reflect.DeepEqual(call.Outcome.Fields, []any{3, nil, nil, nil, nil, nil, nil}) {
 		t.Errorf("of a failure: %v, %v", call.Outcome.Fields, err)
 	}
 	if seen.State.Given {

@@ -14,8 +14,10 @@ import (
 // deviceVerbs query the role's device, its ports and their tables.
 var deviceVerbs = []Verb{
 	ask("query_device", "ibv_query_device_ex(3)",
-		"Ask the role's device for its limits.  What only ibv_query_device_ex tells is 0 on a device that has ibv_query_device alone.", queryDevice),
-	ask("query_rt_values", "ibv_query_rt_values_ex(3)", "Read the clock of the role's device, from which completion_ts comes.",
+		"Ask the role's device for its limits.  What only ibv_query_device_ex tells is 0 on a device that has "+
+			"ibv_query_device alone.", queryDevice),
+	ask("query_rt_values", "ibv_query_rt_values_ex(3)", "Read the clock of the role's device, from which "+
+		"completion_ts comes.",
 		func(_ context.Context, call *Call, _ *none) (result struct {
 			RawClock uint64 `result:"raw_clock,varies" doc:"ticks; hca_core_clock thousand of them are a second"`
 		}, err error) {
@@ -26,7 +28,8 @@ var deviceVerbs = []Verb{
 		func(_ context.Context, _ *Call, args *thePort) (portState, error) {
 			port := &args.port
 			return portState{
-				port.State.String(), port.LinkLayer.String(), port.ActiveMTU, port.MaxMTU, byteCount(port.MaxMsg), port.LID, len(port.GIDs),
+				port.State.String(), port.LinkLayer.String(), port.ActiveMTU, port.MaxMTU, byteCount(port.MaxMsg),
+				port.LID, len(port.GIDs),
 			}, nil
 		}),
 	ask("query_gid", "ibv_query_gid(3)", "Ask the role's device for an entry of the GID table of a port.", queryGID),
@@ -127,7 +130,9 @@ func (p *thePort) find(call *Call) error {
 	}
 	at := slices.IndexFunc(ports, func(port rdmacore.Port) bool { return port.Number == int(p.Port) })
 	if at < 0 {
-		return &testbed.Failure{What: fmt.Sprintf("device %s has no port %d", call.Role.Device().Name(), p.Port), Errno: syscall.EINVAL}
+		return &testbed.Failure{
+			What: fmt.Sprintf("device %s has no port %d", call.Role.Device().Name(), p.Port), Errno: syscall.EINVAL,
+		}
 	}
 	p.port = ports[at]
 	return nil
@@ -167,6 +172,7 @@ func queryGID(_ context.Context, _ *Call, args *struct {
 		return result, nil
 	}
 	return result, &testbed.Failure{
-		What: fmt.Sprintf("port %d has no GID %d", args.Port, args.Index), Hint: "in use: " + strings.Join(known, ", "), Errno: syscall.ENODATA,
+		What: fmt.Sprintf("port %d has no GID %d", args.Port, args.Index), Hint: "in use: " + strings.Join(known, ", "),
+		Errno: syscall.ENODATA,
 	}
 }

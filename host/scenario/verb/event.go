@@ -21,7 +21,8 @@ type within struct {
 	Within time.Duration `arg:"within" default:"5s" min:"1ns" max:"24h" doc:"how long to wait"`
 }
 
-// await releases the lock of the testbed and waits, at most for the time of the step; late is the failure when that has passed.
+// await releases the lock of the testbed and waits, at most for the time of the step; late is the failure when that has
+// passed.
 func (w *within) await(ctx context.Context, call *Call, wait func(context.Context) error, late *testbed.Failure) error {
 	return w.awaitLocked(ctx, call, func(ctx context.Context) (err error) {
 		call.Testbed.Unlocked(func() { err = wait(ctx) })
@@ -30,7 +31,9 @@ func (w *within) await(ctx context.Context, call *Call, wait func(context.Contex
 }
 
 // awaitLocked is await for a wait that releases the lock itself.
-func (w *within) awaitLocked(ctx context.Context, call *Call, wait func(context.Context) error, late *testbed.Failure) error {
+func (w *within) awaitLocked(
+	ctx context.Context, call *Call, wait func(context.Context) error, late *testbed.Failure,
+) error {
 	waiting, cancel := call.Testbed.Clock().WithTimeout(ctx, w.Within)
 	defer cancel()
 	err := wait(waiting)
@@ -44,31 +47,40 @@ func (w *within) awaitLocked(ctx context.Context, call *Call, wait func(context.
 // eventVerbs wait for events of the connection manager and of the device, and acknowledge them.
 var eventVerbs = []Verb{
 	ask("wait_event", "rdma_get_cm_event(3)",
-		"Wait for the next event of an endpoint.  A CONNECT_REQUEST comes to the listener, and `as` names the new endpoint.",
+		"Wait for the next event of an endpoint.  A CONNECT_REQUEST comes to the listener, and `as` names the new "+
+			"endpoint.",
 		waitEvent).making(Endpoint),
 	ask("get_event", "rdma_get_cm_event(3)",
 		"Wait for the next event of the role, of whichever endpoint; `as` names the one that a CONNECT_REQUEST brings.",
 		getEvent).making(Endpoint),
 	act("hold_events", "rdma_ack_cm_event(3)",
-		"Leave events unacknowledged that are read from now on, until ack_event; an id with such an event cannot be destroyed.",
+		"Leave events unacknowledged that are read from now on, until ack_event; an id with such an event cannot be "+
+			"destroyed.",
 		func(_ context.Context, call *Call, args *struct {
 			Hold bool `arg:"hold,required" doc:"false: acknowledge at once again"`
 		}) error {
 			return call.Role.HoldEvents(args.Hold)
 		}).scalar("hold"),
-	onEndpoint("ack_event", "rdma_ack_cm_event(3)", "Acknowledge the oldest event of an endpoint that is not acknowledged.",
+	onEndpoint("ack_event", "rdma_ack_cm_event(3)", "Acknowledge the oldest event of an endpoint that is not "+
+		"acknowledged.",
 		func(ep *testbed.Endpoint, _ *none) error { return ep.Role.AckEvent(ep) }),
-	ask("wait_async", "ibv_get_async_event(3)", "Wait for the next asynchronous event of the role's queue pairs and device.", waitAsync),
+	ask(
+		"wait_async", "ibv_get_async_event(3)",
+		"Wait for the next asynchronous event of the role's queue pairs and device.", waitAsync,
+	),
 	act("complete", "rdma_create_id(3)",
 		"Wait for the end of the last call of a synchronous id, whose errno it has; at once when none is under way.",
 		func(ctx context.Context, call *Call, args *struct {
 			theEndpoint
 			within
 		}) error {
-			return args.await(ctx, call, args.EP.ID().Complete, &testbed.Failure{What: "the call has no end", Expected: "its end"})
+			return args.await(ctx, call, args.EP.ID().Complete, &testbed.Failure{
+				What: "the call has no end", Expected: "its end",
+			})
 		}),
 	ask("get_request", "rdma_get_request(3)",
-		"Wait for the next connection request of a synchronous listener; `as` names the new endpoint.", getRequest).making(Endpoint),
+		"Wait for the next connection request of a synchronous listener; `as` names the new endpoint.",
+		getRequest).making(Endpoint),
 }
 
 // eventFields are those of struct rdma_cm_event.
@@ -128,7 +140,9 @@ type eventWait struct {
 }
 
 // next waits for an event and reads it; late becomes the failure if none comes.
-func (w *eventWait) next(ctx context.Context, call *Call, late *testbed.Failure, get func(context.Context) (*rdmacore.Event, error)) (eventFields, error) {
+func (w *eventWait) next(
+	ctx context.Context, call *Call, late *testbed.Failure, get func(context.Context) (*rdmacore.Event, error),
+) (eventFields, error) {
 	var event *rdmacore.Event
 	late.What, late.Expected = "no event", expectedEvent(w.Type)
 	err := w.await(ctx, call, func(ctx context.Context) (err error) {
@@ -158,7 +172,8 @@ func (w *eventWait) next(ctx context.Context, call *Call, late *testbed.Failure,
 	}
 	conn := &event.Conn
 	fields := eventFields{
-		Type: event.Type, Status: eventStatus(event.Status), PrivateData: event.PrivateData, PrivateDataLen: len(event.PrivateData),
+		Type: event.Type, Status: eventStatus(event.Status), PrivateData: event.PrivateData,
+		PrivateDataLen:     len(event.PrivateData),
 		ResponderResources: conn.ResponderResources, InitiatorDepth: conn.InitiatorDepth, FlowControl: conn.FlowControl,
 		RetryCount: conn.RetryCount, RNRRetryCount: conn.RNRRetryCount, QPNum: conn.QPNum, SRQ: conn.SRQ,
 	}
@@ -171,8 +186,8 @@ func (w *eventWait) next(ctx context.Context, call *Call, late *testbed.Failure,
 	return fields, nil
 }
 
-// failureEvent tells whether an event reports a failure.  Its status is then no surprise: a step that waits for REJECTED
-// states with `expect` the status it wants.
+// failureEvent tells whether an event reports a failure.  Its status is then no surprise: a step that waits for
+// REJECTED states with `expect` the status it wants.
 func failureEvent(t rdmacore.EventType) bool {
 	switch t {
 	case rdmacore.EventAddrError, rdmacore.EventRouteError, rdmacore.EventConnectError,
@@ -192,23 +207,32 @@ func withStatus(event rdmacore.EventType, status int) string {
 // noEventHint guesses why an event did not come.
 func noEventHint(call *Call, endpoint *testbed.Endpoint, wanted Optional[rdmacore.EventType]) string {
 	if wanted.Given && wanted.Value == rdmacore.EventConnectRequest {
-		return fmt.Sprintf("nobody connected to %s; is the client's address and port that of the listener, and did its connect step run?", endpoint.ID().LocalAddr())
+		return fmt.Sprintf(
+			"nobody connected to %s; is the client's address and port that of the listener, and did its connect "+
+				"step run?",
+			endpoint.ID().LocalAddr(),
+		)
 	}
 	for _, role := range call.Testbed.Roles() {
 		for _, other := range role.Endpoints() {
 			if other.Listener != nil && !other.Answered {
-				return fmt.Sprintf("%s took a CONNECT_REQUEST (%s), but neither accept nor reject has followed", role.Name, other.Name)
+				return fmt.Sprintf(
+					"%s took a CONNECT_REQUEST (%s), but neither accept nor reject has followed", role.Name, other.Name,
+				)
 			}
 		}
 	}
 	switch {
 	case !wanted.Given:
 	case wanted.Value == rdmacore.EventDisconnected && endpoint.Disconnected:
-		return "a disconnect is answered by the peer's own disconnect or destroy_ep; until then the request is repeated, for over a minute (rdma_disconnect(3))"
+		return "a disconnect is answered by the peer's own disconnect or destroy_ep; until then the request is " +
+			"repeated, for over a minute (rdma_disconnect(3))"
 	case wanted.Value == rdmacore.EventDisconnected:
-		return "neither side has called disconnect, or the peer is gone without a word (that takes over a minute to notice)"
+		return "neither side has called disconnect, or the peer is gone without a word (that takes over a minute to " +
+			"notice)"
 	case wanted.Value == rdmacore.EventEstablished:
-		return "the peer has not answered the request; a full backlog, and a peer that never reads its request, look like this"
+		return "the peer has not answered the request; a full backlog, and a peer that never reads its request, " +
+			"look like this"
 	}
 	return ""
 }
@@ -235,7 +259,8 @@ func waitAsync(ctx context.Context, call *Call, args *struct {
 		}
 		return err
 	}, &testbed.Failure{
-		What: "no asynchronous event", Expected: wanted, Hint: "not every device raises every event; rdma_rxe has no QP_ACCESS_ERR and QP_REQ_ERR",
+		What: "no asynchronous event", Expected: wanted,
+		Hint: "not every device raises every event; rdma_rxe has no QP_ACCESS_ERR and QP_REQ_ERR",
 	})
 	if err != nil {
 		return result, err
@@ -261,7 +286,8 @@ func getRequest(ctx context.Context, call *Call, args *struct {
 		child, err = args.EP.ID().GetRequest(ctx)
 		return err
 	}, &testbed.Failure{
-		What: "no connection request", Expected: "a request", Hint: noEventHint(call, args.EP, some(rdmacore.EventConnectRequest)),
+		What: "no connection request", Expected: "a request",
+		Hint: noEventHint(call, args.EP, some(rdmacore.EventConnectRequest)),
 	})
 	if err != nil {
 		return result, err

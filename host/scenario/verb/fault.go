@@ -13,10 +13,12 @@ import (
 // faultVerbs make faults and end them.
 var faultVerbs = []Verb{
 	act("fault", "",
-		"Lose, delay, duplicate or reorder messages between two roles, or break their device, until heal or the end of the case.",
+		"Lose, delay, duplicate or reorder messages between two roles, or break their device, until heal or the end "+
+			"of the case.",
 		fault).roleless().making(FaultName),
 	ask("heal", "",
-		"End a fault.  A device that comes back is a new one: the roles' buffers are registered there again, with new keys, and endpoints are made anew.",
+		"End a fault.  A device that comes back is a new one: the roles' buffers are registered there again, with "+
+			"new keys, and endpoints are made anew.",
 		heal).roleless(),
 	act("kill", "", "End a role as the death of its process would: its peers see what they would see then.",
 		func(ctx context.Context, _ *Call, args *struct {
@@ -108,7 +110,10 @@ func (a *faultArguments) check() *Refusal {
 // checkPackets refuses what only packets of queue pairs have where a fault is of more than they.
 func (a *faultArguments) checkPackets() *Refusal {
 	if a.LastPSN.Given && !a.PSN.Given {
-		return &Refusal{Argument: "psn_last", Message: "the sequence numbers end there, and nothing says where they begin", Hint: "add psn"}
+		return &Refusal{
+			Argument: "psn_last", Message: "the sequence numbers end there, and nothing says where they begin",
+			Hint: "add psn",
+		}
 	}
 	if !a.Drop.Known() && a.Drop.Given || a.Drop.Or(dropAll) == dropData {
 		return nil
@@ -117,11 +122,14 @@ func (a *faultArguments) checkPackets() *Refusal {
 		name string
 		told bool
 	}{
-		{"opcode", a.Opcode.Given}, {"psn", a.PSN.Given}, {"message", a.Message.Given}, {"action", a.Action.Known() && a.Action.Value == "corrupt"},
+		{"opcode", a.Opcode.Given}, {"psn", a.PSN.Given}, {"message", a.Message.Given},
+		{"action", a.Action.Known() && a.Action.Value == "corrupt"},
 	} {
 		if each.told {
 			return &Refusal{
-				Argument: each.name, Message: "only packets of queue pairs have it, and the fault concerns messages of the connection manager as well",
+				Argument: each.name,
+				Message: "only packets of queue pairs have it, and the fault concerns messages of the connection " +
+					"manager as well",
 				Hint: "add drop: data",
 			}
 		}
@@ -139,8 +147,9 @@ func fault(_ context.Context, call *Call, args *faultArguments) error {
 		return call.made(broken, err)
 	}
 	what := rdmacore.Fault{
-		Directed: args.Directed.Value, Skip: args.Skip.Value, Count: args.Count.Value, Probability: float64(args.Probability.Value),
-		Action: rdmacore.FaultAction(slices.Index(faultActions(), args.Action.Value)), Delay: args.Delay.Value,
+		Directed: args.Directed.Value, Skip: args.Skip.Value, Count: args.Count.Value,
+		Probability: float64(args.Probability.Value),
+		Action:      rdmacore.FaultAction(slices.Index(faultActions(), args.Action.Value)), Delay: args.Delay.Value,
 		Packets: args.Opcode.Value, InMessage: args.Message.Value,
 	}
 	if args.PSN.Given {

@@ -21,7 +21,9 @@ func TestFieldsInEachOrder(t *testing.T) {
 		"32, low first":  {Field{Bytes: 4, Order: binary.LittleEndian}, []byte{8, 7, 6, 5}},
 		"64, low first":  {Field{Bytes: 8, Order: binary.LittleEndian}, []byte{8, 7, 6, 5, 4, 3, 2, 1}},
 		"64 of the host": {Field{Bytes: 8, Order: binary.NativeEndian}, native},
-		"32 of the host": {Field{Bytes: 4, Order: binary.NativeEndian}, binary.NativeEndian.AppendUint32(nil, 0x05060708)},
+		"32 of the host": {
+			Field{Bytes: 4, Order: binary.NativeEndian}, binary.NativeEndian.AppendUint32(nil, 0x05060708),
+		},
 		"16 of the host": {Field{Bytes: 2, Order: binary.NativeEndian}, binary.NativeEndian.AppendUint16(nil, 0x0708)},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,9 @@ type resolveTimeout struct {
 
 // identifierVerbs are the single steps of rdma_cm; create_ep does several of them at once.
 var identifierVerbs = []Verb{
-	act("create_id", "rdma_create_id(3)", "Make an id: an endpoint without address and queue pair.", createID).making(Endpoint),
+	act("create_id", "rdma_create_id(3)", "Make an id: an endpoint without address and queue pair.", createID).making(
+		Endpoint,
+	),
 	ask("bind_addr", "rdma_bind_addr(3)", "Give an id a local address.",
 		func(_ context.Context, call *Call, args *struct {
 			theEndpoint
@@ -35,7 +37,8 @@ var identifierVerbs = []Verb{
 		func(ep *testbed.Endpoint, _ *none) error { return ep.DestroyID() }),
 	onEndpoint("destroy_qp", "rdma_destroy_qp(3)", "Destroy the queue pair of an id.",
 		func(ep *testbed.Endpoint, _ *none) error { return ep.DestroyQP() }),
-	onEndpoint("migrate_id", "rdma_migrate_id(3)", "Move an id to the event channel of its role, or make it synchronous.",
+	onEndpoint("migrate_id", "rdma_migrate_id(3)", "Move an id to the event channel of its role, or make it "+
+		"synchronous.",
 		func(ep *testbed.Endpoint, args *struct {
 			Synchronous bool `arg:"synchronous" doc:"true: without the event channel of the role"`
 		}) error {
@@ -44,7 +47,8 @@ var identifierVerbs = []Verb{
 			}
 			return ep.ID().MigrateID(ep.Role.Channel())
 		}),
-	onEndpoint("notify", "rdma_notify(3)", "Tell the connection manager of an asynchronous event of a queue pair that is not its own.",
+	onEndpoint("notify", "rdma_notify(3)", "Tell the connection manager of an asynchronous event of a queue pair "+
+		"that is not its own.",
 		func(ep *testbed.Endpoint, args *struct {
 			Type rdmacore.AsyncEventType `arg:"type,required" doc:"the event"`
 		}) error {
@@ -151,13 +155,19 @@ type (
 
 // optionVerbs set and read options of ids: single ones, the route, and the vendors' (ECE).
 var optionVerbs = []Verb{
-	onEndpoint("set_option", "rdma_set_option(3)", "Set options of an id: those that are given, or one by its numbers.", setOptions),
+	onEndpoint(
+		"set_option", "rdma_set_option(3)", "Set options of an id: those that are given, or one by its numbers.",
+		setOptions,
+	),
 	askEndpoint("query_route", "rdma_resolve_route(3)", "Ask an id for its resolved route, as set_ib_path takes it.",
 		func(ep *testbed.Endpoint) (route, error) {
 			path, err := ep.ID().RoutePath()
 			return route{path, len(path)}, err
 		}),
-	onEndpoint("set_ib_path", "rdma_set_option(3)", "Give an id its route in place of resolve_route; ROUTE_RESOLVED comes.", setPath),
+	onEndpoint(
+		"set_ib_path", "rdma_set_option(3)", "Give an id its route in place of resolve_route; ROUTE_RESOLVED comes.",
+		setPath,
+	),
 	onEndpoint("set_local_ece", "rdma_set_local_ece(3)", "Set the ECE options to offer or to answer with.",
 		func(ep *testbed.Endpoint, args *ece) error { return ep.ID().SetLocalECE(rdmacore.ECE(*args)) }),
 	onEndpoint("reject_ece", "rdma_reject_ece(3)", "Refuse a connection request for its ECE options.",
@@ -165,7 +175,8 @@ var optionVerbs = []Verb{
 			ep.Answered = true
 			return ep.ID().RejectECE(args.PrivateData)
 		}),
-	askEndpoint("get_remote_ece", "rdma_get_remote_ece(3)", "Ask for the ECE options that the peer offered or answered.",
+	askEndpoint("get_remote_ece", "rdma_get_remote_ece(3)", "Ask for the ECE options that the peer offered or "+
+		"answered.",
 		func(ep *testbed.Endpoint) (eceResult, error) {
 			ece, err := ep.ID().GetRemoteECE()
 			return eceResult(ece), err

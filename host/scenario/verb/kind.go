@@ -72,7 +72,8 @@ var kinds = sync.OnceValue(func() map[reflect.Type]kind {
 	byType := make(map[reflect.Type]kind)
 	for _, k := range []kind{
 		written[time.Duration](Duration),
-		written[byteCount](Size).shown(Size, func(v reflect.Value) any { return uint64(v.Int()) }), // some devices set all bits for no limit
+		// some devices set all bits for no limit
+		written[byteCount](Size).shown(Size, func(v reflect.Value) any { return uint64(v.Int()) }),
 		written[eventStatus](Status),
 		written[fraction](Fraction),
 		written[rate](Rate),
@@ -98,14 +99,25 @@ var kinds = sync.OnceValue(func() map[reflect.Type]kind {
 		written[Invocation](Word),
 		written[testbed.GuestInput](Word),
 		written[testbed.Gathering](Word),
-		{field: reflect.TypeFor[*testbed.Buffer](), argument: Buffer, find: func(call *Call, name any) (any, error) { return call.named(name.(BufferName)) }},
-		{field: reflect.TypeFor[*testbed.Role](), argument: Role, find: func(call *Call, name any) (any, error) { return call.Testbed.Role(name.(string)) }},
+		{
+			field: reflect.TypeFor[*testbed.Buffer](), argument: Buffer,
+			find: func(call *Call, name any) (any, error) { return call.named(name.(BufferName)) },
+		},
+		{
+			field: reflect.TypeFor[*testbed.Role](), argument: Role,
+			find: func(call *Call, name any) (any, error) { return call.Testbed.Role(name.(string)) },
+		},
 		{field: reflect.TypeFor[content](), argument: Content, set: setContent},
-		{field: reflect.TypeFor[moreArguments](), argument: Arguments, set: func(*Call, reflect.Value, any) error { return nil }},
+		{
+			field: reflect.TypeFor[moreArguments](), argument: Arguments,
+			set: func(*Call, reflect.Value, any) error { return nil },
+		},
 
 		// The enumerations of verbs.h and rdma_cma.h.
-		named(rdmacore.ParseEventType), named(rdmacore.ParseAsyncEventType), named(rdmacore.ParseJoinFlags), named(rdmacore.ParsePortSpace),
-		named(rdmacore.ParseWCStatus), named(rdmacore.ParseWCOpcode), named(rdmacore.ParseQPState), named(rdmacore.ParseQPType), named(rdmacore.ParseOpcode),
+		named(rdmacore.ParseEventType), named(rdmacore.ParseAsyncEventType), named(rdmacore.ParseJoinFlags),
+		named(rdmacore.ParsePortSpace),
+		named(rdmacore.ParseWCStatus), named(rdmacore.ParseWCOpcode), named(rdmacore.ParseQPState),
+		named(rdmacore.ParseQPType), named(rdmacore.ParseOpcode),
 		named(rdmacore.ParseSelectivity), named(rdmacore.ParseMeasureKind), named(rdmacore.ParseMeasureCompletion),
 		flags(rdmacore.ParsePlacement), flags(rdmacore.ParseSendOps), flags(rdmacore.ParsePacketOps),
 	} {
@@ -118,7 +130,8 @@ var kinds = sync.OnceValue(func() map[reflect.Type]kind {
 	return byType
 })
 
-// kindOf is the kind of a Go type; words are the possible values of strings, or those of an enumeration that are allowed.
+// kindOf is the kind of a Go type; words are the possible values of strings, or those of an enumeration that are
+// allowed.
 func kindOf(t reflect.Type, words string) kind {
 	if k, is := kinds()[t]; is {
 		if words != "" { // not all of an enumeration

@@ -17,10 +17,13 @@ import (
 // measureVerbs measure natively.
 var measureVerbs = []Verb{
 	ask("measure", "",
-		"Measure latency, bandwidth or connections between two roles, natively and on connections of its own: nothing of the scenario runs meanwhile.",
+		"Measure latency, bandwidth or connections between two roles, natively and on connections of its own: "+
+			"nothing of the scenario runs meanwhile.",
 		measure).roleless().measuring(),
 	ask("mesh", "",
-		"Measure many pairs of a counted role's instances, in rounds in which no two pairs share one, and find those that are worse than the others: the bad cable.  Those are measured again, alone, before they count; the report says whether one node, host, device or label explains them.",
+		"Measure many pairs of a counted role's instances, in rounds in which no two pairs share one, and find "+
+			"those that are worse than the others: the bad cable.  Those are measured again, alone, before they "+
+			"count; the report says whether one node, host, device or label explains them.",
 		meshPairs).roleless().measuring(),
 }
 
@@ -30,10 +33,10 @@ const (
 	verifyData = "data"
 )
 
-// measureArguments say what is measured, and how.  A field that sets a knob of the core has its name (rdmacore.MeasureSpec).
-// The core decides which argument means something for which kind and operation (rdmacore/measure/check.c); the text before
-// the colon repeats it for readers.  A measurement takes a week at most, so that a typing mistake does not run for ever.
-// Each queue pair has a thread at each end.
+// measureArguments say what is measured, and how.  A field that sets a knob of the core has its name
+// (rdmacore.MeasureSpec). The core decides which argument means something for which kind and operation
+// (rdmacore/measure/check.c); the text before the colon repeats it for readers.  A measurement takes a week at most, so
+// that a typing mistake does not run for ever. Each queue pair has a thread at each end.
 type measureArguments struct {
 	From roleName `arg:"from,required" doc:"who begins: sends, writes, reads, connects"`
 	To   roleName `arg:"to,required" doc:"who answers, or is the other direction of a bidirectional one"`
@@ -154,7 +157,9 @@ func (a *measureArguments) checkKind() *Refusal {
 	kind := a.Kind.Value
 	connect := kind == rdmacore.MeasureConnect
 	if a.From != "" && a.From == a.To {
-		return &Refusal{Argument: "to", Message: fmt.Sprintf("a measurement has two ends, and this is %q twice", a.From)}
+		return &Refusal{
+			Argument: "to", Message: fmt.Sprintf("a measurement has two ends, and this is %q twice", a.From),
+		}
 	}
 	for _, each := range []struct {
 		name, instead  string
@@ -168,7 +173,10 @@ func (a *measureArguments) checkKind() *Refusal {
 		{"qps", "it means something for bandwidth", kind != rdmacore.MeasureBandwidth, a.QPs.Given},
 	} {
 		if each.refused && each.given {
-			return &Refusal{Argument: each.name, Meaningless: true, Message: "has no meaning for " + kind.String(), Hint: each.instead}
+			return &Refusal{
+				Argument: each.name, Meaningless: true, Message: "has no meaning for " + kind.String(),
+				Hint: each.instead,
+			}
 		}
 	}
 	switch {
@@ -176,7 +184,10 @@ func (a *measureArguments) checkKind() *Refusal {
 	case !a.Operation.Given:
 		return &Refusal{Argument: "op", Message: kind.String() + " needs it", Hint: "op: SEND"}
 	case !a.Size.Given:
-		return &Refusal{Argument: "sizes", Message: kind.String() + " needs it", Hint: "sizes: [64, 4KiB], or sizes: {pow2: [2, 8MiB]}"}
+		return &Refusal{
+			Argument: "sizes", Message: kind.String() + " needs it",
+			Hint: "sizes: [64, 4KiB], or sizes: {pow2: [2, 8MiB]}",
+		}
 	}
 	return nil
 }
@@ -227,12 +238,14 @@ func (a *measureArguments) spec(size int) (rdmacore.MeasureSpec, *Refusal) {
 		spec.Inline = rdmacore.InlineAuto
 	case err != nil:
 		return spec, &Refusal{
-			Argument: "inline", Message: fmt.Sprintf("wanted is auto or a number of bytes, and this is %q", a.Inline), Hint: "inline: auto, or inline: 64",
+			Argument: "inline", Message: fmt.Sprintf("wanted is auto or a number of bytes, and this is %q", a.Inline),
+			Hint: "inline: auto, or inline: 64",
 		}
 	default:
 		spec.Inline = int(n)
 	}
-	if spec.Inline == rdmacore.InlineAuto && spec.Operation != rdmacore.OpSend && spec.Operation != rdmacore.OpRDMAWrite {
+	if spec.Inline == rdmacore.InlineAuto && spec.Operation != rdmacore.OpSend &&
+		spec.Operation != rdmacore.OpRDMAWrite {
 		spec.Inline = 0 // only these carry data out, ibv_post_send(3)
 	}
 	return spec, nil

@@ -13,9 +13,9 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// A measurement between roles of two processes has a native half in each.  The halves need the same arguments, which both
-// processes have evaluated, and what only the other one knows: where it listens, and the address and the key of its memory.
-// They tell each other that before a size and what they have found after it, each in its order:
+// A measurement between roles of two processes has a native half in each.  The halves need the same arguments, which
+// both processes have evaluated, and what only the other one knows: where it listens, and the address and the key of
+// its memory. They tell each other that before a size and what they have found after it, each in its order:
 //
 //	from                                to
 //	greeting                     -->
@@ -28,11 +28,12 @@ import (
 //	over                         -->
 //	                             <--    figures
 //
-// Of connections the one to listens, so `from` prepares after it.  Who fails says so instead of what would come next, which
-// ends the other half.  Between `prepared` and `over` nothing is said, but the figures so far: those of `to` where a threshold or
-// an interval of `from` wants them, and those of `from` where the process of `to` shows intervals.
+// Of connections the one to listens, so `from` prepares after it.  Who fails says so instead of what would come next,
+// which ends the other half.  Between `prepared` and `over` nothing is said, but the figures so far: those of `to`
+// where a threshold or an interval of `from` wants them, and those of `from` where the process of `to` shows intervals.
 
-// Counterpart is the process with the other role of a measurement.  What one of the two says the other hears in its order.
+// Counterpart is the process with the other role of a measurement.  What one of the two says the other hears in its
+// order.
 type Counterpart interface {
 	Say(value any) error
 	// Hear waits for what the other says next.  It fails when there is nobody any more who could.
@@ -120,7 +121,8 @@ type exchange struct {
 	soFar atomic.Pointer[figures]
 	// running are the figures so far that `from` has told.
 	running atomic.Pointer[running]
-	// watch tells that the other half wants to see figures of this one, follow that it wants to see those of the measurement.
+	// watch tells that the other half wants to see figures of this one, follow that it wants to see those of the
+	// measurement.
 	watch, follow bool
 }
 
@@ -275,7 +277,8 @@ func (m *measuring) greet(ctx context.Context) error {
 		return nil
 	}
 	err := m.other.say(said{
-		IWARP: m.iwarp, Watch: (m.call.Abort != nil || m.call.Interval > 0) && m.args.Bidirectional && m.from != nil, Follow: m.follows(),
+		IWARP: m.iwarp, Watch: (m.call.Abort != nil || m.call.Interval > 0) && m.args.Bidirectional && m.from != nil,
+		Follow: m.follows(),
 	})
 	if err != nil {
 		return err
@@ -345,7 +348,9 @@ func (m *measuring) accept(ctx context.Context, made *measuredPair, config testb
 var errUntold = errors.New("the other end does not tell what this one needs")
 
 // prepareBoth prepares the ends that are here, and waits until those elsewhere are.
-func (m *measuring) prepareBoth(ctx context.Context, spec rdmacore.MeasureSpec) (all []*rdmacore.Measurement, err error) {
+func (m *measuring) prepareBoth(
+	ctx context.Context, spec rdmacore.MeasureSpec,
+) (all []*rdmacore.Measurement, err error) {
 	if m.other == nil {
 		return m.prepare(spec, 0)
 	}

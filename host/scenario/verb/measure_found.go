@@ -29,7 +29,8 @@ func (m *measuring) records(results []*rdmacore.MeasureResult, there *figures) [
 func (m *measuring) record(results []*rdmacore.MeasureResult, f *figures) *record.Measure {
 	kind := m.args.Kind.Value
 	found := &record.Measure{
-		What: record.What{Type: kind.String()}, Role: string(m.args.From), Peer: string(m.args.To), How: record.How{Both: m.args.Bidirectional},
+		What: record.What{Type: kind.String()}, Role: string(m.args.From), Peer: string(m.args.To),
+		How:      record.How{Both: m.args.Bidirectional},
 		Messages: f.Messages, Bytes: f.Bytes, Errors: f.Errors, Took: f.Took, Intervals: f.Intervals,
 	}
 	found.Tags = m.part.tags()
@@ -89,8 +90,8 @@ func (m *measuring) figures(role rdmacore.MeasureRole, results []*rdmacore.Measu
 	return found
 }
 
-// timeSpan is how long several measurements at once took, from the first begin to the last end, so that the rate counts the
-// time in which only some of them ran.
+// timeSpan is how long several measurements at once took, from the first begin to the last end, so that the rate counts
+// the time in which only some of them ran.
 type timeSpan struct{ begin, end time.Duration }
 
 func (s *timeSpan) add(begin, end time.Duration) {
@@ -105,8 +106,8 @@ func (s *timeSpan) add(begin, end time.Duration) {
 
 func (s *timeSpan) length() time.Duration { return s.end - s.begin }
 
-// mergeIntervals adds up the intervals of all queue pairs.  Each queue pair began a little later than the first, so the sum
-// has a grid of its own, from the first begin; what was done in an interval is spread evenly over it.
+// mergeIntervals adds up the intervals of all queue pairs.  Each queue pair began a little later than the first, so the
+// sum has a grid of its own, from the first begin; what was done in an interval is spread evenly over it.
 func mergeIntervals(ends []*rdmacore.MeasureEndResult, grid time.Duration, window timeSpan) []record.Interval {
 	var all []record.Interval
 	for _, end := range ends {
@@ -180,13 +181,16 @@ func (m *measuring) distributions(results []*rdmacore.MeasureResult) []record.Di
 
 func distribution(of string, h *rdmacore.Histogram, keep bool) record.Distribution {
 	d := record.Distribution{
-		Of: of, Count: h.Count(), Min: int64(h.Min()), Max: int64(h.Max()), Mean: float64(h.Mean()), StdDev: float64(h.StdDev()),
-		P50: int64(h.Percentile(50)), P90: int64(h.Percentile(90)), P99: int64(h.Percentile(99)),
+		Of: of, Count: h.Count(), Min: int64(h.Min()), Max: int64(h.Max()), Mean: float64(h.Mean()),
+		StdDev: float64(h.StdDev()),
+		P50:    int64(h.Percentile(50)), P90: int64(h.Percentile(90)), P99: int64(h.Percentile(99)),
 		P999: int64(h.Percentile(99.9)), P9999: int64(h.Percentile(99.99)),
 	}
 	if keep {
 		// It writes its own data to memory, and so does not fail.
-		if text, err := hdrhistogram.Import(h.Snapshot()).Encode(hdrhistogram.V2CompressedEncodingCookieBase); err == nil {
+		if text, err := hdrhistogram.Import(h.Snapshot()).Encode(
+			hdrhistogram.V2CompressedEncodingCookieBase,
+		); err == nil {
 			d.HDR = string(text)
 		}
 	}

@@ -65,7 +65,8 @@ func (m *measuring) findRoles() (divided bool, err error) {
 		role **testbed.Role
 	}{{m.args.From, &m.from}, {m.args.To, &m.to}} {
 		role, missing := m.call.Testbed.Role(string(each.name))
-		if _, known := m.call.Testbed.AddressOf(string(each.name)); missing != nil && (!known || m.call.Counterpart == nil) {
+		if _, known := m.call.Testbed.AddressOf(string(each.name)); missing != nil &&
+			(!known || m.call.Counterpart == nil) {
 			return false, missing
 		}
 		*each.role, err = role, errors.Join(err, missing)
@@ -198,8 +199,8 @@ func (m *measuring) measurePart(ctx context.Context) error {
 // errAborted is the cause of a context that a threshold has ended.
 var errAborted = errors.New("a threshold with abort_on_fail did not hold")
 
-// prepare prepares a measurement between the ends of each queue pair, or one of connections, which the one to listens to;
-// elsewhere it has that port.
+// prepare prepares a measurement between the ends of each queue pair, or one of connections, which the one to listens
+// to; elsewhere it has that port.
 func (m *measuring) prepare(spec rdmacore.MeasureSpec, port uint16) (all []*rdmacore.Measurement, err error) {
 	spec.Elsewhere = m.other != nil
 	for _, ends := range m.ends(spec.Kind, port) {
@@ -225,7 +226,8 @@ func (m *measuring) ends(kind rdmacore.MeasureKind, port uint16) (list [][]rdmac
 		}
 		if m.to != nil {
 			ends = append(ends, rdmacore.MeasureEnd{
-				Role: rdmacore.MeasurePassive, Provider: m.to.Provider(), Address: netip.AddrPortFrom(address, 0), CPUs: m.to.CPUs(),
+				Role: rdmacore.MeasurePassive, Provider: m.to.Provider(), Address: netip.AddrPortFrom(address, 0),
+				CPUs: m.to.CPUs(),
 			})
 		}
 		return [][]rdmacore.MeasureEnd{ends}
@@ -261,7 +263,9 @@ func (m *measuring) failure(err error) error {
 	case errors.As(err, &knob):
 		return refusalOf(err).failure()
 	case errors.As(err, &failed):
-		failure := &testbed.Failure{What: "the measurement failed", Expected: "success", Got: failed.Error(), Hint: failed.Why}
+		failure := &testbed.Failure{
+			What: "the measurement failed", Expected: "success", Got: failed.Error(), Hint: failed.Why,
+		}
 		if failed.Why == "" && failed.Status != rdmacore.WCSuccess {
 			failure.Hint = explain.Completion(failed.Status.String())
 		}
@@ -273,12 +277,12 @@ func (m *measuring) failure(err error) error {
 	return err
 }
 
-// watchEvery is how often the figures of a measurement are looked at while it runs, for intervals and for thresholds that can
-// end it.
+// watchEvery is how often the figures of a measurement are looked at while it runs, for intervals and for thresholds
+// that can end it.
 const watchEvery = 50 * time.Millisecond
 
-// watch ends a measurement when a threshold fails, tells what it does in each interval, and shows the figures to the process
-// that looks for either; stop ends the watch.
+// watch ends a measurement when a threshold fails, tells what it does in each interval, and shows the figures to the
+// process that looks for either; stop ends the watch.
 func (m *measuring) watch(prepared []*rdmacore.Measurement, cancel context.CancelCauseFunc) (stop func()) {
 	told := m.call.Interval > 0 && (m.from != nil || m.follows())
 	if !told && (m.call.Abort == nil || m.from == nil) && !m.other.watched() && !m.other.follows() {
@@ -356,8 +360,8 @@ func tookOf(found []*record.Measure) time.Duration {
 	return found[0].Took
 }
 
-// nextInterval is from when on the next interval is told: at its end, give or take half a look; of one that the end of the
-// measurement cuts, when half of it is over.
+// nextInterval is from when on the next interval is told: at its end, give or take half a look; of one that the end of
+// the measurement cuts, when half of it is over.
 func nextInterval(before, interval time.Duration, ended bool) time.Duration {
 	if ended {
 		return before + interval/2
@@ -402,8 +406,8 @@ func (m *measuring) report(results []*rdmacore.MeasureResult, there *figures) {
 	}
 }
 
-// enough tells when an end has completed fewer messages of a size than min_messages, by default one: without a message there is
-// no result, and whoever compares results must not take that for a good one.
+// enough tells when an end has completed fewer messages of a size than min_messages, by default one: without a message
+// there is no result, and whoever compares results must not take that for a good one.
 func (m *measuring) enough(found *record.Measure) error {
 	least := m.args.MinMessages.Or(1)
 	if found.Messages >= uint64(least) {
@@ -460,13 +464,18 @@ func (m *measuring) pairConfig() (testbed.PairConfig, error) {
 		slots = max(slots, 1+controlEntries)
 	}
 	if stride > math.MaxInt/2/slots {
-		return testbed.PairConfig{}, &testbed.Failure{What: fmt.Sprintf("%d messages of %d bytes do not fit into memory", slots, largest)}
+		return testbed.PairConfig{}, &testbed.Failure{
+			What: fmt.Sprintf("%d messages of %d bytes do not fit into memory", slots, largest),
+		}
 	}
 	attr, err := m.here()[0].Device().Attr()
 	if err != nil {
 		return testbed.PairConfig{}, err
 	}
-	config := testbed.PairConfig{Bytes: 2 * max(slots*stride, page), Access: rdmacore.AccessLocalWrite | rdmacore.AccessRemoteWrite | rdmacore.AccessRemoteRead}
+	config := testbed.PairConfig{
+		Bytes:  2 * max(slots*stride, page),
+		Access: rdmacore.AccessLocalWrite | rdmacore.AccessRemoteWrite | rdmacore.AccessRemoteRead,
+	}
 	if attr.Atomic {
 		config.Access |= rdmacore.AccessRemoteAtomic
 	}
@@ -477,7 +486,8 @@ func (m *measuring) pairConfig() (testbed.PairConfig, error) {
 		receives = max(defaultDepth, 2*spec.PostList, 4*spec.ReceivePostList)
 	}
 	config.QP = rdmacore.QPInitAttr{
-		MaxSendWR: uint32(sends + controlEntries), MaxRecvWR: uint32(receives + controlEntries), MaxSendSGE: 1, MaxRecvSGE: 1,
+		MaxSendWR: uint32(sends + controlEntries), MaxRecvWR: uint32(receives + controlEntries), MaxSendSGE: 1,
+		MaxRecvSGE: 1,
 	}
 	if m.args.Builders.Value {
 		config.QP.SendOps = buildersOf(spec.Operation, inPayload)

@@ -13,9 +13,10 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// A measurement with stages changes its load while it runs: the stages follow each other on the same connections, and each size
-// goes through all of them.  A stage changes how much the measurement asks of the device, and not what it measures.  Each stage
-// has figures of its own, which the tag "stage" tells from others: reports, thresholds and comparisons choose by tags.
+// A measurement with stages changes its load while it runs: the stages follow each other on the same connections, and
+// each size goes through all of them.  A stage changes how much the measurement asks of the device, and not what it
+// measures.  Each stage has figures of its own, which the tag "stage" tells from others: reports, thresholds and
+// comparisons choose by tags.
 
 // stageArguments are a stage.  What it leaves out is that of the measurement.
 type stageArguments struct {
@@ -32,8 +33,8 @@ type stageArguments struct {
 const (
 	longestStageName = 64
 	mostStages       = 256
-	// stageSamples are the intervals of the shortest stage where the scenario does not say how long an interval is; longestSample
-	// is the most that one then takes.
+	// stageSamples are the intervals of the shortest stage where the scenario does not say how long an interval is;
+	// longestSample is the most that one then takes.
 	stageSamples  = 4
 	longestSample = time.Second
 )
@@ -79,7 +80,9 @@ func (a *measureArguments) parts() ([]part, *Refusal) {
 	var parts []part
 	for size := range specs[0] {
 		for i, load := range loads {
-			parts = append(parts, part{spec: specs[i][size], qps: max(load.QPs.Value, 1), stage: names[i], first: i == 0})
+			parts = append(parts, part{
+				spec: specs[i][size], qps: max(load.QPs.Value, 1), stage: names[i], first: i == 0,
+			})
 		}
 	}
 	return parts, nil
@@ -105,7 +108,8 @@ func (a *measureArguments) loads() []*measureArguments {
 		if stage.QPs.Given {
 			of.QPs = stage.QPs
 		}
-		of.Depth, of.InFlight, of.Gap = cmp.Or(stage.Depth, a.Depth), cmp.Or(stage.InFlight, a.InFlight), cmp.Or(stage.Gap, a.Gap)
+		of.Depth, of.InFlight, of.Gap = cmp.Or(stage.Depth, a.Depth), cmp.Or(stage.InFlight, a.InFlight),
+			cmp.Or(stage.Gap, a.Gap)
 		list = append(list, &of)
 	}
 	return list
@@ -127,7 +131,9 @@ func (a *measureArguments) ofStage(i int, refusal *Refusal) *Refusal {
 // stageNames are the names of the stages, which tell them apart.
 func (a *measureArguments) stageNames() ([]string, *Refusal) {
 	if len(a.Stages) > mostStages {
-		return nil, &Refusal{Argument: "stages", Message: fmt.Sprintf("%d stages are more than %d", len(a.Stages), mostStages)}
+		return nil, &Refusal{
+			Argument: "stages", Message: fmt.Sprintf("%d stages are more than %d", len(a.Stages), mostStages),
+		}
 	}
 	names := make([]string, len(a.Stages))
 	for i := range a.Stages {
@@ -135,13 +141,15 @@ func (a *measureArguments) stageNames() ([]string, *Refusal) {
 		switch {
 		case len(name) > longestStageName || !tags.IsTag(name):
 			return nil, &Refusal{
-				Argument: "stages", Message: fmt.Sprintf("stage %d: %.80q is no name: a threshold cannot choose it", i+1, name),
-				Hint: fmt.Sprintf("use up to %d letters, digits and any of _.:-", longestStageName),
+				Argument: "stages",
+				Message:  fmt.Sprintf("stage %d: %.80q is no name: a threshold cannot choose it", i+1, name),
+				Hint:     fmt.Sprintf("use up to %d letters, digits and any of _.:-", longestStageName),
 			}
 		case slices.Contains(names[:i], name):
 			return nil, &Refusal{
-				Argument: "stages", Message: fmt.Sprintf("stage %d: stage %d is called %q, too", i+1, slices.Index(names, name)+1, name),
-				Hint: "give each stage a name of its own",
+				Argument: "stages",
+				Message:  fmt.Sprintf("stage %d: stage %d is called %q, too", i+1, slices.Index(names, name)+1, name),
+				Hint:     "give each stage a name of its own",
 			}
 		}
 		names[i] = name
@@ -190,7 +198,8 @@ func (m *measuring) depths() (sends, receives int) {
 	return sends, receives
 }
 
-// continued are figures of the current stage with the times of their intervals since the first stage began, as charts want them.
+// continued are figures of the current stage with the times of their intervals since the first stage began, as charts
+// want them.
 func (m *measuring) continued(found []*record.Measure) []*record.Measure {
 	for _, each := range found {
 		if m.elapsed > 0 && len(each.Intervals) > 0 {

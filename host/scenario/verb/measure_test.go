@@ -76,7 +76,8 @@ func TestMeasureMeanings(t *testing.T) {
 				}
 				if means := documented(argument, kind, op); means != (refusal == nil) {
 					t.Errorf("%s of %s %s: documented %t, %+v", argument.Name, kind, op, means, refusal)
-				} else if refusal != nil && refusal.Argument != argument.Name && refusal.Argument != needs[argument.Name] {
+				} else if refusal != nil && refusal.Argument != argument.Name &&
+					refusal.Argument != needs[argument.Name] {
 					t.Errorf("%s of %s %s: %+v", argument.Name, kind, op, refusal)
 				}
 			}
@@ -107,18 +108,20 @@ func TestMeasureRefusals(t *testing.T) {
 		values   map[string]any
 		argument string
 	}{
-		"one role":               {"latency", "SEND", map[string]any{"to": "client"}, "to"},
-		"no operation":           {"latency", "SEND", map[string]any{"op": nil}, "op"},
-		"no size":                {"bandwidth", "SEND", map[string]any{"sizes": nil}, "sizes"},
-		"iterations":             {"connect", "", map[string]any{"iterations": 5}, "iterations"},
-		"connections":            {"latency", "SEND", map[string]any{"connections": 5}, "connections"},
-		"inline":                 {"latency", "SEND", map[string]any{"inline": "a lot"}, "inline"},
-		"WRITE latency of 0":     {"latency", "RDMA_WRITE", map[string]any{"sizes": []int{64, 0}}, "sizes"},
-		"more than a message":    {"bandwidth", "SEND", map[string]any{"sizes": []int{1 << 32}}, "sizes"},
-		"verify nothing":         {"bandwidth", "SEND", map[string]any{"sizes": []int{0}, "verify": "data"}, "verify"},
-		"an atomic of 64 bytes":  {"latency", "ATOMIC_FETCH_AND_ADD", map[string]any{"sizes": []int{8, 64}}, "sizes"},
-		"verify an atomic":       {"bandwidth", "ATOMIC_CMP_AND_SWP", map[string]any{"verify": "data"}, "verify"},
-		"two rates":              {"bandwidth", "SEND", map[string]any{"rate_limit": 1e9, "rate_messages": 5}, "rate_messages"},
+		"one role":              {"latency", "SEND", map[string]any{"to": "client"}, "to"},
+		"no operation":          {"latency", "SEND", map[string]any{"op": nil}, "op"},
+		"no size":               {"bandwidth", "SEND", map[string]any{"sizes": nil}, "sizes"},
+		"iterations":            {"connect", "", map[string]any{"iterations": 5}, "iterations"},
+		"connections":           {"latency", "SEND", map[string]any{"connections": 5}, "connections"},
+		"inline":                {"latency", "SEND", map[string]any{"inline": "a lot"}, "inline"},
+		"WRITE latency of 0":    {"latency", "RDMA_WRITE", map[string]any{"sizes": []int{64, 0}}, "sizes"},
+		"more than a message":   {"bandwidth", "SEND", map[string]any{"sizes": []int{1 << 32}}, "sizes"},
+		"verify nothing":        {"bandwidth", "SEND", map[string]any{"sizes": []int{0}, "verify": "data"}, "verify"},
+		"an atomic of 64 bytes": {"latency", "ATOMIC_FETCH_AND_ADD", map[string]any{"sizes": []int{8, 64}}, "sizes"},
+		"verify an atomic":      {"bandwidth", "ATOMIC_CMP_AND_SWP", map[string]any{"verify": "data"}, "verify"},
+		"two rates": {
+			"bandwidth", "SEND", map[string]any{"rate_limit": 1e9, "rate_messages": 5}, "rate_messages",
+		},
 		"burst without rate":     {"bandwidth", "SEND", map[string]any{"burst": 5}, "burst"},
 		"a rate of next to none": {"bandwidth", "SEND", map[string]any{"rate_limit": 0.1}, "rate_limit"},
 	} {
@@ -131,7 +134,8 @@ func TestMeasureRefusals(t *testing.T) {
 				set(call, argument, value)
 			}
 			refusal := call.Verb.Check(call)
-			if refusal == nil || refusal.Argument != test.argument || refusal.Message == "" || strings.Contains(refusal.Message, "argument)") {
+			if refusal == nil || refusal.Argument != test.argument || refusal.Message == "" ||
+				strings.Contains(refusal.Message, "argument)") {
 				t.Errorf("%+v", refusal)
 			}
 		})

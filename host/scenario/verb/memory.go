@@ -9,7 +9,8 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// memoryVerbs make protection domains, and register and deregister buffers.  All buffers are registered when a case begins.
+// memoryVerbs make protection domains, and register and deregister buffers.  All buffers are registered when a case
+// begins.
 var memoryVerbs = []Verb{
 	act("alloc_pd", "ibv_alloc_pd(3)", "Make a protection domain.",
 		func(_ context.Context, call *Call, _ *none) error {
@@ -24,7 +25,8 @@ var memoryVerbs = []Verb{
 		}).scalar("pd"),
 	ask("reg", "ibv_reg_mr(3)", "Register a buffer again after dereg, perhaps with other rights.", register),
 	ask("rereg", "ibv_rereg_mr(3)",
-		"Change the registration of a buffer while requests may be using it: what is given changes, the rest stays, and so may the keys.  From then on the peer reaches nothing of what was registered before.",
+		"Change the registration of a buffer while requests may be using it: what is given changes, the rest stays, "+
+			"and so may the keys.  From then on the peer reaches nothing of what was registered before.",
 		reregister),
 	act("dereg", "ibv_dereg_mr(3)",
 		"End the registration of a buffer.  Its old keys stay in expressions, for requests that must be refused.",
@@ -79,7 +81,10 @@ func register(_ context.Context, call *Call, args *struct {
 	pd := args.domain(call)
 	if args.Of != nil {
 		if pd = args.Of.ID().PD(); pd == nil {
-			return region{}, &testbed.Failure{What: args.Of.Name + " has no protection domain", Hint: "bind_addr or resolve_addr comes first", Errno: syscall.EINVAL}
+			return region{}, &testbed.Failure{
+				What: args.Of.Name + " has no protection domain", Hint: "bind_addr or resolve_addr comes first",
+				Errno: syscall.EINVAL,
+			}
 		}
 	}
 	if args.IOVA.Given {
@@ -97,7 +102,9 @@ func reregister(_ context.Context, call *Call, args *struct {
 }) (region, error) {
 	part := args.Offset.Given || args.Length.Given
 	change := testbed.Change{
-		Flags:  flag(args.Access.Given, rdmacore.ReregAccess) | flag(args.PD != nil, rdmacore.ReregPD) | flag(part, rdmacore.ReregTranslation),
+		Flags: flag(args.Access.Given, rdmacore.ReregAccess) | flag(args.PD != nil, rdmacore.ReregPD) | flag(
+			part, rdmacore.ReregTranslation,
+		),
 		Access: args.Access.Value, Offset: int(args.Offset.Value),
 	}
 	if args.PD != nil {
@@ -111,13 +118,21 @@ func reregister(_ context.Context, call *Call, args *struct {
 
 // windowVerbs allocate memory windows and bind them, which is a work request.
 var windowVerbs = []Verb{
-	ask("alloc_mw", "ibv_alloc_mw(3)", "Allocate a memory window, bound to nothing.", allocMW).needing(CanWindow).making(Window),
+	ask(
+		"alloc_mw", "ibv_alloc_mw(3)", "Allocate a memory window, bound to nothing.", allocMW,
+	).needing(CanWindow).making(
+		Window,
+	),
 	ask("bind_mw", "ibv_bind_mw(3)",
-		"Post a request to bind a window to a part of a buffer, which must have the right MW_BIND; of type 2 as ibv_post_send(3) with BIND_MW.",
+		"Post a request to bind a window to a part of a buffer, which must have the right MW_BIND; of type 2 as "+
+			"ibv_post_send(3) with BIND_MW.",
 		bindMW).needing(CanWindow),
 	act("dealloc_mw", "ibv_dealloc_mw(3)", "Free a memory window; its key ends.",
-		func(_ context.Context, _ *Call, args *theWindow) error { return args.MW.Free() }).needing(CanWindow).scalar("mw"),
-	act("post_local_inv", "ibv_post_send(3)", "Post a request that ends a key: of a window of type 2 that the queue pair has bound.",
+		func(_ context.Context, _ *Call, args *theWindow) error { return args.MW.Free() }).needing(CanWindow).scalar(
+		"mw",
+	),
+	act("post_local_inv", "ibv_post_send(3)", "Post a request that ends a key: of a window of type 2 that the queue "+
+		"pair has bound.",
 		// invalidate of post_send ends a key of the peer instead
 		func(_ context.Context, call *Call, args *struct {
 			onlyQueuePair
@@ -125,7 +140,9 @@ var windowVerbs = []Verb{
 			wrID
 			requestFlags
 		}) error {
-			request := rdmacore.SendWR{WRID: args.WRID, Opcode: rdmacore.OpLocalInv, Flags: args.native(), ImmData: args.RKey}
+			request := rdmacore.SendWR{
+				WRID: args.WRID, Opcode: rdmacore.OpLocalInv, Flags: args.native(), ImmData: args.RKey,
+			}
 			return args.post(call, rdmacore.OpLocalInv, request, nil, 0)
 		}).needing(CanWindow),
 }
@@ -178,7 +195,9 @@ func bindMW(_ context.Context, call *Call, args *struct {
 		}
 		bind.MR, bind.Address, bind.Length = s.buffer.Region(), s.buffer.Address(s.offset), uint64(s.length)
 		if bind.MR == nil {
-			return boundWindow{}, &testbed.Failure{What: fmt.Sprintf("buffer %q is not registered", s.buffer.Name), Hint: "reg registers it again"}
+			return boundWindow{}, &testbed.Failure{
+				What: fmt.Sprintf("buffer %q is not registered", s.buffer.Name), Hint: "reg registers it again",
+			}
 		}
 	}
 	if err := args.qp.BindMW(window.Native(), bind); err != nil {

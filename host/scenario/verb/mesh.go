@@ -106,7 +106,10 @@ func (a *meshArguments) check() *Refusal {
 		return nil
 	}
 	if len(a.Measure.Stages) > 0 {
-		return &Refusal{Argument: "measure", Message: "stages: the pairs of a mesh are compared under one load", Hint: "duration: 1s"}
+		return &Refusal{
+			Argument: "measure", Message: "stages: the pairs of a mesh are compared under one load",
+			Hint: "duration: 1s",
+		}
 	}
 	between := measureArguments{measureKnobs: a.Measure}
 	if _, refusal := between.specs(); refusal != nil {
@@ -136,7 +139,9 @@ func (a *meshArguments) checkPairs() *Refusal {
 	for _, pair := range pairs.List {
 		for _, name := range pair {
 			if a.node(name) < 0 {
-				return refuse(fmt.Sprintf("there are %s to %s", a.Nodes[0], a.Nodes[nodes-1]), "the role has no %s", name)
+				return refuse(
+					fmt.Sprintf("there are %s to %s", a.Nodes[0], a.Nodes[nodes-1]), "the role has no %s", name,
+				)
 			}
 		}
 		switch ends := (mesh.Pair{From: a.node(pair[0]), To: a.node(pair[1])}); {
@@ -152,7 +157,10 @@ func (a *meshArguments) checkPairs() *Refusal {
 	case pairs.Pattern == pairsRandom && pairs.Count > most:
 		return refuse("pairs: all", "%d nodes meet each other in %d rounds, and these are %d", nodes, most, pairs.Count)
 	case pairs.Pattern == pairsIncast && pairs.Count >= nodes:
-		return refuse(fmt.Sprintf("pairs: {incast: %d}", nodes-1), "of %d nodes %d can send to one, and not %d", nodes, nodes-1, pairs.Count)
+		return refuse(
+			fmt.Sprintf("pairs: {incast: %d}", nodes-1), "of %d nodes %d can send to one, and not %d", nodes, nodes-1,
+			pairs.Count,
+		)
 	}
 	return nil
 }

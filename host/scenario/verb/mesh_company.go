@@ -12,10 +12,10 @@ import (
 	"rdmarun/host/scenario/testbed"
 )
 
-// A mesh whose nodes several processes play is a step of all of them.  Each walks the same rounds and measures the pairs
-// of which it plays a node, as its half where it plays one alone.  The process with a pair's first node has its figures; after
-// each round all have told theirs, so that all find the same suspects and give the same verdict.  What a process would have
-// told that is there no more is lost, and the others go on.
+// A mesh whose nodes several processes play is a step of all of them.  Each walks the same rounds and measures the
+// pairs of which it plays a node, as its half where it plays one alone.  The process with a pair's first node has its
+// figures; after each round all have told theirs, so that all find the same suspects and give the same verdict.  What a
+// process would have told that is there no more is lost, and the others go on.
 
 // Company is the other processes of a mesh.
 type Company interface {
@@ -89,7 +89,10 @@ func (m *meshing) find(ctx context.Context) error {
 		for i, node := range there {
 			if i >= 0 && i < len(m.nodes) && m.process(i) == process && len(node.Labels) <= mostLabels {
 				printable.Each(&node, Brief)
-				m.nodes[i] = mesh.Node{Name: m.args.Nodes[i], Host: m.call.Company.Host(m.args.Nodes[i]), Device: node.Device, Labels: node.Labels}
+				m.nodes[i] = mesh.Node{
+					Name: m.args.Nodes[i], Host: m.call.Company.Host(m.args.Nodes[i]), Device: node.Device,
+					Labels: node.Labels,
+				}
 			}
 		}
 	}
@@ -168,7 +171,9 @@ func (m *meshing) heard(pair mesh.Pair, list []lookTold, err error) *look {
 			return &look{err: &testbed.Failure{What: Brief(each.Lost)}}
 		}
 		if wrong := m.fit(each); wrong != nil {
-			return &look{err: &testbed.Failure{What: "what the process of " + m.args.Nodes[pair.From] + " tells of it: " + wrong.Error()}}
+			return &look{err: &testbed.Failure{
+				What: "what the process of " + m.args.Nodes[pair.From] + " tells of it: " + wrong.Error(),
+			}}
 		}
 		return &look{sizes: each.Sizes, cut: each.Cut}
 	}
@@ -178,8 +183,8 @@ func (m *meshing) heard(pair mesh.Pair, list []lookTold, err error) *look {
 	return &look{err: err}
 }
 
-// fit tells what is wrong with figures from elsewhere: they are there for each size and direction, fewer sizes where a threshold
-// has cut them, and can be true.  Which pair, kind and size they are of the file says, whatever they say.
+// fit tells what is wrong with figures from elsewhere: they are there for each size and direction, fewer sizes where a
+// threshold has cut them, and can be true.  Which pair, kind and size they are of the file says, whatever they say.
 func (m *meshing) fit(told *lookTold) error {
 	wanted := len(m.specs)
 	if len(told.Sizes) > wanted || len(told.Sizes) < wanted && !told.Cut {

@@ -76,7 +76,9 @@ func (m *meshing) walk(ctx context.Context, at int, rounds []mesh.Round, what st
 		}
 		m.call.Advance(what, i+1, len(rounds))
 		part := fmt.Sprintf("%d.%d", at, i)
-		here := slices.DeleteFunc(slices.Clone(round), func(pair mesh.Pair) bool { return !m.here(pair.From) && !m.here(pair.To) })
+		here := slices.DeleteFunc(slices.Clone(round), func(pair mesh.Pair) bool {
+			return !m.here(pair.From) && !m.here(pair.To)
+		})
 		found := make([]*look, len(here))
 		err := m.call.AtOnce(ctx, len(here), func(ctx context.Context, n int) error {
 			found[n] = m.pair(ctx, here[n], part)
@@ -104,8 +106,8 @@ func (m *meshing) walk(ctx context.Context, at int, rounds []mesh.Round, what st
 	return nil
 }
 
-// pair measures one as `measure` does.  One that fails is lost, and the others go on: this is what is looked for.  Of one
-// whose second node is here alone, it is the half of that.
+// pair measures one as `measure` does.  One that fails is lost, and the others go on: this is what is looked for.  Of
+// one whose second node is here alone, it is the half of that.
 func (m *meshing) pair(ctx context.Context, pair mesh.Pair, part string) *look {
 	found := &look{}
 	call := &Call{Verb: m.call.Verb, Testbed: m.call.Testbed}
@@ -120,7 +122,9 @@ func (m *meshing) pair(ctx context.Context, pair mesh.Pair, part string) *look {
 		call.Measuring = func(part []*record.Measure) { m.call.Measuring(m.named(part)) }
 		call.Measured = func(size []*record.Measure) { found.sizes = append(found.sizes, size) }
 	}
-	args := &measureArguments{From: roleName(m.args.Nodes[pair.From]), To: roleName(m.args.Nodes[pair.To]), measureKnobs: m.args.Measure}
+	args := &measureArguments{
+		From: roleName(m.args.Nodes[pair.From]), To: roleName(m.args.Nodes[pair.To]), measureKnobs: m.args.Measure,
+	}
 	var sums measured
 	sums, found.err = measure(ctx, call, args)
 	found.cut = sums.Cut
@@ -302,7 +306,8 @@ func (m *meshing) why(pair mesh.Pair) error {
 func (m *meshing) report() meshed {
 	suspects, outliers, lost := m.suspects(), m.outliers(), m.lost()
 	sum := meshed{
-		Outliers: len(outliers), Suspects: len(suspects), Lost: len(lost), Rounds: len(m.rounds), Cut: m.cut, Worst: 100,
+		Outliers: len(outliers), Suspects: len(suspects), Lost: len(lost), Rounds: len(m.rounds), Cut: m.cut,
+		Worst: 100,
 		Pairs: len(m.ordered(func(pair mesh.Pair) bool { return m.why(pair) == nil })),
 	}
 	blame := mesh.Explain(m.nodes, m.ordered(func(mesh.Pair) bool { return true }), slices.Concat(outliers, lost))
@@ -347,10 +352,13 @@ func (m *meshing) last(pair mesh.Pair) *look {
 // header is what of the record is known before anything is measured.
 func (m *meshing) header() *record.Mesh {
 	found := &record.Mesh{
-		What: m.what(), How: record.How{Both: m.args.Measure.Bidirectional}, Pattern: m.args.pattern(), Rounds: len(m.rounds),
+		What: m.what(), How: record.How{Both: m.args.Measure.Bidirectional}, Pattern: m.args.pattern(),
+		Rounds: len(m.rounds),
 	}
 	for _, node := range m.nodes {
-		found.Nodes = append(found.Nodes, record.MeshNode{Role: node.Name, Host: node.Host, Device: node.Device, Labels: node.Labels})
+		found.Nodes = append(found.Nodes, record.MeshNode{
+			Role: node.Name, Host: node.Host, Device: node.Device, Labels: node.Labels,
+		})
 	}
 	return found
 }
@@ -370,7 +378,8 @@ func (m *meshing) record(size int) *record.Mesh {
 				continue
 			}
 			if row.Lost == "" {
-				last := cmp.Or(m.last(pair).of(size, direction), m.looks[0][pair].of(size, direction)) // a second look may be cut
+				// a second look may be cut
+				last := cmp.Or(m.last(pair).of(size, direction), m.looks[0][pair].of(size, direction))
 				found.Size, found.Depth, found.QPs = last.Size, last.Depth, last.QPs
 			}
 			row.Suspect, row.Outlier = judged.suspects[pair], judged.outliers[pair]
@@ -386,7 +395,8 @@ func (m *meshing) record(size int) *record.Mesh {
 			if row.Outlier || row.Lost != "" {
 				bad = append(bad, ends)
 			}
-			found.Suspects, found.Outliers, found.Lost = found.Suspects+count(row.Suspect), found.Outliers+count(row.Outlier), found.Lost+count(row.Lost != "")
+			found.Suspects, found.Outliers, found.Lost = found.Suspects+count(row.Suspect),
+				found.Outliers+count(row.Outlier), found.Lost+count(row.Lost != "")
 		}
 	}
 	if blame := mesh.Explain(m.nodes, measured, bad); blame.Kind != mesh.Nothing {

@@ -11,7 +11,9 @@ import (
 // operations are the exported operations of rdmacore with the verbs that offer them.
 func operations() map[string]string {
 	return map[string]string{
-		"AH.Destroy": "destroy_ah", "AH.Number": "create_ah", "CQ.Destroy": "destroy_cq", "CQ.Resize": "resize_cq", "CQ.Moderate": "modify_cq", "CQ.Poll": "drain", "CQ.PollN": "poll", "CQ.RequestNotify": "req_notify", "CQ.Wait": "poll", "CQ.WaitEvent": "get_cq_event",
+		"AH.Destroy": "destroy_ah", "AH.Number": "create_ah", "CQ.Destroy": "destroy_cq", "CQ.Resize": "resize_cq",
+		"CQ.Moderate": "modify_cq", "CQ.Poll": "drain", "CQ.PollN": "poll", "CQ.RequestNotify": "req_notify",
+		"CQ.Wait": "poll", "CQ.WaitEvent": "get_cq_event",
 		"CQ.Fields": "poll", "CQ.PollTimestamps": "poll", "CQ.WaitTimestamps": "poll",
 		"Clock.Sleep":          "sleep",
 		"Device.CreateCQEx":    "create_cq",
@@ -30,25 +32,41 @@ func operations() map[string]string {
 		"Device.GUID":          "query_device",
 		"Device.GetAsyncEvent": "wait_async", "Device.WaitAsyncEvent": "wait_async", "Device.Ports": "query_port",
 		"Event.Ack":             "ack_event",
-		"EventChannel.CreateEP": "create_ep", "EventChannel.CreateID": "create_id", "EventChannel.GetEvent": "get_event",
+		"EventChannel.CreateEP": "create_ep", "EventChannel.CreateID": "create_id",
+		"EventChannel.GetEvent":   "get_event",
 		"EventChannel.HoldEvents": "hold_events", "EventChannel.Wait": "wait_event",
 		"FaultRule.Heal": "heal",
-		"ID.Accept":      "accept", "ID.BindAddr": "bind_addr", "ID.Complete": "complete", "ID.Connect": "connect", "ID.CreateQP": "create_qp",
-		"ID.CreateQPEx": "create_qp_ex", "ID.Destroy": "destroy_id", "ID.DestroyEP": "destroy_ep", "ID.DestroyQP": "destroy_qp",
-		"ID.Device": "query_id", "ID.Disconnect": "disconnect", "ID.DstPort": "get_dst_port", "ID.Establish": "establish",
+		"ID.Accept":      "accept", "ID.BindAddr": "bind_addr", "ID.Complete": "complete", "ID.Connect": "connect",
+		"ID.CreateQP":   "create_qp",
+		"ID.CreateQPEx": "create_qp_ex", "ID.Destroy": "destroy_id", "ID.DestroyEP": "destroy_ep",
+		"ID.DestroyQP": "destroy_qp",
+		"ID.Device":    "query_id", "ID.Disconnect": "disconnect", "ID.DstPort": "get_dst_port",
+		"ID.Establish":    "establish",
 		"ID.GetRemoteECE": "get_remote_ece", "ID.GetRequest": "get_request", "ID.InitQPAttr": "init_qp_attr",
-		"ID.JoinMulticast": "join_multicast", "ID.JoinMulticastEx": "join_multicast_ex", "ID.LeaveMulticast": "leave_multicast",
-		"ID.Listen": "listen", "ID.Listening": "query_id", "ID.LocalAddr": "get_local_addr", "ID.MigrateID": "migrate_id", "ID.Notify": "notify", "ID.PD": "query_id",
-		"ID.PeerAddr": "get_peer_addr", "ID.PortSpace": "query_id", "ID.QueryAddrInfo": "query_addrinfo", "ID.Reject": "reject",
+		"ID.JoinMulticast": "join_multicast", "ID.JoinMulticastEx": "join_multicast_ex",
+		"ID.LeaveMulticast": "leave_multicast",
+		"ID.Listen":         "listen", "ID.Listening": "query_id", "ID.LocalAddr": "get_local_addr",
+		"ID.MigrateID": "migrate_id", "ID.Notify": "notify", "ID.PD": "query_id",
+		"ID.PeerAddr": "get_peer_addr", "ID.PortSpace": "query_id", "ID.QueryAddrInfo": "query_addrinfo",
+		"ID.Reject":    "reject",
 		"ID.RejectECE": "reject_ece", "ID.ResolveAddr": "resolve_addr", "ID.ResolveAddrInfo": "resolve_addrinfo",
-		"ID.ResolveRoute": "resolve_route", "ID.RoutePath": "query_route", "ID.SetAFOnly": "set_option", "ID.SetAckTimeout": "set_option",
-		"ID.SetIBPath": "set_ib_path", "ID.SetLocalECE": "set_local_ece", "ID.SetOption": "set_option", "ID.SetReuseAddr": "set_option",
-		"ID.SetTOS": "set_option", "ID.SrcPort": "get_src_port", "ID.Synchronous": "query_id", "ID.WriteEvent": "write_event",
-		"ID.CreateSRQ": "create_srq", "ID.DestroySRQ": "destroy_srq", "MW.Dealloc": "dealloc_mw", "MW.RKey": "alloc_mw",
-		"MR.Address": "reg", "MR.Dereg": "dereg", "MR.LKey": "reg", "MR.RKey": "reg", "PD.AllocMW": "alloc_mw", "PD.CreateAH": "create_ah", "PD.CreateAHFromWC": "create_ah_from_wc", "PD.CreateSRQ": "create_srq", "PD.Dealloc": "dealloc_pd", "PD.RegMR": "reg",
+		"ID.ResolveRoute": "resolve_route", "ID.RoutePath": "query_route", "ID.SetAFOnly": "set_option",
+		"ID.SetAckTimeout": "set_option",
+		"ID.SetIBPath":     "set_ib_path", "ID.SetLocalECE": "set_local_ece", "ID.SetOption": "set_option",
+		"ID.SetReuseAddr": "set_option",
+		"ID.SetTOS":       "set_option", "ID.SrcPort": "get_src_port", "ID.Synchronous": "query_id",
+		"ID.WriteEvent": "write_event",
+		"ID.CreateSRQ":  "create_srq", "ID.DestroySRQ": "destroy_srq", "MW.Dealloc": "dealloc_mw",
+		"MW.RKey":    "alloc_mw",
+		"MR.Address": "reg", "MR.Dereg": "dereg", "MR.LKey": "reg", "MR.RKey": "reg", "PD.AllocMW": "alloc_mw",
+		"PD.CreateAH": "create_ah", "PD.CreateAHFromWC": "create_ah_from_wc", "PD.CreateSRQ": "create_srq",
+		"PD.Dealloc": "dealloc_pd", "PD.RegMR": "reg",
 		"Provider.CreateID": "create_id", "Provider.Fault": "fault", "Provider.GetAddrInfo": "getaddrinfo",
-		"QP.AttachMulticast": "attach_mcast", "QP.BindMW": "bind_mw", "QP.DetachMulticast": "detach_mcast", "QP.Modify": "modify_qp", "QP.Num": "query_qp", "QP.PostRecv": "post_recv", "QP.PostSend": "post_send", "QP.Query": "query_qp",
-		"SRQ.Arm": "modify_srq", "SRQ.Destroy": "destroy_srq", "SRQ.PostRecv": "post_srq_recv", "SRQ.Query": "query_srq", "SRQ.Resize": "modify_srq",
+		"QP.AttachMulticast": "attach_mcast", "QP.BindMW": "bind_mw", "QP.DetachMulticast": "detach_mcast",
+		"QP.Modify": "modify_qp", "QP.Num": "query_qp", "QP.PostRecv": "post_recv", "QP.PostSend": "post_send",
+		"QP.Query": "query_qp",
+		"SRQ.Arm":  "modify_srq", "SRQ.Destroy": "destroy_srq", "SRQ.PostRecv": "post_srq_recv",
+		"SRQ.Query": "query_srq", "SRQ.Resize": "modify_srq",
 		"func.NewMeasurement": "measure", "Measurement.Run": "measure",
 	}
 }
@@ -66,18 +84,32 @@ func withoutVerb() map[string]string {
 	)
 	reasons := make(map[string]string)
 	for reason, names := range map[string]string{
-		goOnly: "AddrInfo.EP DeviceAttr.Can AsyncEvent.OfObject CQ.Destroyed CQ.Entries ID.Destroyed MeasureSpec.Check Device.Provider Device.Name Event.Err Event.Held Event.OfGroup EventChannel.Provider ID.Await ID.Channel ID.Pending ID.Event ID.QP ID.RecvCQ ID.SRQ ID.SendCQ " +
-			"Live.Total MR.Length PD.Device QP.InitAttr Provider.Name func.Providers func.RejectReason func.StatusString",
-		runner: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.Now Clock.OnWall Clock.Outside Clock.Virtual Clock.WithTimeout EventChannel.Pending EventChannel.Poll Device.PendingAsyncEvents " +
-			"Provider.CanFault Provider.Clock Provider.Close Provider.Live Provider.Link Provider.SendsPackets func.Links func.LinkText func.WithLink func.WithFabric func.WithSharedFabric func.CheckFabric Provider.NewResolver Resolver.GetAddrInfo func.Open func.WithSeed func.WithVirtualClock func.NewMemory func.NewMemoryOn func.HugePages " +
-			"Capture.Close CapturedPacket.Name Clock.CaptureTime Provider.Captures Provider.CaptureName Provider.CaptureStep Provider.Captured func.CreateCapture func.WithCapture func.NewNotices Notices.Close func.WithNotices " +
+		goOnly: "AddrInfo.EP DeviceAttr.Can AsyncEvent.OfObject CQ.Destroyed CQ.Entries ID.Destroyed " +
+			"MeasureSpec.Check Device.Provider Device.Name Event.Err Event.Held Event.OfGroup EventChannel.Provider " +
+			"ID.Await ID.Channel ID.Pending ID.Event ID.QP ID.RecvCQ ID.SRQ ID.SendCQ " +
+			"Live.Total MR.Length PD.Device QP.InitAttr Provider.Name func.Providers func.RejectReason " +
+			"func.StatusString",
+		runner: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.Now Clock.OnWall Clock.Outside " +
+			"Clock.Virtual Clock.WithTimeout EventChannel.Pending EventChannel.Poll Device.PendingAsyncEvents " +
+			"Provider.CanFault Provider.Clock Provider.Close Provider.Live Provider.Link Provider.SendsPackets " +
+			"func.Links func.LinkText func.WithLink func.WithFabric func.WithSharedFabric func.CheckFabric " +
+			"Provider.NewResolver Resolver.GetAddrInfo func.Open func.WithSeed func.WithVirtualClock func.NewMemory " +
+			"func.NewMemoryOn func.HugePages " +
+			"Capture.Close CapturedPacket.Name Clock.CaptureTime Provider.Captures Provider.CaptureName " +
+			"Provider.CaptureStep Provider.Captured func.CreateCapture func.WithCapture func.NewNotices " +
+			"Notices.Close func.WithNotices " +
 			"Memory.Base Memory.Bytes Memory.Release Memory.Retain Memory.Size Measurement.Close Measurement.Listens",
-		guest:    "Provider.NewWork Work.SendSpin Work.RecvSpin Work.Poll Work.Free EventChannel.Source CQ.Source CQ.EventSource Device.AsyncSource func.NewSource Source.Device Provider.NewPoller Poller.Look Poller.Wait Poller.Close MR.ReregAt PD.RegMRAt QP.PostRecvAt QP.PostSendAt SRQ.PostRecvAt",
+		guest: "Provider.NewWork Work.SendSpin Work.RecvSpin Work.Poll Work.Free EventChannel.Source CQ.Source " +
+			"CQ.EventSource Device.AsyncSource func.NewSource Source.Device Provider.NewPoller Poller.Look " +
+			"Poller.Wait Poller.Close MR.ReregAt PD.RegMRAt QP.PostRecvAt QP.PostSendAt SRQ.PostRecvAt",
 		measured: "Histogram.* Measurement.SoFar",
-		wrapped: "ID.RegMsgs ID.RegRead ID.RegWrite ID.PostRecv ID.PostRecvv ID.PostSend ID.PostSendv ID.PostRead ID.PostReadv " +
+		wrapped: "ID.RegMsgs ID.RegRead ID.RegWrite ID.PostRecv ID.PostRecvv ID.PostSend ID.PostSendv ID.PostRead " +
+			"ID.PostReadv " +
 			"ID.PostUDSend ID.PostWrite ID.PostWritev ID.GetSendComp ID.GetRecvComp",
-		alone:  "CompChannel.CreateCQ CompChannel.CreateCQEx CompChannel.Destroy CompChannel.Device CompChannel.GetCQEvent CompChannel.Source Device.CreateCompChannel PD.CreateQP PD.CreateQPEx QP.Destroy",
-		places: "Device.Counters Device.Address Device.IWARP Port.Addresses EventChannel.Close Provider.CreateEP Provider.CreateEventChannel Provider.DefaultDevice Provider.Devices",
+		alone: "CompChannel.CreateCQ CompChannel.CreateCQEx CompChannel.Destroy CompChannel.Device " +
+			"CompChannel.GetCQEvent CompChannel.Source Device.CreateCompChannel PD.CreateQP PD.CreateQPEx QP.Destroy",
+		places: "Device.Counters Device.Address Device.IWARP Port.Addresses EventChannel.Close Provider.CreateEP " +
+			"Provider.CreateEventChannel Provider.DefaultDevice Provider.Devices",
 	} {
 		for _, name := range strings.Fields(names) {
 			reasons[name] = reason
@@ -93,7 +125,10 @@ func TestOperations(t *testing.T) {
 	if err != nil || len(exported) < 100 {
 		t.Fatalf("%d operations, %v", len(exported), err)
 	}
-	offers := policy.Offers{Row: "verb", Has: func(name string) bool { return table.Lookup(name) != nil }, By: operations(), Excused: withoutVerb()}
+	offers := policy.Offers{
+		Row: "verb", Has: func(name string) bool { return table.Lookup(name) != nil }, By: operations(),
+		Excused: withoutVerb(),
+	}
 	for _, problem := range offers.Missing(exported) {
 		t.Error(problem)
 	}
@@ -103,9 +138,11 @@ func TestOperations(t *testing.T) {
 func TestOpcodes(t *testing.T) {
 	table := NewTable()
 	posts := map[string]string{
-		"RDMA_WRITE": "post_write", "RDMA_WRITE_WITH_IMM": "post_write", "SEND": "post_send", "SEND_WITH_IMM": "post_send", "SEND_WITH_INV": "post_send",
-		"RDMA_READ": "post_read", "ATOMIC_CMP_AND_SWP": "post_atomic", "ATOMIC_FETCH_AND_ADD": "post_atomic", "LOCAL_INV": "post_local_inv",
-		"BIND_MW": "bind_mw", "FLUSH": "post_flush", "ATOMIC_WRITE": "post_atomic_write",
+		"RDMA_WRITE": "post_write", "RDMA_WRITE_WITH_IMM": "post_write", "SEND": "post_send",
+		"SEND_WITH_IMM": "post_send", "SEND_WITH_INV": "post_send",
+		"RDMA_READ": "post_read", "ATOMIC_CMP_AND_SWP": "post_atomic", "ATOMIC_FETCH_AND_ADD": "post_atomic",
+		"LOCAL_INV": "post_local_inv",
+		"BIND_MW":   "bind_mw", "FLUSH": "post_flush", "ATOMIC_WRITE": "post_atomic_write",
 	}
 	excused := map[string]bool{"TSO": true, "DRIVER1": true} // of raw packets, and of one vendor
 	for _, name := range namesOf(rdmacore.ParseOpcode) {

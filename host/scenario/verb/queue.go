@@ -14,9 +14,16 @@ import (
 
 // completionVerbs take completions from queues, wait for their events, and make queues beside those of queue pairs.
 var completionVerbs = []Verb{
-	ask("poll", "ibv_poll_cq(3)", "Wait for one completion, which must be a success unless `expect` says otherwise.", poll),
-	ask("drain", "ibv_poll_cq(3)", "Take all completions that are there, or wait until `count` of them have come.", drain),
-	act("req_notify", "ibv_req_notify_cq(3)", "Ask for an event at the next completion; those that are there already raise none.",
+	ask(
+		"poll", "ibv_poll_cq(3)", "Wait for one completion, which must be a success unless `expect` says otherwise.",
+		poll,
+	),
+	ask(
+		"drain", "ibv_poll_cq(3)", "Take all completions that are there, or wait until `count` of them have come.",
+		drain,
+	),
+	act("req_notify", "ibv_req_notify_cq(3)", "Ask for an event at the next completion; those that are there "+
+		"already raise none.",
 		func(_ context.Context, _ *Call, args *struct {
 			queueOfEndpoint
 			Solicited bool `arg:"solicited" doc:"at the next solicited one or failure only"`
@@ -34,7 +41,8 @@ var completionVerbs = []Verb{
 			})
 		}),
 	act("create_cq", "ibv_create_cq(3)",
-		"Make a completion queue with a channel of its own.  With wc_flags it is an extended one, which is polled field by field (ibv_create_cq_ex(3)) and can have time stamps.",
+		"Make a completion queue with a channel of its own.  With wc_flags it is an extended one, which is polled "+
+			"field by field (ibv_create_cq_ex(3)) and can have time stamps.",
 		createCQ).making(Queue),
 	act("resize_cq", "ibv_resize_cq(3)", "Make room for more completions, or for fewer.",
 		func(_ context.Context, _ *Call, args *struct {
@@ -44,7 +52,8 @@ var completionVerbs = []Verb{
 			return args.cq.Resize(int(args.Entries))
 		}),
 	act("modify_cq", "ibv_modify_cq(3)",
-		"Have one completion event stand for several completions, or for those of a while, whichever comes first; without both, for each.",
+		"Have one completion event stand for several completions, or for those of a while, whichever comes first; "+
+			"without both, for each.",
 		func(_ context.Context, _ *Call, args *struct {
 			anyQueue
 			Count  uint16        `arg:"count" doc:"completions an event stands for"`
@@ -100,9 +109,14 @@ func (q *queueOfEndpoint) noCompletionHint() string {
 		return "the peer has not sent, or no receive was posted before"
 	}
 	if q.EP.Unsignaled > 0 {
-		return fmt.Sprintf("requests posted without `signaled: true` (so far: %d) make no completion when they succeed, unless the queue pair has sig_all", q.EP.Unsignaled)
+		return fmt.Sprintf(
+			"requests posted without `signaled: true` (so far: %d) make no completion when they succeed, unless the "+
+				"queue pair has sig_all",
+			q.EP.Unsignaled,
+		)
 	}
-	return "nothing was posted, or the peer has not answered: a send needs a receive posted there (a peer that is not ready is asked again every 655.36ms)"
+	return "nothing was posted, or the peer has not answered: a send needs a receive posted there (a peer that is " +
+		"not ready is asked again every 655.36ms)"
 }
 
 // completion is struct ibv_wc with the time stamps of extended queues.
@@ -131,7 +145,8 @@ func (c completion) summary() string {
 	return fmt.Sprintf("wr_id %d %s", c.WRID, c.Opcode.Value)
 }
 
-// completionOf is a completion with the fields that its queue provides: an extended queue has those that it was made with.
+// completionOf is a completion with the fields that its queue provides: an extended queue has those that it was made
+// with.
 func completionOf(cq *rdmacore.CQ, wc rdmacore.WC, stamp rdmacore.Timestamp, endpoint *testbed.Endpoint) completion {
 	has, extended := cq.Fields()
 	if !extended {
@@ -140,7 +155,9 @@ func completionOf(cq *rdmacore.CQ, wc rdmacore.WC, stamp rdmacore.Timestamp, end
 	field := func(field rdmacore.WCFields, value uint32) Optional[uint32] {
 		return when(has&field != 0, value)
 	}
-	c := completion{WRID: wc.WRID, Status: wc.Status, VendorErr: wc.VendorErr, QPNum: field(rdmacore.WCFieldQPNum, wc.QPNum)}
+	c := completion{
+		WRID: wc.WRID, Status: wc.Status, VendorErr: wc.VendorErr, QPNum: field(rdmacore.WCFieldQPNum, wc.QPNum),
+	}
 	if wc.Status != rdmacore.WCSuccess {
 		return c // the rest is undefined, ibv_poll_cq(3)
 	}
@@ -287,9 +304,11 @@ func createCQ(_ context.Context, call *Call, args *createCQArguments) error {
 // sharedQueueVerbs make shared receive queues; post_srq_recv posts to them.
 var sharedQueueVerbs = []Verb{
 	ask("create_srq", "ibv_create_srq(3)",
-		"Make a shared receive queue; `qp: {srq: ..}` names it to the queue pairs that shall use it.  With `ep` it belongs to the id, as rdma_create_srq(3) says.",
+		"Make a shared receive queue; `qp: {srq: ..}` names it to the queue pairs that shall use it.  With `ep` it "+
+			"belongs to the id, as rdma_create_srq(3) says.",
 		createSRQ).needing(CanShare).making(SharedQueue),
-	act("modify_srq", "ibv_modify_srq(3)", "Change attributes of a shared receive queue: those that are given, the size first.",
+	act("modify_srq", "ibv_modify_srq(3)", "Change attributes of a shared receive queue: those that are given, the "+
+		"size first.",
 		modifySRQ).needing(CanShare),
 	ask("query_srq", "ibv_query_srq(3)", "Ask a shared receive queue for its attributes.",
 		func(_ context.Context, _ *Call, args *theSharedQueue) (sharedQueueState, error) {
@@ -297,8 +316,11 @@ var sharedQueueVerbs = []Verb{
 			return sharedQueueState{sharedQueueSize{attr.MaxWR, attr.MaxSGE}, attr.Limit}, err
 		}).needing(CanShare).scalar("srq"),
 	act("destroy_srq", "ibv_destroy_srq(3)",
-		"Free a shared receive queue, which no queue pair may use (rdma_destroy_srq(3) for one of an id); what was posted disappears.",
-		func(_ context.Context, _ *Call, args *theSharedQueue) error { return args.SRQ.Free() }).needing(CanShare).scalar("srq"),
+		"Free a shared receive queue, which no queue pair may use (rdma_destroy_srq(3) for one of an id); what was "+
+			"posted disappears.",
+		func(_ context.Context, _ *Call, args *theSharedQueue) error {
+			return args.SRQ.Free()
+		}).needing(CanShare).scalar("srq"),
 }
 
 // theSharedQueue is the argument of verbs that work on a shared receive queue.

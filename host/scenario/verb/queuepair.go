@@ -73,10 +73,12 @@ type QueuePairAttributes struct {
 	SendOps       rdmacore.SendOps `arg:"send_ops" doc:"operations that are posted by the builders of ibv_wr_post(3), and no others; without it ibv_post_send(3), which has no FLUSH"`
 }
 
-var queuePairFields = sync.OnceValue(func() *argumentFields { return argumentsOf(reflect.TypeFor[QueuePairAttributes]()) })
+var queuePairFields = sync.OnceValue(func() *argumentFields {
+	return argumentsOf(reflect.TypeFor[QueuePairAttributes]())
+})
 
-// DefaultQueuePair has the attributes of a scenario that sets none: room for a few messages and, as in ibv_create_qp(3), a
-// completion only for requests that ask for one.
+// DefaultQueuePair has the attributes of a scenario that sets none: room for a few messages and, as in
+// ibv_create_qp(3), a completion only for requests that ask for one.
 func DefaultQueuePair() (q QueuePairAttributes) {
 	if err := queuePairFields().fillNamed(nil, reflect.ValueOf(&q).Elem(), nil, true); err != nil {
 		panic(err) // a default that is not a word of its type
@@ -84,8 +86,8 @@ func DefaultQueuePair() (q QueuePairAttributes) {
 	return q
 }
 
-// QueuePairArguments describe the keys of queue pair attributes.  Their defaults are in the text only, because the file's
-// `defaults` come first.
+// QueuePairArguments describe the keys of queue pair attributes.  Their defaults are in the text only, because the
+// file's `defaults` come first.
 func QueuePairArguments() []Argument {
 	rows := slices.Clone(queuePairFields().rows)
 	for i := range rows {
@@ -160,7 +162,9 @@ func createQPEx(_ context.Context, _ *Call, args *struct {
 	extended := rdmacore.QPInitAttrEx{
 		QPInitAttr: args.attr, CreateFlags: args.CreateFlags.Value, MaxTSOHeader: args.MaxTSOHeader.Value,
 		CompMask: rdmacore.QPInitMask(args.CompMask) | flag(args.CreateFlags.Given, rdmacore.QPInitCreateFlags) |
-			flag(args.SendOps.Given, rdmacore.QPInitSendOpsFlags) | flag(args.MaxTSOHeader.Given, rdmacore.QPInitMaxTSOHeader),
+			flag(args.SendOps.Given, rdmacore.QPInitSendOpsFlags) | flag(
+			args.MaxTSOHeader.Given, rdmacore.QPInitMaxTSOHeader,
+		),
 	}
 	if args.SendOps.Given {
 		extended.SendOps = rdmacore.SendOps(args.SendOps.Value)
@@ -203,8 +207,8 @@ func initQPAttr(_ context.Context, _ *Call, args *struct {
 	return result, err
 }
 
-// queuePairChanges are attributes of a queue pair that a step gives, with the names of rdmacore.QPAttr and their bits of
-// the mask.
+// queuePairChanges are attributes of a queue pair that a step gives, with the names of rdmacore.QPAttr and their bits
+// of the mask.
 type queuePairChanges struct {
 	onlyQueuePair
 	State            Optional[rdmacore.QPState] `arg:"state" mask:"STATE" doc:"the new state"`

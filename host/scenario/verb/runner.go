@@ -77,33 +77,38 @@ func waitListen(ctx context.Context, call *Call, args *struct {
 	return listeningAt{at.Port(), at.Addr().String(), at}, err
 }
 
-// StepVerb describes and runs a step that is no verb of the language but for its own keys beside it: "guest start", "guest
-// run", "guest wait", "guest stop", "guest call" and "barrier".  It is nil for any other name.
+// StepVerb describes and runs a step that is no verb of the language but for its own keys beside it: "guest start",
+// "guest run", "guest wait", "guest stop", "guest call" and "barrier".  It is nil for any other name.
 func StepVerb(name string) *Verb { return stepVerbs()[name] }
 
 var stepVerbs = sync.OnceValue(func() map[string]*Verb {
 	byName := make(map[string]*Verb)
 	for _, row := range []Verb{
-		act("guest start", "", "Start the guest of a role.", func(ctx context.Context, call *Call, args *guestArguments) error {
-			return call.Role.Guest().Start(ctx, args.Args, args.Input)
-		}),
-		ask("guest run", "", "Start the guest of a role and wait for its end.", func(ctx context.Context, call *Call, args *struct {
-			guestArguments
-			guestWait
-		}) (guestEnd, error) {
-			if err := call.Role.Guest().Start(ctx, args.Args, args.Input); err != nil {
-				return guestEnd{}, err
-			}
-			return args.end(ctx, call, call.Role.Guest().Wait)
-		}),
-		ask("guest wait", "", "Wait for the end of the guest of a role.", func(ctx context.Context, call *Call, args *guestWait) (guestEnd, error) {
-			return args.end(ctx, call, call.Role.Guest().Wait)
-		}),
-		ask("guest stop", "", "Stop the guest of a role.", func(ctx context.Context, call *Call, args *guestWait) (guestEnd, error) {
-			end, err := args.end(ctx, call, call.Role.Guest().Stop)
-			call.Outcome.NoDefaults = end.Outcome == "stopped" || end.Exit == guest.CodeStopped // who stops a guest wants it gone, not well
-			return end, err
-		}),
+		act("guest start", "", "Start the guest of a role.",
+			func(ctx context.Context, call *Call, args *guestArguments) error {
+				return call.Role.Guest().Start(ctx, args.Args, args.Input)
+			}),
+		ask("guest run", "", "Start the guest of a role and wait for its end.",
+			func(ctx context.Context, call *Call, args *struct {
+				guestArguments
+				guestWait
+			}) (guestEnd, error) {
+				if err := call.Role.Guest().Start(ctx, args.Args, args.Input); err != nil {
+					return guestEnd{}, err
+				}
+				return args.end(ctx, call, call.Role.Guest().Wait)
+			}),
+		ask("guest wait", "", "Wait for the end of the guest of a role.",
+			func(ctx context.Context, call *Call, args *guestWait) (guestEnd, error) {
+				return args.end(ctx, call, call.Role.Guest().Wait)
+			}),
+		ask("guest stop", "", "Stop the guest of a role.",
+			func(ctx context.Context, call *Call, args *guestWait) (guestEnd, error) {
+				end, err := args.end(ctx, call, call.Role.Guest().Stop)
+				// who stops a guest wants it gone, not well
+				call.Outcome.NoDefaults = end.Outcome == "stopped" || end.Exit == guest.CodeStopped
+				return end, err
+			}),
 		ask("guest call", "", "Call a function of a guest that waits at a barrier.", callGuest),
 		act("barrier", "", "Wait until everyone is there.", func(ctx context.Context, call *Call, args *struct {
 			Gathering testbed.Gathering `arg:"gathering" doc:"who meets, and where"`
@@ -125,7 +130,8 @@ type guestArguments struct {
 	Input testbed.GuestInput `arg:"input" doc:"what it reads"`
 }
 
-// guestWait bounds a step that waits for a guest's end.  The guest's own limit of time is shorter unless that was raised.
+// guestWait bounds a step that waits for a guest's end.  The guest's own limit of time is shorter unless that was
+// raised.
 type guestWait struct {
 	Within time.Duration `arg:"within" default:"2m" doc:"how long to wait"`
 }
@@ -140,7 +146,9 @@ type guestEnd struct {
 func (e guestEnd) summary() string { return fmt.Sprintf("%s, exit code %d", e.Outcome, e.Exit) }
 
 // end waits for the end of a guest.
-func (w *guestWait) end(ctx context.Context, call *Call, wait func(context.Context) (testbed.GuestResult, error)) (guestEnd, error) {
+func (w *guestWait) end(
+	ctx context.Context, call *Call, wait func(context.Context) (testbed.GuestResult, error),
+) (guestEnd, error) {
 	var result testbed.GuestResult
 	late := &testbed.Failure{What: "the guest did not end", Expected: "its end within " + quantity.Time(w.Within)}
 	err := (&within{w.Within}).awaitLocked(ctx, call, func(ctx context.Context) (err error) {
@@ -199,7 +207,8 @@ func callGuest(ctx context.Context, call *Call, args *struct {
 		results, err = call.Role.Guest().Call(ctx, args.Function.Function, args.Function.Words)
 		return err
 	}, &testbed.Failure{
-		What: "the call has no end", Expected: "its end", Hint: "a guest takes calls while it waits at a barrier (rdma.barrier)",
+		What: "the call has no end", Expected: "its end",
+		Hint: "a guest takes calls while it waits at a barrier (rdma.barrier)",
 	})
 	switch {
 	case err != nil || len(results) == 0:

@@ -90,14 +90,18 @@ func TestExplained(t *testing.T) {
 			t.Errorf("completion status %s has no explanation", name)
 		}
 	}
-	for _, name := range []string{"EINVAL", "EADDRINUSE", "EADDRNOTAVAIL", "ENODEV", "ENOMEM", "ECONNREFUSED", "ETIMEDOUT", "EACCES", "EBUSY", "EOPNOTSUPP"} {
+	for _, name := range []string{
+		"EINVAL", "EADDRINUSE", "EADDRNOTAVAIL", "ENODEV", "ENOMEM", "ECONNREFUSED", "ETIMEDOUT", "EACCES", "EBUSY",
+		"EOPNOTSUPP",
+	} {
 		if explain.Errno(name) == "" {
 			t.Errorf("errno %s has no explanation", name)
 		}
 	}
 	for topic, names := range map[string][]string{
-		"state": namesOf(rdmacore.ParseQPState), "qp_type": namesOf(rdmacore.ParseQPType), "access": AccessNames(), "port_space": namesOf(rdmacore.ParsePortSpace),
-		"async": namesOf(rdmacore.ParseAsyncEventType), "opcode": namesOf(rdmacore.ParseWCOpcode),
+		"state": namesOf(rdmacore.ParseQPState), "qp_type": namesOf(rdmacore.ParseQPType), "access": AccessNames(),
+		"port_space": namesOf(rdmacore.ParsePortSpace),
+		"async":      namesOf(rdmacore.ParseAsyncEventType), "opcode": namesOf(rdmacore.ParseWCOpcode),
 	} {
 		for _, name := range names {
 			for _, each := range explain.Topics() {
@@ -119,8 +123,10 @@ func TestExplained(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	for kind, names := range map[string][]string{
-		"events": namesOf(rdmacore.ParseEventType), "statuses": namesOf(rdmacore.ParseWCStatus), "opcodes": namesOf(rdmacore.ParseWCOpcode), "states": namesOf(rdmacore.ParseQPState),
-		"access": AccessNames(), "types": namesOf(rdmacore.ParseQPType), "errnos": ErrnoNames(), "rejects": RejectReasons(),
+		"events": namesOf(rdmacore.ParseEventType), "statuses": namesOf(rdmacore.ParseWCStatus),
+		"opcodes": namesOf(rdmacore.ParseWCOpcode), "states": namesOf(rdmacore.ParseQPState),
+		"access": AccessNames(), "types": namesOf(rdmacore.ParseQPType), "errnos": ErrnoNames(),
+		"rejects": RejectReasons(),
 	} {
 		if len(names) < 5 {
 			t.Errorf("%s: %v", kind, names)

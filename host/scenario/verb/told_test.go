@@ -38,7 +38,10 @@ func (c teller) Hear(_ context.Context, process, part string, into any) error {
 
 // meshTold is what a process that plays no node makes of what those tell that do.
 func meshTold(said teller, both bool) (sum meshed, meshes []*record.Mesh, pairs [][]*record.Measure, err error) {
-	knobs := measureKnobs{Kind: some(rdmacore.MeasureBandwidth), Operation: some(rdmacore.OpSend), Size: some(sizeList{64, 4096}), Iterations: some(7), Bidirectional: both}
+	knobs := measureKnobs{
+		Kind: some(rdmacore.MeasureBandwidth), Operation: some(rdmacore.OpSend), Size: some(sizeList{64, 4096}),
+		Iterations: some(7), Bidirectional: both,
+	}
 	nodes := instances{"node[0]", "node[1]", "node[2]", "node[3]"}
 	call := &Call{
 		Company: said, Advance: func(string, int, int) {},
@@ -56,7 +59,9 @@ func looksOf(both bool, rates ...float64) []byte {
 		for to := range 4 {
 			one := lookTold{Pair: mesh.Pair{From: from, To: to}}
 			for _, rate := range rates {
-				found := []*record.Measure{{What: record.What{Type: "bandwidth"}, Messages: 7, Took: 5, BitsPerSecond: rate}}
+				found := []*record.Measure{{
+					What: record.What{Type: "bandwidth"}, Messages: 7, Took: 5, BitsPerSecond: rate,
+				}}
 				if both {
 					found = append(found, found[0])
 				}
@@ -77,26 +82,39 @@ func TestMeshTold(t *testing.T) {
 		lost int
 		why  string
 	}{
-		"figures":              {string(whole), 0, ""},
-		"of another pair":      {strings.ReplaceAll(string(whole), `"role":""`, `"role":"node[3]"`), 0, ""},
-		"of a size too few":    {string(looksOf(false, 1e9)), 3, "1 sizes, and 2 are measured"},
-		"of a size too many":   {string(looksOf(false, 1e9, 1e9, 1e9)), 3, "3 sizes, and 2 are measured"},
-		"of two directions":    {string(looksOf(true, 1e9, 1e9)), 3, "figures of each direction"},
-		"more than there is":   {string(looksOf(false, 1e9, 1e300)), 3, "no measurement has 1e+300 bits a second"},
-		"less than nothing":    {string(looksOf(false, -1, 1)), 3, "no measurement has -1 bits a second"},
-		"no figures":           {strings.ReplaceAll(string(whole), `[[{`, `[null,[{`), 3, "3 sizes"},
-		"nothing":              {`[]`, 3, "does not tell"},
-		"a pair that is lost":  {`[{"Pair":{"From":0,"To":1},"Lost":"` + strings.Repeat("x", 4000) + `"}]`, 3, "xxx..."},
-		"a pair of no node":    {`[{"Pair":{"From":-1,"To":99},"Sizes":[[{}],[{}]]}]`, 3, "does not tell"},
-		"fewer sizes of a cut": {`[{"Pair":{"From":1,"To":2},"Sizes":[[{"took_ns":1}]],"Cut":true},{"Pair":{"From":0,"To":3},"Sizes":[],"Cut":true}]`, 0, ""},
+		"figures":            {string(whole), 0, ""},
+		"of another pair":    {strings.ReplaceAll(string(whole), `"role":""`, `"role":"node[3]"`), 0, ""},
+		"of a size too few":  {string(looksOf(false, 1e9)), 3, "1 sizes, and 2 are measured"},
+		"of a size too many": {string(looksOf(false, 1e9, 1e9, 1e9)), 3, "3 sizes, and 2 are measured"},
+		"of two directions":  {string(looksOf(true, 1e9, 1e9)), 3, "figures of each direction"},
+		"more than there is": {string(looksOf(false, 1e9, 1e300)), 3, "no measurement has 1e+300 bits a second"},
+		"less than nothing":  {string(looksOf(false, -1, 1)), 3, "no measurement has -1 bits a second"},
+		"no figures":         {strings.ReplaceAll(string(whole), `[[{`, `[null,[{`), 3, "3 sizes"},
+		"nothing":            {`[]`, 3, "does not tell"},
+		"a pair that is lost": {
+			`[{"Pair":{"From":0,"To":1},"Lost":"` + strings.Repeat("x", 4000) + `"}]`, 3, "xxx...",
+		},
+		"a pair of no node": {`[{"Pair":{"From":-1,"To":99},"Sizes":[[{}],[{}]]}]`, 3, "does not tell"},
+		"fewer sizes of a cut": {
+			`[{"Pair":{"From":1,"To":2},"Sizes":[[{"took_ns":1}]],"Cut":true},{"Pair":{"From":0,"To":3},"Sizes":[],"Cut":true}]`,
+			0, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sum, meshes, _, err := meshTold(teller{"a nodes": []byte(`{}`), "b nodes": []byte(`{}`), "a 0": []byte(test.said), "b 0": whole, "a 1": whole, "b 1": whole}, false)
+			sum, meshes, _, err := meshTold(
+				teller{
+					"a nodes": []byte(`{}`), "b nodes": []byte(`{}`), "a 0": []byte(test.said), "b 0": whole,
+					"a 1": whole, "b 1": whole,
+				},
+				false,
+			)
 			if err != nil || sum.Lost != test.lost {
 				t.Fatalf("%+v %v", sum, err)
 			}
 			for _, pair := range meshes[0].Pairs {
-				if pair.Lost != "" && (!strings.Contains(pair.Lost, test.why) && !strings.Contains(pair.Lost, "does not tell") || len(pair.Lost) > 2*mostWords) {
+				if pair.Lost != "" &&
+					(!strings.Contains(pair.Lost, test.why) && !strings.Contains(pair.Lost, "does not tell") ||
+						len(pair.Lost) > 2*mostWords) {
 					t.Errorf("%+v", pair)
 				}
 			}
@@ -108,29 +126,50 @@ func TestMeshTold(t *testing.T) {
 func TestMeshCutAgain(t *testing.T) {
 	slow, best := looksOf(false, 1e9, 1e9), looksOf(false, 2e9, 2e9)
 	cut := strings.ReplaceAll(string(looksOf(false, 1e9)), `]]}`, `]],"Cut":true}`)
-	_, meshes, _, err := meshTold(teller{"a nodes": []byte(`{}`), "b nodes": []byte(`{}`), "a 0": slow, "b 0": best, "a 1": []byte(cut), "b 1": best}, false)
-	if err != nil || len(meshes) != 2 || meshes[1].Size != 4096 || meshes[1].Pairs[0].Again != nil || meshes[0].Pairs[0].Again == nil {
+	_, meshes, _, err := meshTold(
+		teller{
+			"a nodes": []byte(`{}`), "b nodes": []byte(`{}`), "a 0": slow, "b 0": best, "a 1": []byte(cut), "b 1": best,
+		},
+		false,
+	)
+	if err != nil || len(meshes) != 2 || meshes[1].Size != 4096 || meshes[1].Pairs[0].Again != nil ||
+		meshes[0].Pairs[0].Again == nil {
 		t.Errorf("%+v %v", meshes, err)
 	}
 }
 
-// FuzzMeshTold has a process tell whatever of its nodes and its looks at their pairs: the verdict has the nodes and sizes of the
-// file, its figures are numbers, and what others tell of theirs is what they tell.
+// FuzzMeshTold has a process tell whatever of its nodes and its looks at their pairs: the verdict has the nodes and
+// sizes of the file, its figures are numbers, and what others tell of theirs is what they tell.
 func FuzzMeshTold(f *testing.F) {
 	whole, both := looksOf(false, 1e9, 2e9), looksOf(true, 3e9, 4e9)
 	for _, each := range [][]byte{
-		whole, both, looksOf(false, 1e300, 1e-300), looksOf(false, 1e18, 1e-6), looksOf(true, 1, 1, 1), []byte(`[{"Pair":{"From":0,"To":1},"Lost":"\u001b[2J"}]`),
-		[]byte(`[{"Pair":{"From":0,"To":1},"Sizes":[[{"size":-1,"messages":18446744073709551615,"took_ns":-1,"latency":[{"of":"total","p50_ns":-9223372036854775808}]}]],"Cut":true}]`),
-		[]byte(`[{"Pair":{"From":0,"To":1},"Sizes":[null,[null]]},{"Pair":{"From":-1,"To":7}}]`), []byte(`null`), []byte(`{}`),
+		whole, both, looksOf(false, 1e300, 1e-300), looksOf(false, 1e18, 1e-6), looksOf(true, 1, 1, 1),
+		[]byte(`[{"Pair":{"From":0,"To":1},"Lost":"\u001b[2J"}]`),
+		[]byte(
+			`[{"Pair":{"From":0,"To":1},"Sizes":[[{"size":-1,"messages":18446744073709551615,"took_ns":-1,"latency":[{"of":"total","p50_ns":-9223372036854775808}]}]],"Cut":true}]`,
+		),
+		[]byte(`[{"Pair":{"From":0,"To":1},"Sizes":[null,[null]]},{"Pair":{"From":-1,"To":7}}]`), []byte(`null`),
+		[]byte(`{}`),
 	} {
-		f.Add([]byte(`{"0":{"Name":"node[3]","Host":"b","Device":"\u001b","Labels":{"rack":"r1","\u202e":""}},"3":{"Host":"a"},"-1":{},"99":{"Host":"x"}}`), each, whole)
+		f.Add(
+			[]byte(
+				`{"0":{"Name":"node[3]","Host":"b","Device":"\u001b","Labels":{"rack":"r1","\u202e":""}},"3":{"Host":"a"},"-1":{},"99":{"Host":"x"}}`,
+			),
+			each, whole,
+		)
 		f.Add([]byte(`{"0":{"Host":"a","Labels":{"rack":"r1"}},"1":{"Host":"a","Labels":{"rack":"r1"}}}`), whole, each)
 	}
 	const others = `{"2":{"Host":"b","Device":"soft0"},"3":{"Host":"b","Device":"soft0"}}`
 	f.Fuzz(func(t *testing.T, nodes, first, again []byte) {
 		for _, both := range []bool{false, true} {
 			honest := looksOf(both, 1e9, 2e9)
-			sum, meshes, pairs, err := meshTold(teller{"a nodes": nodes, "b nodes": []byte(others), "a 0": first, "b 0": honest, "a 1": again, "b 1": honest}, both)
+			sum, meshes, pairs, err := meshTold(
+				teller{
+					"a nodes": nodes, "b nodes": []byte(others), "a 0": first, "b 0": honest, "a 1": again,
+					"b 1": honest,
+				},
+				both,
+			)
 			if err != nil {
 				_ = err.Error()
 				continue
@@ -142,7 +181,8 @@ func FuzzMeshTold(f *testing.F) {
 				if _, err := json.Marshal(each); err != nil {
 					t.Error(err)
 				}
-				if each.Type != "bandwidth" || each.Operation != "SEND" || len(each.Nodes) != 4 || each.Nodes[3].Host != "of b" {
+				if each.Type != "bandwidth" || each.Operation != "SEND" || len(each.Nodes) != 4 ||
+					each.Nodes[3].Host != "of b" {
 					t.Errorf("%+v", each)
 				}
 				for i := range each.Pairs {
@@ -154,7 +194,8 @@ func FuzzMeshTold(f *testing.F) {
 			}
 			for _, pair := range pairs {
 				for _, each := range pair {
-					if !strings.HasPrefix(each.Role+each.Peer, "node[") || each.Type != "bandwidth" || !slices.Contains([]int64{64, 4096}, each.Size) || math.IsInf(each.BitsPerSecond, 0) {
+					if !strings.HasPrefix(each.Role+each.Peer, "node[") || each.Type != "bandwidth" ||
+						!slices.Contains([]int64{64, 4096}, each.Size) || math.IsInf(each.BitsPerSecond, 0) {
 						t.Errorf("%+v", each)
 					}
 				}
@@ -177,18 +218,26 @@ func (h *half) Hear(_ context.Context, into any) error {
 	return json.Unmarshal(line, into)
 }
 
-// FuzzHalf has the other half of a measurement say whatever: the figures of both are numbers, and the failure of this one is named.
+// FuzzHalf has the other half of a measurement say whatever: the figures of both are numbers, and the failure of this
+// one is named.
 func FuzzHalf(f *testing.F) {
 	for _, seed := range []string{
-		"{\"iwarp\":true,\"watch\":true}\n{\"so_far\":{\"messages\":7,\"bytes\":448,\"took_ns\":5}}\n{\"found\":{\"messages\":7,\"bytes\":448,\"took_ns\":5,\"intervals\":[{\"begin_ns\":0,\"end_ns\":5,\"messages\":7,\"bytes\":448}]}}",
-		"{}\n{\"found\":{\"messages\":18446744073709551615,\"bytes\":18446744073709551615,\"verified\":18446744073709551615,\"took_ns\":1}}",
-		"{}\n{\"found\":{\"took_ns\":-9223372036854775808,\"intervals\":[{\"begin_ns\":-1,\"end_ns\":-2}]}}", "{}\n{\"so_far\":{}}\n{}", "{\"failed\":{\"what\":\"\\u001b\",\"environment\":true}}",
+		"{\"iwarp\":true,\"watch\":true}\n{\"so_far\":{\"messages\":7,\"bytes\":448,\"took_ns\":5}}\n" +
+			"{\"found\":{\"messages\":7,\"bytes\":448,\"took_ns\":5," +
+			"\"intervals\":[{\"begin_ns\":0,\"end_ns\":5,\"messages\":7,\"bytes\":448}]}}",
+		"{}\n{\"found\":{\"messages\":18446744073709551615,\"bytes\":18446744073709551615," +
+			"\"verified\":18446744073709551615,\"took_ns\":1}}",
+		"{}\n{\"found\":{\"took_ns\":-9223372036854775808,\"intervals\":[{\"begin_ns\":-1,\"end_ns\":-2}]}}",
+		"{}\n{\"so_far\":{}}\n{}", "{\"failed\":{\"what\":\"\\u001b\",\"environment\":true}}",
 		"{\"failed\":{}}", "{\"port\":65536}", "{\"memory\":{\"address\":-1}}", "null\nnull", "[]", "",
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		args := &measureArguments{From: "client", To: "server", measureKnobs: measureKnobs{Kind: some(rdmacore.MeasureBandwidth), Bidirectional: true}}
+		args := &measureArguments{
+			From: "client", To: "server",
+			measureKnobs: measureKnobs{Kind: some(rdmacore.MeasureBandwidth), Bidirectional: true},
+		}
 		m := &measuring{args: args, from: &testbed.Role{}, call: &Call{Measured: func(list []*record.Measure) {
 			if len(list) != 2 || list[1].Role != "server" || list[1].Peer != "client" {
 				t.Errorf("%+v", list)

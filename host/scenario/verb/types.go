@@ -52,9 +52,11 @@ const (
 	Rate                    // bits a second with a unit ("100Gbit/s"); float64
 	Options                 // a mapping whose keys are the argument's Fields; map[string]any
 	OptionList              // a list of such mappings; []map[string]any
-	Counters                // counters of the role's device with matchers of how much they grew, {port_rcv_errors: {delta: 0}}; CounterChecks
-	Any                     // an integer, a size, a duration, a boolean or text, by how it looks; never an argument of a verb
-	Types                   // their number
+	// counters of the role's device with matchers of how much they grew, {port_rcv_errors: {delta: 0}}; CounterChecks
+	Counters
+	// an integer, a size, a duration, a boolean or text, by how it looks; never an argument of a verb
+	Any
+	Types // their number
 )
 
 // types has the name of each type in messages and documentation; those of objects are in their table.
@@ -120,12 +122,14 @@ type Object struct {
 // objects is the table of them.  Package testbed keeps and frees them.
 var objects = []*Object{
 	{
-		Type: Endpoint, What: "endpoint", Maker: "create_ep", Unknown: diag.UnknownEndpoint, field: reflect.TypeFor[*testbed.Endpoint](),
-		find: func(call *Call, name string) (any, error) { return call.Role.Endpoint(name) },
+		Type: Endpoint, What: "endpoint", Maker: "create_ep", Unknown: diag.UnknownEndpoint,
+		field: reflect.TypeFor[*testbed.Endpoint](),
+		find:  func(call *Call, name string) (any, error) { return call.Role.Endpoint(name) },
 	},
 	{
-		Type: FaultName, What: "fault", Maker: "fault", Unknown: diag.UnknownFault, OfCase: true, field: reflect.TypeFor[*testbed.Fault](),
-		find: func(call *Call, name string) (any, error) { return call.Testbed.Fault(name) },
+		Type: FaultName, What: "fault", Maker: "fault", Unknown: diag.UnknownFault, OfCase: true,
+		field: reflect.TypeFor[*testbed.Fault](),
+		find:  func(call *Call, name string) (any, error) { return call.Testbed.Fault(name) },
 	},
 	objectsOf(Domain, testbed.Domains),
 	objectsOf(Queue, testbed.Queues),
@@ -136,8 +140,9 @@ var objects = []*Object{
 
 func objectsOf[T any](names Type, kind testbed.Kind[T]) *Object {
 	return &Object{
-		Type: names, What: kind.What, Maker: kind.Maker, Unknown: diag.UnknownObject, field: reflect.TypeFor[*testbed.Object[T]](),
-		find: func(call *Call, name string) (any, error) { return kind.Find(call.Role, name) },
+		Type: names, What: kind.What, Maker: kind.Maker, Unknown: diag.UnknownObject,
+		field: reflect.TypeFor[*testbed.Object[T]](),
+		find:  func(call *Call, name string) (any, error) { return kind.Find(call.Role, name) },
 	}
 }
 

@@ -79,7 +79,8 @@ type Verb struct {
 	Waits bool
 	// Measures tells that the verb uses what of a Call is for measurements.
 	Measures bool
-	// Divides tells that several processes can share a step, each with the part of its roles (Call.Counterpart, Call.Meet).
+	// Divides tells that several processes can share a step, each with the part of its roles (Call.Counterpart,
+	// Call.Meet).
 	Divides bool
 	// Named tells that `as` can name what the verb returned, or the object that it made.
 	Named bool
@@ -140,8 +141,8 @@ type Result struct {
 	Words []string
 	// Default is what the field must be unless `expect` says otherwise; nil: anything.
 	Default any
-	// Varies tells that the value differs between runs or devices: an address or a number that was assigned.  Comparisons
-	// of runs leave it out.
+	// Varies tells that the value differs between runs or devices: an address or a number that was assigned.
+	// Comparisons of runs leave it out.
 	Varies bool
 	// OfFailure tells that a failed call has the field, too, so that `expect` may name it beside errno.
 	OfFailure bool
@@ -164,16 +165,16 @@ type Outcome struct {
 	Hint string
 	// NoDefaults skips the default expectations, which do not fit this outcome.
 	NoDefaults bool
-	// Summary is the outcome in a few words, for the timeline; nil if there is nothing to add.  It may be asked for when the
-	// Call is another step's already, so it is the method of a result: see define.
+	// Summary is the outcome in a few words, for the timeline; nil if there is nothing to add.  It may be asked for
+	// when the Call is another step's already, so it is the method of a result: see define.
 	Summary func() string
 }
 
 // Refusal is why arguments do not go together.
 type Refusal struct {
 	Argument string // which one it is about
-	// Meaningless tells that the argument means nothing here, whatever its value.  One of `defaults` is then left out: it
-	// is for other steps.
+	// Meaningless tells that the argument means nothing here, whatever its value.  One of `defaults` is then left out:
+	// it is for other steps.
 	Meaningless bool
 	Message     string
 	Hint        string
@@ -208,7 +209,8 @@ type Call struct {
 	Verb    *Verb
 	Testbed *testbed.Testbed
 	Role    *testbed.Role // nil for a roleless verb
-	// Arguments are in the order of the verb's, in the Go types that Type documents, with defaults filled in; nil for none.
+	// Arguments are in the order of the verb's, in the Go types that Type documents, with defaults filled in; nil for
+	// none.
 	Arguments []any
 	// Later tells, in Verb.Check before the run, which arguments have a value that only the run will know;
 	// nil for none.
@@ -230,7 +232,8 @@ type Call struct {
 	AtOnce func(ctx context.Context, count int, f func(ctx context.Context, i int) error) error
 	// Meet waits until other processes have done their part, too; nil where all roles are here.
 	Meet func(ctx context.Context) error
-	// Measuring is given what a measurement has done in each interval of that length while it runs; no Interval, nothing.
+	// Measuring is given what a measurement has done in each interval of that length while it runs; no Interval,
+	// nothing.
 	Interval  time.Duration
 	Measuring func([]*record.Measure)
 	// Follows is set where Measuring wants the intervals also of a measurement whose figures another process has.
@@ -254,7 +257,8 @@ func (c *Call) adopt(what string, id *rdmacore.ID) *testbed.Endpoint {
 	return endpoint
 }
 
-// Endpoint is the endpoint that the argument `ep` names, or the role's only one with a queue pair; nil where there is none.
+// Endpoint is the endpoint that the argument `ep` names, or the role's only one with a queue pair; nil where there is
+// none.
 func (c *Call) Endpoint() *testbed.Endpoint {
 	at := c.Verb.Argument("ep")
 	if c.Role == nil || at < 0 || at >= len(c.Arguments) {

@@ -98,7 +98,8 @@ type entries struct {
 	SGEs Optional[[]entry] `arg:"sges" group:"buffer or sges" doc:"instead of buffer, several parts of buffers in their order: [{buffer: head, length: 16}, {buffer: tail, offset: 8}]; as many as the queue pair has max_send_sge or max_recv_sge"`
 }
 
-// bufferPart is where in its buffer the data of a request is.  It is a remotePart where the peer's memory has a length, too.
+// bufferPart is where in its buffer the data of a request is.  It is a remotePart where the peer's memory has a length,
+// too.
 type (
 	bufferPart struct {
 		Offset Optional[byteCount] `arg:"offset" default:"0" doc:"where in the buffer"`
@@ -127,7 +128,9 @@ func dataOf(buffer *testbed.Buffer, list entries, part bufferPart) requestData {
 // check refuses a part of a buffer beside a list that says it for each.
 func (d requestData) check() *Refusal {
 	refuse := func(name string) *Refusal {
-		return &Refusal{Argument: name, Message: "each entry of sges has its own", Hint: "sges: [{buffer: NAME, " + name + ": ..}]"}
+		return &Refusal{
+			Argument: name, Message: "each entry of sges has its own", Hint: "sges: [{buffer: NAME, " + name + ": ..}]",
+		}
 	}
 	switch {
 	case !d.SGEs.Given:
@@ -141,8 +144,8 @@ func (d requestData) check() *Refusal {
 	return nil
 }
 
-// sges are the scatter/gather entries with their bytes.  The part of a buffer that has no length of its own is no longer
-// than most, unless that is negative.
+// sges are the scatter/gather entries with their bytes.  The part of a buffer that has no length of its own is no
+// longer than most, unless that is negative.
 func (d *requestData) sges(most int) (sges []rdmacore.SGE, bytes int, err error) {
 	if d.Buffer.Value != nil {
 		s, err := spanOf(d.Buffer.Value, d.Offset.Value, d.Length)
@@ -231,8 +234,9 @@ type postSendArguments struct {
 
 func (a *postSendArguments) request() *sendRequest {
 	return &sendRequest{
-		Op: rdmacore.OpSend, requestData: dataOf(a.Buffer, a.entries, a.bufferPart), Imm: a.Imm, Invalidate: a.Invalidate,
-		solicited: a.solicited, datagram: a.datagram, dataFlags: a.dataFlags,
+		Op: rdmacore.OpSend, requestData: dataOf(a.Buffer, a.entries, a.bufferPart), Imm: a.Imm,
+		Invalidate: a.Invalidate,
+		solicited:  a.solicited, datagram: a.datagram, dataFlags: a.dataFlags,
 	}
 }
 
@@ -266,13 +270,18 @@ type postReadArguments struct {
 
 func (a *postReadArguments) request() *sendRequest {
 	data := dataOf(a.Buffer, a.entries, bufferPart(a.remotePart))
-	return &sendRequest{Op: rdmacore.OpRDMARead, requestData: data, From: some(a.From), dataFlags: dataFlags{requestFlags: a.requestFlags}}
+	return &sendRequest{
+		Op: rdmacore.OpRDMARead, requestData: data, From: some(a.From),
+		dataFlags: dataFlags{requestFlags: a.requestFlags},
+	}
 }
 
 func (a *postReadArguments) check() *Refusal { return a.request().check() }
 
 // post posts a request; operation is what it does without what it carries, and length what it moves, for the records.
-func (q *onlyQueuePair) post(call *Call, operation rdmacore.Opcode, request rdmacore.SendWR, sges []rdmacore.SGE, length int) error {
+func (q *onlyQueuePair) post(
+	call *Call, operation rdmacore.Opcode, request rdmacore.SendWR, sges []rdmacore.SGE, length int,
+) error {
 	if _, err := q.qp.PostSend([]rdmacore.SendWR{request}, sges); err != nil {
 		return err
 	}
@@ -288,23 +297,29 @@ func (q *onlyQueuePair) posted(call *Call, operation rdmacore.Opcode, flags rdma
 	call.Testbed.Posted(operation, length)
 }
 
-// atomicVerbs post requests about one word of the peer's memory, and FLUSH, which like ATOMIC_WRITE places data there and
-// brings nothing back (IBTA annex A19).
+// atomicVerbs post requests about one word of the peer's memory, and FLUSH, which like ATOMIC_WRITE places data there
+// and brings nothing back (IBTA annex A19).
 var atomicVerbs = []Verb{
 	act("post_atomic", "ibv_post_send(3)",
-		"Post an atomic operation on 8 aligned bytes of the peer's memory, which must allow REMOTE_ATOMIC; the old value comes into the local buffer.",
+		"Post an atomic operation on 8 aligned bytes of the peer's memory, which must allow REMOTE_ATOMIC; the old "+
+			"value comes into the local buffer.",
 		postAtomic),
 	act("post_atomic_write", "ibv_wr_post(3)",
-		"Post a write of 8 bytes to an aligned word of the peer's memory, which must allow REMOTE_WRITE, that nobody sees half of.",
+		"Post a write of 8 bytes to an aligned word of the peer's memory, which must allow REMOTE_WRITE, that "+
+			"nobody sees half of.",
 		func(_ context.Context, call *Call, args *struct {
 			remoteWord
 			localWord
 		}) error {
-			return args.postWord(call, &args.localWord, rdmacore.SendWR{Opcode: rdmacore.OpAtomicWrite}, "8 bytes to write")
+			return args.postWord(
+				call, &args.localWord, rdmacore.SendWR{Opcode: rdmacore.OpAtomicWrite}, "8 bytes to write",
+			)
 		}),
 	post("post_flush", "ibv_wr_post(3)",
-		"Post a FLUSH: it completes when what was written before it to the peer's memory has been placed.  The queue pair needs FLUSH among "+
-			"its send_ops, the memory and the peer's queue pair (modify_qp) the right FLUSH_GLOBAL or FLUSH_PERSISTENT.",
+		"Post a FLUSH: it completes when what was written before it to the peer's memory has been placed.  The "+
+			"queue pair needs FLUSH among "+
+			"its send_ops, the memory and the peer's queue pair (modify_qp) the right FLUSH_GLOBAL or "+
+			"FLUSH_PERSISTENT.",
 		postFlush),
 }
 
@@ -379,10 +394,15 @@ func (a *flushArguments) ofAll() bool { return a.Level.Value == rdmacore.FlushMR
 
 func (a *flushArguments) check() *Refusal {
 	if a.ofAll() && a.Length.Given {
-		return &Refusal{Argument: "length", Message: "a FLUSH of level MR is of all memory of the key, and has no length", Hint: "level: RANGE"}
+		return &Refusal{
+			Argument: "length", Message: "a FLUSH of level MR is of all memory of the key, and has no length",
+			Hint: "level: RANGE",
+		}
 	}
 	if a.To.Known() && a.To.Value.Length < 0 && !a.ofAll() && !a.Length.Given && !a.Level.Later {
-		return &Refusal{Argument: "to", Message: "a FLUSH of a range needs its length", Hint: "add length, or level: MR"}
+		return &Refusal{
+			Argument: "to", Message: "a FLUSH of a range needs its length", Hint: "add length, or level: MR",
+		}
 	}
 	return nil
 }
@@ -395,7 +415,8 @@ func postFlush(_ context.Context, call *Call, args *flushArguments) (result stru
 	}
 	remote := args.To.Value
 	request := rdmacore.SendWR{
-		WRID: args.WRID, Opcode: rdmacore.OpFlush, Flags: args.native(), RemoteAddress: remote.Address, RKey: remote.RKey,
+		WRID: args.WRID, Opcode: rdmacore.OpFlush, Flags: args.native(), RemoteAddress: remote.Address,
+		RKey:      remote.RKey,
 		Placement: args.Placement.Or(rdmacore.FlushGlobal), Selectivity: args.Level.Value,
 	}
 	switch {

@@ -12,10 +12,12 @@ import (
 // workListVerbs post several work requests with one call.
 var workListVerbs = []Verb{
 	post("post_send_list", "ibv_post_send(3)",
-		"Post several requests with one call.  The first that is refused ends it: those before it are posted, those after it are not; of a queue pair with send_ops all are, or none.",
+		"Post several requests with one call.  The first that is refused ends it: those before it are posted, those "+
+			"after it are not; of a queue pair with send_ops all are, or none.",
 		postSendList),
 	post("post_recv_list", "ibv_post_recv(3)",
-		"Post several receives with one call.  The first that is refused ends it: those before it are posted, those after it are not.",
+		"Post several receives with one call.  The first that is refused ends it: those before it are posted, those "+
+			"after it are not.",
 		postRecvList),
 }
 
@@ -43,13 +45,16 @@ func (r sendRequest) check() *Refusal {
 		of         rdmacore.Opcode
 		given      bool
 	}{
-		{"to", "to: server.rx", rdmacore.OpRDMAWrite, r.To.Given}, {"from", "from: server.rx", rdmacore.OpRDMARead, r.From.Given},
+		{"to", "to: server.rx", rdmacore.OpRDMAWrite, r.To.Given},
+		{"from", "from: server.rx", rdmacore.OpRDMARead, r.From.Given},
 	} {
 		switch {
 		case only.given && r.Op != only.of:
 			return &Refusal{Argument: only.name, Message: "it is of an " + only.of.String()}
 		case r.Op == only.of && !only.given:
-			return &Refusal{Argument: "op", Message: "an " + only.of.String() + " needs the peer's memory", Hint: only.hint}
+			return &Refusal{
+				Argument: "op", Message: "an " + only.of.String() + " needs the peer's memory", Hint: only.hint,
+			}
 		}
 	}
 	switch {
@@ -58,9 +63,14 @@ func (r sendRequest) check() *Refusal {
 	case r.Invalidate.Given && r.Op != rdmacore.OpSend:
 		return &Refusal{Argument: "invalidate", Message: "only a SEND invalidates a key"}
 	case r.AH.Given && !r.RemoteQPN.Given:
-		return &Refusal{Argument: "ah", Message: "a datagram goes to a queue pair, whose number is missing", Hint: "remote_qpn says it; an event and query_qp tell it"}
+		return &Refusal{
+			Argument: "ah", Message: "a datagram goes to a queue pair, whose number is missing",
+			Hint: "remote_qpn says it; an event and query_qp tell it",
+		}
 	case r.Imm.Given && r.Invalidate.Given:
-		return &Refusal{Argument: "invalidate", Message: "a message carries immediate data or a key to invalidate, not both"}
+		return &Refusal{
+			Argument: "invalidate", Message: "a message carries immediate data or a key to invalidate, not both",
+		}
 	case r.AH.Given && r.Invalidate.Given:
 		return &Refusal{Argument: "invalidate", Message: "a datagram invalidates nothing"}
 	}
@@ -68,8 +78,12 @@ func (r sendRequest) check() *Refusal {
 }
 
 // native is the request for the core, its scatter/gather entries and their bytes.
-func (r *sendRequest) native(call *Call, by *onlyQueuePair) (request rdmacore.SendWR, sges []rdmacore.SGE, length int, err error) {
-	request = rdmacore.SendWR{WRID: r.WRID, Opcode: r.Op, Flags: r.dataFlags.native() | flag(r.Solicited, rdmacore.SendSolicited)}
+func (r *sendRequest) native(
+	call *Call, by *onlyQueuePair,
+) (request rdmacore.SendWR, sges []rdmacore.SGE, length int, err error) {
+	request = rdmacore.SendWR{
+		WRID: r.WRID, Opcode: r.Op, Flags: r.dataFlags.native() | flag(r.Solicited, rdmacore.SendSolicited),
+	}
 	remote, most := RemoteMemory{}, -1
 	switch r.Op {
 	case rdmacore.OpRDMAWrite:
@@ -121,7 +135,10 @@ func (a *postRecvListArguments) check() *Refusal { return checkEach(a.Requests) 
 func checkEach[T interface{ check() *Refusal }](requests []T) *Refusal {
 	for n := range requests {
 		if r := requests[n].check(); r != nil {
-			return &Refusal{Argument: "requests", Message: fmt.Sprintf("request %d: %s: %s", n, r.Argument, r.Message), Hint: r.Hint}
+			return &Refusal{
+				Argument: "requests", Message: fmt.Sprintf("request %d: %s: %s", n, r.Argument, r.Message),
+				Hint: r.Hint,
+			}
 		}
 	}
 	return nil
@@ -181,7 +198,9 @@ func postRecvList(_ context.Context, call *Call, args *postRecvListArguments) (l
 		if err != nil {
 			return listPosted{}, ofEntry("request", n, err)
 		}
-		requests = append(requests, rdmacore.RecvWR{WRID: args.Requests[n].WRID, FirstSGE: uint32(len(all)), NumSGE: uint32(len(sges))})
+		requests = append(requests, rdmacore.RecvWR{
+			WRID: args.Requests[n].WRID, FirstSGE: uint32(len(all)), NumSGE: uint32(len(sges)),
+		})
 		all = append(all, sges...)
 	}
 	return listPostedOf(receive(requests, all))

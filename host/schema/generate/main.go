@@ -10,7 +10,9 @@ import (
 )
 
 func main() {
-	for name, make := range map[string]func() ([]byte, error){"scenario.v1.json": schema.Scenario, "result.v1.json": schema.Result} {
+	for name, make := range map[string]func() ([]byte, error){
+		"scenario.v1.json": schema.Scenario, "result.v1.json": schema.Result,
+	} {
 		text, err := make()
 		if err == nil {
 			err = os.WriteFile(filepath.Join(os.Args[1], name), text, 0o644)

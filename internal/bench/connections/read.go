@@ -24,8 +24,8 @@ type round struct {
 	connections  int
 }
 
-// cmtimeLine is a step with its "total ms", as cmtime prints it up to rdma-core 50 at least.  Later ones make their queue
-// pairs by themselves and have other steps.
+// cmtimeLine is a step with its "total ms", as cmtime prints it up to rdma-core 50 at least.  Later ones make their
+// queue pairs by themselves and have other steps.
 var cmtimeLine = regexp.MustCompile(`^([a-z]+)(?: ([a-z]+))? *: +([0-9.]+)`)
 
 // readCmtime reads what cmtime prints.

@@ -45,7 +45,8 @@ func recordOf(milliseconds int) string {
 	for _, step := range steps {
 		parts = append(parts, `{"of":"`+step+`","took_ns":`+strconv.Itoa(milliseconds)+`000000}`)
 	}
-	return `{"v":1,"kind":"measure","measure":{"type":"connect","messages":10,"latency":[` + strings.Join(parts, ",") + "]}}\n"
+	return `{"v":1,"kind":"measure","measure":{"type":"connect","messages":10,"latency":[` +
+		strings.Join(parts, ",") + "]}}\n"
 }
 
 // cmtimeOf is what cmtime prints when each step took that many milliseconds.

@@ -15,7 +15,8 @@
 //   - local_name: names by which processes of this machine find each other
 //   - order: the order in which locks are taken
 //   - clock, random: time; chance and secret numbers
-//   - bounds, capability, refusal: the limits of a device; what the process may do; why a call was refused, in a sentence
+//   - bounds, capability, refusal: the limits of a device; what the process may do; why a call was refused, in a
+//     sentence
 package base
 
 // #cgo CFLAGS: -I${SRCDIR}/../.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror

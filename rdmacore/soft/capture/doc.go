@@ -1,5 +1,5 @@
-// Package capture writes what a host sends to a pcapng file, as RoCE v2 packets: those that a link has as datagrams, and
-// those that messages of the local link and of the connection manager would be on a wire.
+// Package capture writes what a host sends to a pcapng file, as RoCE v2 packets: those that a link has as datagrams,
+// and those that messages of the local link and of the connection manager would be on a wire.
 //
 // # Files
 //

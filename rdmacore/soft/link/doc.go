@@ -20,7 +20,8 @@
 //   - local: from queue pair to queue pair
 //   - send: into a packet of a link, and what faults may say of packets
 //   - udp_socket: sockets, each of one address
-//   - udp_watch: of processes that share the port, those that are stopped get nothing; management has sockets of its own
+//   - udp_watch: of processes that share the port, those that are stopped get nothing; management has sockets of its
+//     own
 //   - udp_owner: who else has the port of other hosts
 //   - udp_identification: whether the kernel writes IP headers as the ICRC has them
 //   - calls: all but packets and udp declared

@@ -7,8 +7,8 @@
 //
 //   - open: ibv_open_device(3), with the operations that verbs.h finds in a context
 //   - build, modify: ibv_wr_post(3); ibv_modify_qp(3)
-//   - attach, create, post, removal, transition: ibv_attach_mcast(3); ibv_create_qp(3); ibv_post_send(3); the device goes
-//     and comes back; the table of states
+//   - attach, create, post, removal, transition: ibv_attach_mcast(3); ibv_create_qp(3); ibv_post_send(3); the device
+//     goes and comes back; the table of states
 //   - target: the receiving end of an extended connection, and handles of it
 //   - make: what both have in common
 //   - send_queue: what both ways of posting check

@@ -1,5 +1,5 @@
-// Package wire has packets as fields and as bytes: RoCE v2 headers (IBTA annex A17), IP, the invariant CRC, and messages
-// of connection management.  It does not know queue pairs.
+// Package wire has packets as fields and as bytes: RoCE v2 headers (IBTA annex A17), IP, the invariant CRC, and
+// messages of connection management.  It does not know queue pairs.
 //
 // # Files
 //

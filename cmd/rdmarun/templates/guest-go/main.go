@@ -1,5 +1,5 @@
-// Command NAME is a guest of rdmarun: a server that takes one connection and answers its message in capitals.  NAME.yaml
-// brings the client.
+// Command NAME is a guest of rdmarun: a server that takes one connection and answers its message in capitals.
+// NAME.yaml brings the client.
 package main
 
 import (

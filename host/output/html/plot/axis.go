@@ -53,8 +53,8 @@ func roundStep(least float64) float64 {
 	return 10 * power
 }
 
-// Powers is a logarithmic axis, from a 1, 2 or 5 times a power of ten at or below low to one at or above high; its ticks
-// are all such, or the powers of ten, or some of these, so that there are no more than most.
+// Powers is a logarithmic axis, from a 1, 2 or 5 times a power of ten at or below low to one at or above high; its
+// ticks are all such, or the powers of ten, or some of these, so that there are no more than most.
 func Powers(low, high float64, most int) Axis {
 	if !(low > 0) {
 		low = 1e-3

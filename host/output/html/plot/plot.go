@@ -1,5 +1,6 @@
-// Package plot draws line charts and heat maps as SVG that stands in a page: its colours and fonts are classes of the page's style, so
-// that it is right in light, in dark and on paper, and each curve has the texts of its points for the page's script.
+// Package plot draws line charts and heat maps as SVG that stands in a page: its colours and fonts are classes of the
+// page's style, so that it is right in light, in dark and on paper, and each curve has the texts of its points for the
+// page's script.
 package plot
 
 import (
@@ -84,7 +85,10 @@ func (p *Plot) y(f frame, value float64) float64 { return f.bottom - p.Y.place(v
 func (p *Plot) SVG() string {
 	var out strings.Builder
 	f := p.frame()
-	fmt.Fprintf(&out, `<svg viewBox="0 0 %s %s" data-from="%s" data-to="%s">`, place(p.Width), place(p.Height), place(f.top), place(f.bottom))
+	fmt.Fprintf(
+		&out, `<svg viewBox="0 0 %s %s" data-from="%s" data-to="%s">`, place(p.Width), place(p.Height), place(f.top),
+		place(f.bottom),
+	)
 	p.axes(&out, f)
 	for i := range p.Cells {
 		p.cell(&out, f, &p.Cells[i])
@@ -104,7 +108,9 @@ func (p *Plot) axes(out *strings.Builder, f frame) {
 	for _, tick := range p.Y.Ticks {
 		fmt.Fprintf(out, `<path d="M%s %sH%s"/>`, place(f.left), place(p.y(f, tick)), place(f.right))
 	}
-	fmt.Fprintf(out, `</g><path class="axis" d="M%s %sV%sH%s"/>`, place(f.left), place(f.top), place(f.bottom), place(f.right))
+	fmt.Fprintf(
+		out, `</g><path class="axis" d="M%s %sV%sH%s"/>`, place(f.left), place(f.top), place(f.bottom), place(f.right),
+	)
 	free := 0.0 // from where on no text stands yet
 	for _, tick := range p.X.Ticks {
 		text, at := p.X.Print(tick), p.x(f, tick)
@@ -135,7 +141,8 @@ func (p *Plot) cell(out *strings.Builder, f frame, c *Cell) {
 		return
 	}
 	fmt.Fprintf(out, `<rect class="cell" x="%s" y="%s" width="%s" height="%s" fill-opacity="%s"><title>%s</title></rect>`,
-		place(left), place(top), place(right-left), place(bottom-top), strconv.FormatFloat(math.Round(c.Dark*100)/100, 'f', -1, 64), html.EscapeString(c.Says))
+		place(left), place(top), place(right-left), place(bottom-top),
+		strconv.FormatFloat(math.Round(c.Dark*100)/100, 'f', -1, 64), html.EscapeString(c.Says))
 }
 
 func (p *Plot) curve(out *strings.Builder, f frame, c *Curve) {
@@ -172,7 +179,10 @@ func (p *Plot) curve(out *strings.Builder, f frame, c *Curve) {
 	out.WriteByte('>')
 	if c.Filled && !c.Dashed {
 		first, last := c.Points[0], c.Points[len(c.Points)-1]
-		fmt.Fprintf(out, `<polygon points="%s,%s %s %s,%s"/>`, place(p.x(f, first.X)), place(f.bottom), &points, place(p.x(f, last.X)), place(f.bottom))
+		fmt.Fprintf(
+			out, `<polygon points="%s,%s %s %s,%s"/>`, place(p.x(f, first.X)), place(f.bottom), &points,
+			place(p.x(f, last.X)), place(f.bottom),
+		)
 	}
 	fmt.Fprintf(out, `<polyline points="%s"/>`, &points)
 	if c.Dots && !c.Dashed {

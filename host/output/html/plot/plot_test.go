@@ -96,7 +96,10 @@ func TestPointsAreWhereTheTicksSay(t *testing.T) {
 		for _, each := range points {
 			low, high = min(low, each.Y), max(high, each.Y)
 		}
-		p := Plot{Width: 460, Height: 250, X: Powers(points[0].X, right, 7), Y: FromZero(high, 5), Curves: []Curve{{Name: "curve", Points: points, Dots: true}}}
+		p := Plot{
+			Width: 460, Height: 250, X: Powers(points[0].X, right, 7), Y: FromZero(high, 5),
+			Curves: []Curve{{Name: "curve", Points: points, Dots: true}},
+		}
 		if round%2 == 1 {
 			p.X, p.Y = Even(0, right, 6), Powers(low, high, 6)
 		}
@@ -109,13 +112,20 @@ func TestPointsAreWhereTheTicksSay(t *testing.T) {
 		firstX, lastX := numbers(t, d.grid[0].D)[0], numbers(t, d.grid[len(p.X.Ticks)-1].D)[0]
 		firstY, lastY := numbers(t, d.grid[len(p.X.Ticks)].D)[1], numbers(t, d.grid[len(d.grid)-1].D)[1]
 		at := numbers(t, d.Group[0].Polyline.Points)
-		if len(at) != 2*len(points) || len(d.Group[0].Circle) != len(points) || len(d.grid) != len(p.X.Ticks)+len(p.Y.Ticks) {
-			t.Fatalf("round %d: %d numbers and %d dots of %d points", round, len(at), len(d.Group[0].Circle), len(points))
+		if len(at) != 2*len(points) || len(d.Group[0].Circle) != len(points) ||
+			len(d.grid) != len(p.X.Ticks)+len(p.Y.Ticks) {
+			t.Fatalf(
+				"round %d: %d numbers and %d dots of %d points", round, len(at), len(d.Group[0].Circle), len(points),
+			)
 		}
 		for i, each := range points {
 			x, y := at[2*i], at[2*i+1]
-			if x < left || x > rightmost || y < top || y > bottom || d.Group[0].Circle[i].X != x || d.Group[0].Circle[i].Y != y {
-				t.Fatalf("round %d: point %d is at %v,%v, and its dot at %v; the frame is %v", round, i, x, y, d.Group[0].Circle[i], axis)
+			if x < left || x > rightmost || y < top || y > bottom || d.Group[0].Circle[i].X != x ||
+				d.Group[0].Circle[i].Y != y {
+				t.Fatalf(
+					"round %d: point %d is at %v,%v, and its dot at %v; the frame is %v", round, i, x, y,
+					d.Group[0].Circle[i], axis,
+				)
 			}
 			// The values a unit of the picture beside it on both sides: in between is the point's.
 			for _, axis := range []struct {
@@ -123,9 +133,12 @@ func TestPointsAreWhereTheTicksSay(t *testing.T) {
 				first, last float64
 				at, value   float64
 			}{{&p.X, firstX, lastX, x, each.X}, {&p.Y, firstY, lastY, y, each.Y}} {
-				one, other := back(axis.axis, axis.first, axis.last, axis.at-0.5), back(axis.axis, axis.first, axis.last, axis.at+0.5)
+				one, other := back(axis.axis, axis.first, axis.last, axis.at-0.5),
+					back(axis.axis, axis.first, axis.last, axis.at+0.5)
 				if axis.value < min(one, other) || axis.value > max(one, other) {
-					t.Fatalf("round %d: point %d has %v, and is drawn between %v and %v", round, i, axis.value, one, other)
+					t.Fatalf(
+						"round %d: point %d has %v, and is drawn between %v and %v", round, i, axis.value, one, other,
+					)
 				}
 			}
 		}
@@ -157,8 +170,12 @@ func TestTicks(t *testing.T) {
 		for _, each := range test.axis.Ticks {
 			texts = append(texts, test.axis.Print(each))
 		}
-		if got := strings.Join(texts, " "); got != test.ticks || math.Abs(test.axis.Low/test.low-1) > 1e-9 && test.axis.Low != test.low || math.Abs(test.axis.High/test.high-1) > 1e-9 {
-			t.Errorf("%v to %v: %s; want %v to %v: %s", test.axis.Low, test.axis.High, got, test.low, test.high, test.ticks)
+		if got := strings.Join(texts, " "); got != test.ticks ||
+			math.Abs(test.axis.Low/test.low-1) > 1e-9 && test.axis.Low != test.low ||
+			math.Abs(test.axis.High/test.high-1) > 1e-9 {
+			t.Errorf(
+				"%v to %v: %s; want %v to %v: %s", test.axis.Low, test.axis.High, got, test.low, test.high, test.ticks,
+			)
 		}
 	}
 }
@@ -168,7 +185,9 @@ func TestAxesHoldAnything(t *testing.T) {
 	bounds := []float64{0, 1e-300, 1e-9, 0.1, 0.30000000000000004, 1, 1.0000000001, 7, 1e6, 123456789, 1e15, 1e300}
 	for _, low := range bounds {
 		for _, high := range bounds {
-			for name, a := range map[string]Axis{"even": Even(low, high, 6), "zero": FromZero(high, 5), "powers": Powers(low, high, 6)} {
+			for name, a := range map[string]Axis{
+				"even": Even(low, high, 6), "zero": FromZero(high, 5), "powers": Powers(low, high, 6),
+			} {
 				if !(a.High > a.Low) || len(a.Ticks) > 12 || !slices.IsSorted(a.Ticks) {
 					t.Fatalf("%s from %v to %v: %+v", name, low, high, a)
 				}
@@ -202,7 +221,8 @@ func TestTextsAreKeptApartAndEscaped(t *testing.T) {
 		t.Fatalf("%d curves", len(d.Group))
 	}
 	now, was := d.Group[0], d.Group[1]
-	if now.Name != `"><script>` || now.Class != "curve hue-3" || now.X != "<b>|a long <text> 10" || now.Y != "50 %|25 %" || now.Polygon == nil {
+	if now.Name != `"><script>` || now.Class != "curve hue-3" || now.X != "<b>|a long <text> 10" ||
+		now.Y != "50 %|25 %" || now.Polygon == nil {
 		t.Errorf("%+v", now)
 	}
 	if was.Class != "curve hue-0 dashed" || was.Polygon != nil || len(was.Circle) > 0 {
@@ -213,7 +233,9 @@ func TestTextsAreKeptApartAndEscaped(t *testing.T) {
 	for _, text := range d.Text {
 		if text.Class == "x" {
 			if half := width(text.Text) / 2; text.X-half < ends || text.X+half > p.Width {
-				t.Errorf("%q at %v is on another text, which ends at %v, or beyond the picture", text.Text, text.X, ends)
+				t.Errorf(
+					"%q at %v is on another text, which ends at %v, or beyond the picture", text.Text, text.X, ends,
+				)
 			} else {
 				ends, shown = text.X+half, shown+1
 			}
@@ -246,10 +268,12 @@ func TestCells(t *testing.T) {
 	low, high := found.Rect[0], found.Rect[1]
 	near := func(a, b float64) bool { return math.Abs(a-b) < 0.2 }
 	middle, across := (f.top+f.bottom)/2, (f.left+f.right)/2
-	if !near(low.X, f.left) || !near(low.X+low.Width, across) || !near(low.Y, middle) || !near(low.Y+low.Height, f.bottom) || low.Opacity != 1 || low.Title != "a < b" {
+	if !near(low.X, f.left) || !near(low.X+low.Width, across) || !near(low.Y, middle) ||
+		!near(low.Y+low.Height, f.bottom) || low.Opacity != 1 || low.Title != "a < b" {
 		t.Errorf("%+v in %+v", low, f)
 	}
-	if !near(high.X, across) || !near(high.X+high.Width, f.right) || !near(high.Y, f.top) || !near(high.Y+high.Height, middle) || high.Opacity != 0.26 {
+	if !near(high.X, across) || !near(high.X+high.Width, f.right) || !near(high.Y, f.top) ||
+		!near(high.Y+high.Height, middle) || high.Opacity != 0.26 {
 		t.Errorf("%+v in %+v", high, f)
 	}
 }
