@@ -4,8 +4,11 @@ package rdmacore
 // #include <rdma/rdma_cma.h>
 import "C"
 
-// Every name of every enum stands here and nowhere else: the names of verbs.h and rdma_cma.h without
-// their prefix.  Values that the headers of rdma-core 44 (the oldest supported) lack are numbers.
+// The constants of every enum.  Their names, as scenarios have them, are those of verbs.h and rdma_cma.h without the
+// prefix; names.gen.go has them, String and Parse.  Values that the headers of rdma-core 44 (the oldest supported)
+// lack are numbers, with the name in a comment.
+
+//go:generate go run ../internal/enums names.go names_completion.go
 
 // The kinds of object that are counted, in the order of enum core_object.
 const (
@@ -31,23 +34,18 @@ var kindNames = names[Kind]{"object kind", []named[Kind]{
 func (k Kind) String() string { return kindNames.name(k) }
 
 // Port spaces (enum rdma_port_space).
+//
+//enum:names "port space" RDMA_PS_
 const (
-	PortSpaceIPOIB PortSpace = C.RDMA_PS_IPOIB
 	PortSpaceTCP   PortSpace = C.RDMA_PS_TCP
 	PortSpaceUDP   PortSpace = C.RDMA_PS_UDP
 	PortSpaceIB    PortSpace = C.RDMA_PS_IB
+	PortSpaceIPOIB PortSpace = C.RDMA_PS_IPOIB
 )
 
-var portSpaceNames = names[PortSpace]{"port space", []named[PortSpace]{
-	{PortSpaceTCP, "TCP"}, {PortSpaceUDP, "UDP"}, {PortSpaceIB, "IB"}, {PortSpaceIPOIB, "IPOIB"},
-}}
-
-func (p PortSpace) String() string { return portSpaceNames.name(p) }
-
-// ParsePortSpace is the reverse of String.
-func ParsePortSpace(name string) (PortSpace, error) { return portSpaceNames.parse(name) }
-
 // Connection manager events (enum rdma_cm_event_type).
+//
+//enum:names "CM event" RDMA_CM_EVENT_
 const (
 	EventAddrResolved    EventType = C.RDMA_CM_EVENT_ADDR_RESOLVED
 	EventAddrError       EventType = C.RDMA_CM_EVENT_ADDR_ERROR
@@ -65,29 +63,12 @@ const (
 	EventMulticastError  EventType = C.RDMA_CM_EVENT_MULTICAST_ERROR
 	EventAddrChange      EventType = C.RDMA_CM_EVENT_ADDR_CHANGE
 	EventTimewaitExit    EventType = C.RDMA_CM_EVENT_TIMEWAIT_EXIT
-	EventAddrInfo        EventType = 16
-	EventAddrInfoError   EventType = 17
-	EventUser            EventType = 18
-	eventTypes                     = EventUser + 1
+	EventAddrInfo        EventType = 16 // ADDRINFO_RESOLVED
+	EventAddrInfoError   EventType = 17 // ADDRINFO_ERROR
+	EventUser            EventType = 18 // USER
 )
 
-var eventTypeNames = names[EventType]{"CM event", []named[EventType]{
-	{EventAddrResolved, "ADDR_RESOLVED"}, {EventAddrError, "ADDR_ERROR"},
-	{EventRouteResolved, "ROUTE_RESOLVED"}, {EventRouteError, "ROUTE_ERROR"},
-	{EventConnectRequest, "CONNECT_REQUEST"}, {EventConnectResponse, "CONNECT_RESPONSE"},
-	{EventConnectError, "CONNECT_ERROR"}, {EventUnreachable, "UNREACHABLE"},
-	{EventRejected, "REJECTED"}, {EventEstablished, "ESTABLISHED"},
-	{EventDisconnected, "DISCONNECTED"}, {EventDeviceRemoval, "DEVICE_REMOVAL"},
-	{EventMulticastJoin, "MULTICAST_JOIN"}, {EventMulticastError, "MULTICAST_ERROR"},
-	{EventAddrChange, "ADDR_CHANGE"}, {EventTimewaitExit, "TIMEWAIT_EXIT"},
-	{EventAddrInfo, "ADDRINFO_RESOLVED"}, {EventAddrInfoError, "ADDRINFO_ERROR"},
-	{EventUser, "USER"},
-}}
-
-func (t EventType) String() string { return eventTypeNames.name(t) }
-
-// ParseEventType is the reverse of String.
-func ParseEventType(name string) (EventType, error) { return eventTypeNames.parse(name) }
+const eventTypes = EventUser + 1
 
 // rejectNames are the reasons of a REJ message (IBTA volume 1, table 109 "REJ message reason codes").
 var rejectNames = names[int]{"reject reason", []named[int]{
@@ -110,6 +91,8 @@ var sidrNames = names[int]{"SIDR status", []named[int]{
 }}
 
 // Queue pair types (enum ibv_qp_type).
+//
+//enum:names "QP type" IBV_QPT_
 const (
 	QPTypeRC        QPType = C.IBV_QPT_RC
 	QPTypeUC        QPType = C.IBV_QPT_UC
@@ -120,17 +103,9 @@ const (
 	QPTypeDriver    QPType = C.IBV_QPT_DRIVER
 )
 
-var qpTypeNames = names[QPType]{"QP type", []named[QPType]{
-	{QPTypeRC, "RC"}, {QPTypeUC, "UC"}, {QPTypeUD, "UD"}, {QPTypeRawPacket, "RAW_PACKET"},
-	{QPTypeXRCSend, "XRC_SEND"}, {QPTypeXRCRecv, "XRC_RECV"}, {QPTypeDriver, "DRIVER"},
-}}
-
-func (t QPType) String() string { return qpTypeNames.name(t) }
-
-// ParseQPType is the reverse of String.
-func ParseQPType(name string) (QPType, error) { return qpTypeNames.parse(name) }
-
 // Queue pair states (enum ibv_qp_state).
+//
+//enum:names "QP state" IBV_QPS_
 const (
 	QPStateReset QPState = C.IBV_QPS_RESET
 	QPStateInit  QPState = C.IBV_QPS_INIT
@@ -141,30 +116,18 @@ const (
 	QPStateErr   QPState = C.IBV_QPS_ERR
 )
 
-var qpStateNames = names[QPState]{"QP state", []named[QPState]{
-	{QPStateReset, "RESET"}, {QPStateInit, "INIT"}, {QPStateRTR, "RTR"}, {QPStateRTS, "RTS"},
-	{QPStateSQD, "SQD"}, {QPStateSQE, "SQE"}, {QPStateErr, "ERR"},
-}}
-
-func (s QPState) String() string { return qpStateNames.name(s) }
-
-// ParseQPState is the reverse of String.
-func ParseQPState(name string) (QPState, error) { return qpStateNames.parse(name) }
-
 // Path migration states (enum ibv_mig_state).
+//
+//enum:names "path migration state" IBV_MIG_ string-only
 const (
 	MigMigrated MigState = C.IBV_MIG_MIGRATED
 	MigRearm    MigState = C.IBV_MIG_REARM
 	MigArmed    MigState = C.IBV_MIG_ARMED
 )
 
-var migStateNames = names[MigState]{"path migration state", []named[MigState]{
-	{MigMigrated, "MIGRATED"}, {MigRearm, "REARM"}, {MigArmed, "ARMED"},
-}}
-
-func (s MigState) String() string { return migStateNames.name(s) }
-
 // Queue pair attributes (enum ibv_qp_attr_mask).
+//
+//enum:names "QP attribute" IBV_QP_ flags
 const (
 	QPAttrState            QPAttrMask = C.IBV_QP_STATE
 	QPAttrCurState         QPAttrMask = C.IBV_QP_CUR_STATE
@@ -190,24 +153,9 @@ const (
 	QPAttrRateLimit        QPAttrMask = C.IBV_QP_RATE_LIMIT
 )
 
-var qpAttrMaskNames = names[QPAttrMask]{"QP attribute", []named[QPAttrMask]{
-	{QPAttrState, "STATE"}, {QPAttrCurState, "CUR_STATE"},
-	{QPAttrEnSQDAsyncNotify, "EN_SQD_ASYNC_NOTIFY"}, {QPAttrAccessFlags, "ACCESS_FLAGS"},
-	{QPAttrPkeyIndex, "PKEY_INDEX"}, {QPAttrPort, "PORT"}, {QPAttrQKey, "QKEY"},
-	{QPAttrAV, "AV"}, {QPAttrPathMTU, "PATH_MTU"}, {QPAttrTimeout, "TIMEOUT"},
-	{QPAttrRetryCnt, "RETRY_CNT"}, {QPAttrRNRRetry, "RNR_RETRY"}, {QPAttrRQPSN, "RQ_PSN"},
-	{QPAttrMaxQPRdAtomic, "MAX_QP_RD_ATOMIC"}, {QPAttrAltPath, "ALT_PATH"},
-	{QPAttrMinRNRTimer, "MIN_RNR_TIMER"}, {QPAttrSQPSN, "SQ_PSN"},
-	{QPAttrMaxDestRdAtomic, "MAX_DEST_RD_ATOMIC"}, {QPAttrPathMigState, "PATH_MIG_STATE"},
-	{QPAttrCap, "CAP"}, {QPAttrDestQPN, "DEST_QPN"}, {QPAttrRateLimit, "RATE_LIMIT"},
-}}
-
-func (m QPAttrMask) String() string { return qpAttrMaskNames.flags(m) }
-
-// ParseQPAttrMask reads names joined by "|".
-func ParseQPAttrMask(text string) (QPAttrMask, error) { return qpAttrMaskNames.parseFlags(text) }
-
 // Memory access rights (enum ibv_access_flags).
+//
+//enum:names "access flag" IBV_ACCESS_ flags
 const (
 	AccessLocalWrite      Access = C.IBV_ACCESS_LOCAL_WRITE
 	AccessRemoteWrite     Access = C.IBV_ACCESS_REMOTE_WRITE
@@ -217,25 +165,14 @@ const (
 	AccessZeroBased       Access = C.IBV_ACCESS_ZERO_BASED
 	AccessOnDemand        Access = C.IBV_ACCESS_ON_DEMAND
 	AccessHugeTLB         Access = C.IBV_ACCESS_HUGETLB
-	AccessFlushGlobal     Access = 1 << 8
-	AccessFlushPersistent Access = 1 << 9
+	AccessFlushGlobal     Access = 1 << 8 // FLUSH_GLOBAL
+	AccessFlushPersistent Access = 1 << 9 // FLUSH_PERSISTENT
 	AccessRelaxedOrdering Access = C.IBV_ACCESS_RELAXED_ORDERING
 )
 
-var accessNames = names[Access]{"access flag", []named[Access]{
-	{AccessLocalWrite, "LOCAL_WRITE"}, {AccessRemoteWrite, "REMOTE_WRITE"},
-	{AccessRemoteRead, "REMOTE_READ"}, {AccessRemoteAtomic, "REMOTE_ATOMIC"},
-	{AccessMWBind, "MW_BIND"}, {AccessZeroBased, "ZERO_BASED"}, {AccessOnDemand, "ON_DEMAND"},
-	{AccessHugeTLB, "HUGETLB"}, {AccessFlushGlobal, "FLUSH_GLOBAL"},
-	{AccessFlushPersistent, "FLUSH_PERSISTENT"}, {AccessRelaxedOrdering, "RELAXED_ORDERING"},
-}}
-
-func (a Access) String() string { return accessNames.flags(a) }
-
-// ParseAccess reads one name, or several joined by "|".
-func ParseAccess(text string) (Access, error) { return accessNames.parseFlags(text) }
-
 // Send operations (enum ibv_wr_opcode).
+//
+//enum:names "opcode" IBV_WR_
 const (
 	OpRDMAWrite         Opcode = C.IBV_WR_RDMA_WRITE
 	OpRDMAWriteWithImm  Opcode = C.IBV_WR_RDMA_WRITE_WITH_IMM
@@ -249,24 +186,13 @@ const (
 	OpSendWithInv       Opcode = C.IBV_WR_SEND_WITH_INV
 	OpTSO               Opcode = C.IBV_WR_TSO
 	OpDriver1           Opcode = C.IBV_WR_DRIVER1
-	OpFlush             Opcode = 14
+	OpFlush             Opcode = 14 // FLUSH
 	OpAtomicWrite       Opcode = C.IBV_WR_ATOMIC_WRITE
 )
 
-var opcodeNames = names[Opcode]{"opcode", []named[Opcode]{
-	{OpRDMAWrite, "RDMA_WRITE"}, {OpRDMAWriteWithImm, "RDMA_WRITE_WITH_IMM"}, {OpSend, "SEND"},
-	{OpSendWithImm, "SEND_WITH_IMM"}, {OpRDMARead, "RDMA_READ"},
-	{OpAtomicCmpAndSwp, "ATOMIC_CMP_AND_SWP"}, {OpAtomicFetchAndAdd, "ATOMIC_FETCH_AND_ADD"},
-	{OpLocalInv, "LOCAL_INV"}, {OpBindMW, "BIND_MW"}, {OpSendWithInv, "SEND_WITH_INV"},
-	{OpTSO, "TSO"}, {OpDriver1, "DRIVER1"}, {OpFlush, "FLUSH"}, {OpAtomicWrite, "ATOMIC_WRITE"},
-}}
-
-func (o Opcode) String() string { return opcodeNames.name(o) }
-
-// ParseOpcode is the reverse of String.
-func ParseOpcode(name string) (Opcode, error) { return opcodeNames.parse(name) }
-
 // Send flags (enum ibv_send_flags).
+//
+//enum:names "send flag" IBV_SEND_ flags
 const (
 	SendFence     SendFlags = C.IBV_SEND_FENCE
 	SendSignaled  SendFlags = C.IBV_SEND_SIGNALED
@@ -275,41 +201,27 @@ const (
 	SendIPCsum    SendFlags = C.IBV_SEND_IP_CSUM
 )
 
-var sendFlagsNames = names[SendFlags]{"send flag", []named[SendFlags]{
-	{SendFence, "FENCE"}, {SendSignaled, "SIGNALED"}, {SendSolicited, "SOLICITED"},
-	{SendInline, "INLINE"}, {SendIPCsum, "IP_CSUM"},
-}}
-
-func (f SendFlags) String() string { return sendFlagsNames.flags(f) }
-
-// ParseSendFlags reads one name, or several joined by "|".
-func ParseSendFlags(text string) (SendFlags, error) { return sendFlagsNames.parseFlags(text) }
-
 // CMMessage is a message of the connection manager, by its attribute id (IBTA 12.6).
 type CMMessage uint32
 
 // The messages of a reliable connection and of a datagram service, and the questions before either, which a
 // fault can name as well: of an address (by its EtherType) and of a path (IBTA 15.2.5).
+//
+//enum:names "connection manager message"
 const (
-	MessageREQ  CMMessage = 0x10
-	MessageMRA  CMMessage = 0x11
-	MessageREJ  CMMessage = 0x12
-	MessageREP  CMMessage = 0x13
-	MessageRTU  CMMessage = 0x14
-	MessageDREQ CMMessage = 0x15
-	MessageDREP CMMessage = 0x16
+	MessageREQ  CMMessage = 0x10 // REQ
+	MessageMRA  CMMessage = 0x11 // MRA
+	MessageREJ  CMMessage = 0x12 // REJ
+	MessageREP  CMMessage = 0x13 // REP
+	MessageRTU  CMMessage = 0x14 // RTU
+	MessageDREQ CMMessage = 0x15 // DREQ
+	MessageDREP CMMessage = 0x16 // DREP
 
-	MessageSIDRREQ    CMMessage = 0x17
-	MessageSIDRREP    CMMessage = 0x18
-	MessagePathRecord CMMessage = 0x35
-	MessageARP        CMMessage = 0x806
+	MessageSIDRREQ    CMMessage = 0x17  // SIDR_REQ
+	MessageSIDRREP    CMMessage = 0x18  // SIDR_REP
+	MessagePathRecord CMMessage = 0x35  // PATH_RECORD
+	MessageARP        CMMessage = 0x806 // ARP
 )
-
-var messageNames = names[CMMessage]{"connection manager message", []named[CMMessage]{
-	{MessageREQ, "REQ"}, {MessageMRA, "MRA"}, {MessageREJ, "REJ"}, {MessageREP, "REP"}, {MessageRTU, "RTU"},
-	{MessageDREQ, "DREQ"}, {MessageDREP, "DREP"}, {MessageSIDRREQ, "SIDR_REQ"}, {MessageSIDRREP, "SIDR_REP"},
-	{MessagePathRecord, "PATH_RECORD"}, {MessageARP, "ARP"},
-}}
 
 // PacketOps is a set of operations of packets, a bit for each by the lower five of the BTH's opcode (IBTA 9.2.1).
 type PacketOps uint32
@@ -357,11 +269,6 @@ const (
 	// ids that came to their address before get ADDR_CHANGE, which is a hint and no more.
 	FaultChangeAddress
 )
-
-func (m CMMessage) String() string { return messageNames.name(m) }
-
-// ParseCMMessage is the reverse of String.
-func ParseCMMessage(name string) (CMMessage, error) { return messageNames.parse(name) }
 
 // PortState is the state of a port (enum ibv_port_state).
 type PortState uint32
@@ -428,19 +335,12 @@ const (
 )
 
 // Ways of being in a multicast group (enum rdma_cm_mc_join_flags).
+//
+//enum:names "way of joining" RDMA_MC_JOIN_FLAG_
 const (
 	JoinFullMember         JoinFlags = C.RDMA_MC_JOIN_FLAG_FULLMEMBER
 	JoinSendOnlyFullMember JoinFlags = C.RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER
 )
-
-var joinFlagsNames = names[JoinFlags]{"way of joining", []named[JoinFlags]{
-	{JoinFullMember, "FULLMEMBER"}, {JoinSendOnlyFullMember, "SENDONLY_FULLMEMBER"},
-}}
-
-func (f JoinFlags) String() string { return joinFlagsNames.name(f) }
-
-// ParseJoinFlags is the reverse of String.
-func ParseJoinFlags(name string) (JoinFlags, error) { return joinFlagsNames.parse(name) }
 
 // Members of QPInitAttrEx that count (enum ibv_qp_init_attr_mask).
 const (
