@@ -112,10 +112,11 @@ func (i *Instance) createQP(epHandle, pdHandle Handle, attrAt Pointer) int32 {
 }
 
 // makeQP makes the QP of an endpoint by one function, or one without an endpoint by the other.
-func (i *Instance) makeQP(epHandle, pdHandle Handle, attrAt Pointer, make func(
-	*rdmacore.ID, *rdmacore.PD, rdmacore.QPInitAttr,
-) error,
-	alone func(*rdmacore.PD, rdmacore.QPInitAttr) (*rdmacore.QP, error)) int32 {
+func (i *Instance) makeQP(
+	epHandle, pdHandle Handle, attrAt Pointer,
+	make func(*rdmacore.ID, *rdmacore.PD, rdmacore.QPInitAttr) error,
+	alone func(*rdmacore.PD, rdmacore.QPInitAttr) (*rdmacore.QP, error),
+) int32 {
 	ep, ok := i.endpoints.get(epHandle)
 	if !ok && epHandle != 0 {
 		return i.badHandle(KindEP)
