@@ -149,7 +149,7 @@ func (id *ID) Disconnect() error {
 // ConnParam are the parameters of a connection (struct rdma_conn_param).  Its zero value is the famous
 // trap: no READs, no retries.
 type ConnParam struct {
-	ResponderResources uint8 // READs and atomics of the peer served at once; 255 for the device's most
+	ResponderResources uint8 // READs and atomics of the peer served at once; 255 means the device's maximum
 	InitiatorDepth     uint8 // own READs and atomics outstanding at once; 255 likewise
 	FlowControl        uint8
 	RetryCount         uint8  // 7 at most; connect only

@@ -24,8 +24,8 @@ type Fault struct {
 	Action      FaultAction
 	Delay       time.Duration // of FaultDelay and FaultDuplicate; the limit of FaultReorder
 	Probability float64       // for each message; 0 is taken as 1, certain
-	Skip        int           // so many pass first
-	Count       int           // it happens to so many at most; 0: no limit
+	Skip        int           // let this many through first
+	Count       int           // affects at most this many; 0 means no limit
 }
 
 // maxMessage is the number of a message, as IBTA has them: of 24 bits.
@@ -55,7 +55,7 @@ func (p *Provider) Fault(fault Fault) (*FaultRule, error) {
 		return nil, closed(op, "provider")
 	}
 	if !p.CanFault() {
-		return nil, fail(op, syscall.EOPNOTSUPP, "a real fabric loses nothing on purpose; run on soft")
+		return nil, fail(op, syscall.EOPNOTSUPP, "a real device cannot drop messages on request; run on soft")
 	}
 	if fault.Action.ofDevice() && fault != (Fault{Action: fault.Action}) {
 		return nil, fail(op, syscall.EINVAL, "what happens to the device has no addresses, messages or numbers")

@@ -129,7 +129,7 @@ func badInputs() map[string]struct{ text, words string } {
 			"bad.yaml:2:33: error[E0106]: 1000000GiB is out of range",
 		},
 		"one line":    {begin + "name: \"" + strings.Repeat("x", 2_000_000), "this quote is never closed"},
-		"many errors": {begin + "steps:\n" + strings.Repeat("  - {lgo: hi}\n", 20_000), "mend these first"},
+		"many errors": {begin + "steps:\n" + strings.Repeat("  - {lgo: hi}\n", 20_000), "fix these first"},
 		"one key":     {begin + strings.Repeat("a: 1\n", 200_000), `"a" stands in this mapping already, in line 2`},
 		"unclosed list": {
 			begin + "steps: [" + strings.Repeat("{log: b}, ", 200_000),

@@ -127,7 +127,7 @@ func (a *app) selectCases(
 		total += len(s.Program.Cases)
 	}
 	message := fmt.Sprintf(
-		"nothing is selected: of %s in %s none is meant", count(total, "case"), count(checked.Files, "file"),
+		"nothing is selected: none of %s in %s matches", count(total, "case"), count(checked.Files, "file"),
 	)
 	if total == 0 {
 		message = fmt.Sprintf("nothing is selected: %s, and no case in it", count(checked.Files, "file"))

@@ -24,7 +24,7 @@ import (
 	"rdmarun/rdmacore"
 )
 
-const doctorLong = `Look why RDMA will not work on this machine, and say what to type: kernel modules,
+const doctorLong = `Find out why RDMA does not work on this machine, and suggest commands: kernel modules,
 device files, ports, addresses, MTU, the limit of locked memory, what a container
 lacks, a connection of this machine to itself over rdma_cm, who gets packets when
 processes share the port for other hosts, what the kernel has for --sandbox, and a

@@ -188,7 +188,7 @@ func unknownWord(word string, parts []string) error {
 		hint = strings.TrimPrefix(hint+"  "+fmt.Sprintf(format, arguments...), "  ")
 	}
 	if mentions := mentioning(word); len(mentions) > 0 {
-		more("%q stands in what is said of %s", word, strings.Join(mentions, ", "))
+		more("%q is mentioned under %s", word, strings.Join(mentions, ", "))
 	}
 	if len(parts) > 0 {
 		more("known by itself: %s", strings.Join(parts, ", "))

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/quantity"
 )
 
 // flagGroup is a part of a long list of flags.
@@ -137,45 +138,32 @@ func (f *formatFlag) register(command *cobra.Command) {
 	}
 }
 
-// byteSize is a flag of so many bytes: "65536", "64KiB", "32MiB", "1GiB".
+// byteSize is a flag of a number of bytes, as the language writes sizes: 65536, 64KiB, 1.5GiB, 1MB.
 type byteSize int64
-
-var byteUnits = []struct {
-	suffix string
-	bytes  int64
-}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"", 1}}
 
 // mostBytes is the largest size of a flag; a device refuses less.
 const mostBytes = 1 << 40
 
-func (s *byteSize) String() string {
-	for at := len(byteUnits) - 2; at >= 0; at-- {
-		if unit := byteUnits[at]; *s != 0 && int64(*s)%unit.bytes == 0 {
-			return strconv.FormatInt(int64(*s)/unit.bytes, 10) + unit.suffix
-		}
-	}
-	return strconv.FormatInt(int64(*s), 10)
-}
+func (s *byteSize) String() string { return quantity.Size(int64(*s)) }
 
 func (*byteSize) Type() string { return "size" }
 
 func (s *byteSize) Set(text string) error {
-	for _, unit := range byteUnits {
-		digits, ok := strings.CutSuffix(text, unit.suffix)
-		if !ok {
-			continue
-		}
-		number, err := strconv.ParseInt(digits, 10, 64)
-		switch {
-		case err != nil:
-			return fmt.Errorf("a size is a number of bytes, or a number with KiB, MiB, GiB or TiB")
-		case number <= 0 || number > mostBytes/unit.bytes:
-			return fmt.Errorf("the size is out of range: 1 to 1TiB")
-		}
-		*s = byteSize(number * unit.bytes)
-		return nil
+	var problem *diag.Problem
+	bytes, err := strconv.Atoi(text)
+	if err != nil {
+		bytes, problem = quantity.ParseSize(text)
 	}
-	return fmt.Errorf("a size is a number of bytes, or one with KiB, MiB or GiB")
+	switch {
+	case problem != nil && problem.Hint != "":
+		return fmt.Errorf("%w: %s", problem, problem.Hint)
+	case problem != nil:
+		return problem
+	case bytes <= 0 || bytes > mostBytes:
+		return fmt.Errorf("%s is out of range: a size is 1 to %s", text, quantity.Size(mostBytes))
+	}
+	*s = byteSize(bytes)
+	return nil
 }
 
 // sizesFlag is a flag of several sizes: "64,4KiB", or "64..1MiB", which is all powers of two of it.

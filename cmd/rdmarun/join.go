@@ -38,10 +38,10 @@ func (f *natsFlags) register(command *cobra.Command, name, usage string) {
 		)
 		completeFlag(command, "nats-user", cobra.NoFileCompletions)
 	}
-	set.StringVar(&f.creds, "creds", "", "show the NATS server the credentials in this file")
-	set.StringVar(&f.nkey, "nkey", "", "show the NATS server the key whose seed is in this file")
+	set.StringVar(&f.creds, "creds", "", "authenticate to the NATS server with the credentials in this file")
+	set.StringVar(&f.nkey, "nkey", "", "authenticate to the NATS server with the key whose seed is in this file")
 	set.StringVar(&f.tlsCA, "tlsca", "", "the NATS server's certificate is signed by one in this file")
-	set.StringVar(&f.tlsCert, "tlscert", "", "show the NATS server the certificate in this file")
+	set.StringVar(&f.tlsCert, "tlscert", "", "authenticate to the NATS server with the certificate in this file")
 	set.StringVar(&f.tlsKey, "tlskey", "", "the key of --tlscert")
 	completeFlag(command, name, cobra.NoFileCompletions)
 	command.MarkFlagsRequiredTogether("tlscert", "tlskey")

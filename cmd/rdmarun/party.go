@@ -57,7 +57,7 @@ func (f *partyFlags) register(command *cobra.Command, meet string) {
 // party reads the flags; nil where this process plays all roles, or agents do.
 func (f *partyFlags) party(command *cobra.Command, agents bool) (*scenario.Party, error) {
 	if f.wait <= 0 {
-		return nil, usageError("--wait %s: more than nothing", f.wait)
+		return nil, usageError("--wait %s: must be greater than 0", f.wait)
 	}
 	if len(f.roles) == 0 {
 		alone := []string{"peer", "meet"}

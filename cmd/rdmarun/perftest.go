@@ -253,11 +253,11 @@ func (f *perfFlags) choose(command *cobra.Command, args []string) ([]perfTest, e
 	case f.iterations > 0 && command.Flags().Changed("duration"):
 		return nil, usageError("--iterations and --duration exclude each other")
 	case command.Flags().Changed("iterations") && f.iterations == 0:
-		return nil, usageError("--iterations 0: at least 1")
+		return nil, usageError("--iterations 0: must be at least 1")
 	case f.all && len(f.sizes) > 0:
 		return nil, usageError("--all and --sizes exclude each other")
 	case f.duration <= 0 || f.duration > secondsFlag(24*time.Hour):
-		return nil, usageError("--duration %s: more than nothing, and a day at most", &f.duration)
+		return nil, usageError("--duration %s: must be greater than 0, at most 24h", &f.duration)
 	case f.warmup < 0 || f.warmup > secondsFlag(time.Hour):
 		return nil, usageError("--warmup %s: from 0 to an hour", &f.warmup)
 	}

@@ -189,7 +189,7 @@ func message(came *nats.Msg) *Message {
 }
 
 // ErrNoQuestion tells that nobody waits for an answer.
-var ErrNoQuestion = errors.New("it is no question")
+var ErrNoQuestion = errors.New("the message does not expect a reply")
 
 // waiting is how many messages wait for who listens.
 const waiting = 1 << 16

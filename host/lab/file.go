@@ -124,7 +124,7 @@ func Parse(path string, text []byte) (*Lab, *diag.List) {
 		if root.Get("roles") != nil || root.Get("steps") != nil || root.Get("cases") != nil {
 			hint = "this is a scenario; " + hint
 		}
-		r.errors.Report(diag.NotOneOf, version.Span(), "this is no lab file of a version that is known").WithHint(
+		r.errors.Report(diag.NotOneOf, version.Span(), "unsupported version of a lab file").WithHint(
 			"%s", hint,
 		)
 		return nil, r.errors // what else is wrong with it nobody knows

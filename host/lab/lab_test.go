@@ -114,8 +114,7 @@ func TestWrongLabs(t *testing.T) {
 		"hosts: {a: {join: x}, b: {join: x}}":                     `hosts a and b are one agent, "x"`,
 		"defaults: {join: x}\nhosts: {a: }":                       "join is the name of one host's agent",
 		"nats: lab\nhosts: {a: }":                                 `2:7: error[E0104]: "lab" is no URL of a NATS server`,
-		"hosts: {a: }\nplace: {server: }": "3:9: error[E0102]: role server is placed " +
-			"on no host",
+		"hosts: {a: }\nplace: {server: }": "3:9: error[E0102]: role server has no host",
 		"hosts: {a: }\nplace: {server: {hosts: [a, z]}}":         `3:29: error[E0109]: there is no host "z"`,
 		"nats: [x]\nhosts: {a: }":                                "nats must be a value",
 		"hosts: {a: {ssh: root@}}":                               `"" is no name of a host`,
@@ -214,7 +213,7 @@ place:
 		{Role{Name: "ranged[3]", Group: "ranged", Index: 3}, "n1"},
 		{Role{Name: "ranged[4]", Group: "ranged", Index: 4}, "a"},
 		{Role{Name: "either"}, "b"},
-		{Role{Name: "other"}, "error: role other is placed on no host"},
+		{Role{Name: "other"}, "error: role other has no host"},
 	} {
 		got, err := lab.HostOf(test.role)
 		if err != nil {
@@ -308,7 +307,7 @@ place: {server: {label: {rack: r1}}, "*": here}
 		t.Fatalf("%+v", lab)
 	}
 	if _, err := lab.HostOf(Role{Name: "server"}); err == nil ||
-		!strings.Contains(err.Error(), "none has those labels") {
+		!strings.Contains(err.Error(), "no host has those labels") {
 		t.Error(err)
 	}
 	for agent, rack := range map[string]string{

@@ -148,7 +148,7 @@ func ParseDone(said []byte) (done Done, err error) {
 // ParseExamined reads what a host says of itself.
 func ParseExamined(said []byte) (found Examined, err error) {
 	if err := json.Unmarshal(said, &found); err != nil {
-		return Examined{}, fmt.Errorf("what it says of itself cannot be read: %s", Text(err.Error()))
+		return Examined{}, fmt.Errorf("invalid self-description: %s", Text(err.Error()))
 	}
 	found.MTU = max(0, found.MTU)
 	found.Findings = found.Findings[:min(len(found.Findings), mostFindings)]

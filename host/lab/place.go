@@ -23,7 +23,7 @@ func (r *reader) place(node *syntax.Node, lab *Lab) {
 		placement, where := Placement{named: pair.Key.Span(), span: pair.Value.Span()}, pair.Value
 		switch {
 		case where.IsNull():
-			r.errors.Report(diag.WrongShape, pair.Key.Span(), "role %s is placed on no host", pair.Key.Value).
+			r.errors.Report(diag.WrongShape, pair.Key.Span(), "role %s has no host", pair.Key.Value).
 				WithHint("%s: HOST, [HOST, ..], {hosts: .., per_host: N} or {label: {NAME: VALUE}}", pair.Key.Value)
 			continue
 		case where.Kind != syntax.Mapping:
@@ -293,11 +293,11 @@ func (l *Lab) HostOf(role Role) (string, error) {
 		return l.Hosts[0].Name, nil
 	}
 	if !placed {
-		return "", fmt.Errorf("role %s is placed on no host", role.written())
+		return "", fmt.Errorf("role %s has no host", role.written())
 	}
 	hosts := l.candidates(placement)
 	if len(hosts) == 0 {
-		return "", fmt.Errorf("role %s is placed on no host: none has those labels", role.written())
+		return "", fmt.Errorf("role %s has no host: no host has those labels", role.written())
 	}
 	if placement.PerHost == 0 {
 		return hosts[index%len(hosts)], nil

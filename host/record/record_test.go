@@ -49,13 +49,13 @@ func TestReported(t *testing.T) {
 			`{"kind":"measuring","measure":{"role":"a","messages":5}}`,
 			&Record{Kind: Measuring, Measure: &Measure{Role: "a", Messages: 5}},
 		},
-		"one of nobody":       {`{"kind":"measuring","measure":{"messages":5}}`, nil},
-		"one that cannot be":  {`{"kind":"measuring","measure":{"role":"a","took_ns":-5}}`, nil},
-		"what is measured":    {`{"kind":"measure","measure":{"role":"a"}}`, nil},
-		"the end of a case":   {`{"kind":"case_end","result":{"status":"passed"}}`, nil},
-		"the end of the run":  {`{"kind":"run_end","totals":{"passed":5}}`, nil},
-		"what is no record":   {`[]`, nil},
-		"what cannot be read": {`{`, nil},
+		"one of nobody":        {`{"kind":"measuring","measure":{"messages":5}}`, nil},
+		"one that cannot be":   {`{"kind":"measuring","measure":{"role":"a","took_ns":-5}}`, nil},
+		"what is measured":     {`{"kind":"measure","measure":{"role":"a"}}`, nil},
+		"the end of a case":    {`{"kind":"case_end","result":{"status":"passed"}}`, nil},
+		"the end of the run":   {`{"kind":"run_end","totals":{"passed":5}}`, nil},
+		"what is not a record": {`[]`, nil},
+		"what cannot be read":  {`{`, nil},
 	} {
 		got, ok := ParseReported([]byte(test.said))
 		if ok != (test.want != nil) || ok && !reflect.DeepEqual(got, test.want) {

@@ -55,7 +55,7 @@ func Open(t testing.TB, folder string) *Corpus {
 	for _, entry := range entries {
 		path := filepath.Join(folder, entry.Name())
 		if filepath.Ext(path) != ".txtar" {
-			t.Fatalf("%s would not be looked at: it belongs into the archive of its subject", path)
+			t.Fatalf("%s would not be looked at: it belongs in the archive of its subject", path)
 		}
 		content, err := txtar.ParseFile(path)
 		if err != nil {

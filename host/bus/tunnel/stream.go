@@ -63,7 +63,7 @@ type Stream struct {
 var (
 	ErrGone    = errors.New("the other end has gone")
 	ErrClosed  = errors.New("the stream was closed")
-	ErrTooMuch = errors.New("the other end says too much beside the stream")
+	ErrTooMuch = errors.New("the other end sends more notes than the stream allows")
 )
 
 // Open opens an end that hears what is under one subject, and speaks under another; the other end does the reverse, and
@@ -197,7 +197,7 @@ func (s *Stream) take(said *nats.Msg) {
 		number, err := strconv.ParseUint(rest, 10, 64)
 		switch {
 		case err != nil || len(said.Data) > partBytes || number > s.arrived+1 || number > s.taken+1:
-			s.end(errors.New("the other end says what makes no sense"))
+			s.end(errors.New("the other end sent an invalid message"))
 		case number <= s.taken:
 			s.speak(fmt.Sprintf("%s.%d", sayTook, number), nil) // that it was read has got lost
 		case number == s.arrived: // it is still to be read

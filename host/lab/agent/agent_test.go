@@ -230,7 +230,7 @@ func TestOrders(t *testing.T) {
 		"too much":          {lab.Order{Length: lab.MostPack + 1}, nil, "are too many"},
 		"less than nothing": {lab.Order{Length: -1}, nil, "are too many"},
 		"another pack":      {lab.Order{Pack: digest(bad), Length: len(good)}, good, "its digest differs"},
-		"a shorter pack":    {lab.Order{Pack: digest(good), Length: len(good) + 5}, good, "make no sense"},
+		"a shorter pack":    {lab.Order{Pack: digest(good), Length: len(good) + 5}, good, "are not a part of the pack"},
 		"no pack":           {lab.Order{Pack: digest([]byte("x")), Length: 1}, []byte("x"), "not a pack of rdmarun"},
 		"another file": {
 			lab.Order{Pack: digest(good), Length: len(good), Files: files(path), Scenarios: []string{"/etc/passwd"}},

@@ -114,7 +114,7 @@ func (r *run) fetch(ctx context.Context) error {
 			return err
 		}
 		if len(part) == 0 || archive.Len()+len(part) > order.Length {
-			return fmt.Errorf("%d bytes at %d make no sense", len(part), archive.Len())
+			return fmt.Errorf("%d bytes at %d are not a part of the pack", len(part), archive.Len())
 		}
 		archive.Write(part)
 	}

@@ -46,7 +46,7 @@ const (
 )
 
 // errStrange tells that bytes are no blocks, as this program writes them.
-var errStrange = errors.New("its packets make no sense")
+var errStrange = errors.New("malformed pcapng block")
 
 // cut is the first block of bytes; nil when it is not whole.
 func cut(data []byte) (block []byte, err error) {

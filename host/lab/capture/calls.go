@@ -103,7 +103,7 @@ func (c *Calls) Take(host, what string, data []byte) {
 	case lab.SayTraced:
 		h.end = &lab.Traced{}
 		if err := json.Unmarshal(data, h.end); err != nil {
-			h.end, h.wrong = nil, "what it says of their end makes no sense"
+			h.end, h.wrong = nil, "their end is invalid"
 		} else {
 			printable.Each(h.end, lab.Text)
 		}

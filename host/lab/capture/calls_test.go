@@ -35,7 +35,7 @@ func TestCalls(t *testing.T) {
 	want := []string{
 		"host a: its last 7 lines are cut, since a host may send 256 MiB", "host b: calls are missing: nobody␊read",
 		"host lost: its calls end early: it was lost",
-		"host stranger: calls are missing: what it says of their end makes no sense",
+		"host stranger: calls are missing: their end is invalid",
 	}
 	if got := c.Lacks(); !slices.Equal(got, want) {
 		t.Errorf("%q", got)

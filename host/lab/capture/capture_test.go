@@ -147,7 +147,7 @@ func TestMerge(t *testing.T) {
 	want = []string{
 		"host b: its last 7 packets are cut, since a host has room for 256 MiB here",
 		"host lost: its packets end early: it was lost",
-		"host stranger: packets are missing: its packets make no sense",
+		"host stranger: packets are missing: malformed pcapng block",
 	}
 	if !slices.Equal(lacks, want) {
 		t.Errorf("%q", lacks)

@@ -148,7 +148,7 @@ func TestFailuresOfStrangers(t *testing.T) {
 		t.Error(name)
 	}
 	want := "host dead: its packets end early: it was lost; host loud: packets are missing: it sends more than it " +
-		"may; host strange: packets are missing: its packets make no sense"
+		"may; host strange: packets are missing: malformed pcapng block"
 	if wrong != want {
 		t.Errorf("%s\nnot %s", wrong, want)
 	}

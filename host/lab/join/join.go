@@ -176,10 +176,10 @@ func newID() string { return rand.Text() }
 // parsePresence reads what an agent says of itself.
 func parsePresence(said []byte) (p Presence, err error) {
 	if len(said) > longest {
-		return p, fmt.Errorf("an agent says %d bytes of itself", len(said))
+		return p, fmt.Errorf("the self-description of an agent has %d bytes", len(said))
 	}
 	if err := json.Unmarshal(said, &p); err != nil {
-		return p, fmt.Errorf("an agent says of itself what cannot be read: %s", lab.Text(err.Error()))
+		return p, fmt.Errorf("invalid self-description of an agent: %s", lab.Text(err.Error()))
 	}
 	if err := CheckName(p.Name); err != nil {
 		return p, err
@@ -212,7 +212,7 @@ func parseRequest(said []byte) (r request, err error) {
 		return r, fmt.Errorf("the question cannot be read: %s", lab.Text(err.Error()))
 	}
 	if r.Holder = lab.Text(r.Holder); r.Holder == "" || !idForm.MatchString(r.Stream) {
-		return r, fmt.Errorf("the question makes no sense")
+		return r, fmt.Errorf("the request is not valid")
 	}
 	if r.Protocol != lab.Protocol {
 		return r, fmt.Errorf(

@@ -337,9 +337,9 @@ func (h *Human) loop(loop *record.Loop) {
 	case loop.Clock == nil:
 	case times.Max == 0:
 		times = record.Times{Min: loop.Min, Median: loop.Median, Max: loop.Max}
-		before = " without virtual time; on the machine's clock "
+		before = " in zero virtual time; wall-clock "
 	default:
-		before, after = " on the virtual clock, ", "; on the machine's median "+h.options.Units.Time(loop.Median)
+		before, after = " on the virtual clock, ", "; wall-clock median "+h.options.Units.Time(loop.Median)
 	}
 	if loop.Late > 0 {
 		after += fmt.Sprintf("; %d late, by up to %s", loop.Late, h.options.Units.Time(loop.Latest))

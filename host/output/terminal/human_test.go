@@ -217,9 +217,9 @@ func TestLoopsAreShownOnTheClockOfThresholds(t *testing.T) {
 	still.Clock = &record.Times{}
 	for want, loop := range map[string]record.Loop{
 		"10 rounds, median 2.00 us, fastest 1.00 us, slowest 4.00 us\n": wall,
-		"10 rounds on the virtual clock, median 2.00 s, fastest 1.00 s, slowest 4.00 s; on the machine's median " +
+		"10 rounds on the virtual clock, median 2.00 s, fastest 1.00 s, slowest 4.00 s; wall-clock median " +
 			"2.00 us\n": waited,
-		"10 rounds without virtual time; on the machine's clock median 2.00 us, fastest 1.00 us, " +
+		"10 rounds in zero virtual time; wall-clock median 2.00 us, fastest 1.00 us, " +
 			"slowest 4.00 us\n": still,
 	} {
 		var text strings.Builder

@@ -188,7 +188,7 @@ func TestList(t *testing.T) {
 	if err := list.Render(&text, diag.Painter{}); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasSuffix(text.String(), "... and 13 more; mend these first\n") {
+	if !strings.HasSuffix(text.String(), "... and 13 more; fix these first\n") {
 		t.Error(text.String())
 	}
 }

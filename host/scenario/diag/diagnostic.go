@@ -198,7 +198,7 @@ func (l *List) Render(w io.Writer, paint Painter) error {
 	for i, d := range sorted {
 		if i == Limit {
 			rest := len(sorted) - Limit
-			_, err := fmt.Fprintf(w, "... and %d more; mend these first\n", rest)
+			_, err := fmt.Fprintf(w, "... and %d more; fix these first\n", rest)
 			return err
 		}
 		if _, err := io.WriteString(w, d.Text(paint)); err != nil {

@@ -116,13 +116,13 @@ func lacks(provider *rdmacore.Provider, device map[string]any, capability string
 	}
 	switch {
 	case capability == verb.CanFault && !provider.CanFault():
-		return fmt.Sprintf("provider %s loses nothing on purpose (soft does)", provider.Name())
+		return fmt.Sprintf("provider %s cannot drop messages on request (soft can)", provider.Name())
 	case capability == verb.CanFaultPacket && provider.Link() == "":
-		return fmt.Sprintf("provider %s does nothing to packets on purpose (soft does)", provider.Name())
+		return fmt.Sprintf("provider %s cannot apply faults to packets (soft can)", provider.Name())
 	case capability == verb.CanFaultPacket && !provider.SendsPackets():
 		return fmt.Sprintf("on the link %q each message is copied at once and whole (--link packets)", provider.Link())
 	case capability == verb.CanFaultDevice && !provider.CanFault():
-		return fmt.Sprintf("no device of provider %s goes away on purpose (that of soft does)", provider.Name())
+		return fmt.Sprintf("provider %s cannot remove a device on request (soft can)", provider.Name())
 	case capability == verb.CanCount && !counts():
 		return fmt.Sprintf("the kernel counts for no device of provider %s that a role is on", provider.Name())
 	case ofDevice[capability] != "" && device[strings.TrimPrefix(capability, "device.")] != true:

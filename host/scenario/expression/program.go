@@ -142,7 +142,7 @@ func reason(err error) string {
 		)
 	}
 	if match := fetchFromNothing.FindStringSubmatch(text); match != nil {
-		return "there is nothing to take \"" + match[1] + "\" of: the step that sets it has not run"
+		return "\"" + match[1] + "\" has no value yet: the step that sets it has not run"
 	}
 	return text
 }

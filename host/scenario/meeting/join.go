@@ -151,14 +151,14 @@ func (m *Meeting) visit(ctx context.Context, config Config) error {
 	}
 	all, err := parseWelcome(answer)
 	if err != nil {
-		return fmt.Errorf("the process at %s is none of rdmarun: %w", where, err)
+		return fmt.Errorf("the process at %s is not an rdmarun process: %w", where, err)
 	}
 	differs := differ(config.Settings, all.Settings, "at "+host)
 	switch {
 	case all.Refused != "" && differs != nil:
-		return fmt.Errorf("the process of %s does not take this one: %w", all.Host, differs)
+		return fmt.Errorf("the process of %s refused this one: %w", all.Host, differs)
 	case all.Refused != "":
-		return fmt.Errorf("the process of %s does not take this one: %s", all.Host, all.Refused)
+		return fmt.Errorf("the process of %s refused this one: %s", all.Host, all.Refused)
 	case !fabricForm.MatchString(all.Fabric):
 		return fmt.Errorf("the process of %s gives no fabric", all.Host)
 	}
@@ -325,7 +325,7 @@ func (m *Meeting) gather(ctx context.Context, config Config, where string, came 
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf(
-				"nobody came to %s for %s%s", where, strings.Join(missing(config.All, roles), ", "), refused,
+				"timed out at %s waiting for %s%s", where, strings.Join(missing(config.All, roles), ", "), refused,
 			)
 		case who := <-came:
 			if who.left {

@@ -250,7 +250,7 @@ func (m *Meeting) Lose(why string, names ...string) {
 const (
 	endedUnexpectedly = "has ended unexpectedly"
 	endedItsRun       = "has ended its run"
-	saysTooMuch       = "says too much"
+	saysTooMuch       = "exceeded the limit of its messages that wait"
 )
 
 // reportsTooMuch is why who does not wait for the host's answers is lost.

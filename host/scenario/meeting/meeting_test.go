@@ -202,7 +202,7 @@ func TestRefused(t *testing.T) {
 			if err := found[1].err; err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v", err)
 			}
-			if err := found[0].err; err == nil || !strings.Contains(err.Error(), "nobody came to") {
+			if err := found[0].err; err == nil || !strings.Contains(err.Error(), "timed out at") {
 				t.Errorf("who listens: %v", err)
 			}
 		})
@@ -237,7 +237,7 @@ func TestSettings(t *testing.T) {
 		"a value": {
 			set("tests", "write_bw", "-s", "8KiB", "-t", "128"), set("tests", "write_bw", "-s", "4KiB", "-t", "128"),
 			"b",
-			"server does not take this one: -s: 4KiB here, 8KiB at 127.0.0.1: pass the same on both ends",
+			"server refused this one: -s: 4KiB here, 8KiB at 127.0.0.1: pass the same on both ends",
 			"-s: 8KiB here, 4KiB there: pass",
 		},
 		"given on one end": {

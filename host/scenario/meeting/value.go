@@ -56,7 +56,7 @@ func tree(value any) (any, error) {
 		}
 		return tagged("record", record), nil
 	}
-	return nil, fmt.Errorf("no process can tell another a %T", value)
+	return nil, fmt.Errorf("a %T cannot be sent to another process", value)
 }
 
 // Decode reads what Encode wrote, and nothing else.

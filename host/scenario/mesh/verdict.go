@@ -138,7 +138,7 @@ func unexplained(count int) string {
 	if count == 1 {
 		return "one pair alone is bad: either end, or what lies between"
 	}
-	return fmt.Sprintf("no one node, device or label explains the %d pairs", count)
+	return fmt.Sprintf("no single node, device or label explains the %d pairs", count)
 }
 
 // share is what part of the pairs that the candidate concerns is bad; 0 if it does not concern all bad ones.

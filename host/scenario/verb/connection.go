@@ -136,8 +136,8 @@ type rnrRetryCount struct {
 // connectionResources are the first parameters of connect and accept (struct rdma_conn_param).
 type connectionResources struct {
 	theEndpoint
-	ResponderResources uint8 `arg:"responder_resources" default:"255" doc:"READs and atomics of the peer served at once; 255 is the device's most"`
-	InitiatorDepth     uint8 `arg:"initiator_depth" default:"255" doc:"own READs and atomics outstanding at once; 255 is the device's most"`
+	ResponderResources uint8 `arg:"responder_resources" default:"255" doc:"READs and atomics of the peer served at once; 255 means the device's maximum"`
+	InitiatorDepth     uint8 `arg:"initiator_depth" default:"255" doc:"own READs and atomics outstanding at once; 255 means the device's maximum"`
 	FlowControl        uint8 `arg:"flow_control" default:"0" max:"1" doc:"hardware flow control"`
 }
 

@@ -57,8 +57,8 @@ type faultArguments struct {
 	PSN         Optional[uint32]             `arg:"psn" max:"0xffffff" doc:"only packets of queue pairs with this sequence number, or from it on to 'psn_last'"`
 	LastPSN     Optional[uint32]             `arg:"psn_last" max:"0xffffff" doc:"the last of the sequence numbers; below 'psn' they go round their end"`
 	Message     Optional[int]                `arg:"message" min:"1" max:"0xffffff" doc:"only packets of queue pairs that are of this message, counted as IBTA does (SSN, MSN): the first that a queue pair sends since it was made or reset is 1; an answer is of the last message that was executed when it was sent"`
-	Skip        Optional[int]                `arg:"skip" default:"0" max:"0x40000000" doc:"so many pass first"`
-	Count       Optional[int]                `arg:"count" default:"0" max:"0x40000000" doc:"it happens to so many at most; 0 is without end"`
+	Skip        Optional[int]                `arg:"skip" default:"0" max:"0x40000000" doc:"let this many through first"`
+	Count       Optional[int]                `arg:"count" default:"0" max:"0x40000000" doc:"affects at most this many; 0 means no limit"`
 	Probability Optional[fraction]           `arg:"probability" doc:"for each message; without it 1, certain"`
 }
 

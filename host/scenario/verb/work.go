@@ -58,7 +58,7 @@ type wrID struct {
 // requestFlags are flags of every send request, dataFlags those of requests that carry data.
 type (
 	requestFlags struct {
-		Signaled bool `arg:"signaled" doc:"make a completion, also when the queue pair has not sig_all"`
+		Signaled bool `arg:"signaled" doc:"make a completion, even without sig_all"`
 		Fence    bool `arg:"fence" doc:"wait for the READs and atomics before"`
 	}
 	dataFlags struct {

@@ -196,7 +196,7 @@ static void test_doubled(struct core_provider *provider)
 }
 
 /* RTU reordered with DREQ: the passive side is disconnected before it was established. */
-static void test_overtaken(struct core_provider *provider)
+static void test_reordered(struct core_provider *provider)
 {
 	struct setup setup = requested(provider, PORT);
 	int rule;
@@ -375,7 +375,7 @@ int main(void)
 	test_lost_goodbyes(provider);
 	test_late(provider);
 	test_doubled(provider);
-	test_overtaken(provider);
+	test_reordered(provider);
 	test_leaving_with_losses(provider);
 	test_questions(provider);
 	test_backlog_retry(provider);

@@ -192,7 +192,7 @@ static void describe_fate(const struct soft_capture *capture, const struct soft_
 		{fate->verdict.lose, "lost"},
 		{fate->verdict.delay, "delayed"},
 		{fate->verdict.duplicate, "sent twice"},
-		{fate->verdict.reorder, "held back to be overtaken"},
+		{fate->verdict.reorder, "held back to be reordered"},
 		{fate->verdict.corrupt, "changed by a bit"},
 	};
 	size_t length = 0;
