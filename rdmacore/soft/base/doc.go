@@ -13,6 +13,7 @@
 //   - touch: memory of the program that may be gone
 //   - lock, mutex: the spin locks of the data path, the others, and threads
 //   - local_name: names by which processes of this machine find each other
+//   - local_list: the kernel's list of sockets
 //   - order: the order in which locks are taken
 //   - clock, random: time; chance and secret numbers
 //   - bounds, capability, refusal: the limits of a device; what the process may do; why a call was refused, in a
