@@ -1,6 +1,7 @@
 #include "soft/link/udp_socket.h"
 
 #include <errno.h>
+#include <linux/filter.h>
 #include <net/if.h>
 #include <netinet/udp.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 
 #include "soft/base/fabric.h"
 #include "soft/base/refusal.h"
+#include "soft/wire/fields.h"
 
 /* Not yet in the headers of all C libraries (linux/udp.h). */
 #ifndef UDP_NO_CHECK6_RX
@@ -17,6 +19,12 @@
 #ifndef UDP_GRO
 #define UDP_GRO 104
 #endif
+#ifndef SO_BINDTOIFINDEX
+#define SO_BINDTOIFINDEX 62
+#endif
+
+#define LOOPBACK 1 /* the interface lo of each network namespace (include/net/flow.h of Linux) */
+#define SOURCE 8 /* in an IPv6 header */
 
 const union ibv_gid soft_udp_loopback = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}};
 
@@ -42,6 +50,41 @@ static bool set_options(int fd, int family, int buffer)
 	/* Linux's own RoCE sends no UDP checksum. */
 	return set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) && set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO) &&
 	       set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
+}
+
+/*
+ * Another host may send with an address of this host as source.  Over IPv4 the kernel drops such packets, over IPv6 it does
+ * not.  So the socket has a filter.  To the port of a block only this host sends: what does not arrive by lo is dropped.
+ * To SOFT_WIRE_PORT it is dropped if its source is the address of the socket.
+ *
+ * In a VRF sockets are bound to an interface that delivers both kinds, which nothing distinguishes there.
+ */
+static void drop_other_hosts(int fd, const struct soft_endpoint *endpoint)
+{
+	const bool is_block = endpoint->port != SOFT_WIRE_PORT;
+	const uint8_t *own = endpoint->address.raw;
+	const struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_IFINDEX)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, LOOPBACK, 10, 0),
+		BPF_JUMP(BPF_JMP | BPF_JA, is_block ? 8 : 0, 0, 0),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_NET_OFF + SOURCE)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, soft_get32(own), 0, 7),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_NET_OFF + SOURCE + 4)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, soft_get32(own + 4), 0, 5),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_NET_OFF + SOURCE + 8)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, soft_get32(own + 8), 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_NET_OFF + SOURCE + 12)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, soft_get32(own + 12), 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+		BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+	};
+	const struct sock_fprog program = {sizeof(code) / sizeof(code[0]), (struct sock_filter *)(uintptr_t)code};
+	int interface = 0;
+	socklen_t length = sizeof(interface);
+
+	/* Where filters are forbidden, as in some containers, addresses and ports are still compared. */
+	if (getsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &interface, &length) || !interface)
+		(void)setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
 }
 
 /* Multicasts leave by the interface of the socket's address. */
@@ -88,6 +131,8 @@ static int make_descriptor(struct soft_udp *udp, const struct soft_endpoint *end
 	fd = socket(address.any.sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
+	if (address.any.sa_family == AF_INET6 && !group)
+		drop_other_hosts(fd, endpoint);
 	if (!set_options(fd, address.any.sa_family, udp->buffer_wanted) ||
 	    /* A network namespace whose lo is down has no 127.0.0.1, and its blocks are claimed all the same. */
 	    (!memcmp(&endpoint->address, &soft_udp_loopback, sizeof(soft_udp_loopback)) && !set(fd, IPPROTO_IP, IP_FREEBIND, 1)) ||

@@ -20,8 +20,8 @@
  * itself looks less often: another may have come, and been stopped before it sent anything.
  *
  * A probe and its answer go between addresses of this host only.  Answers come from the port, which is this user's.  Probes do not, so
- * those of another user could keep all from looking: nobody leaves all rounds to others.  Over IPv6 the kernel also takes packets of
- * other hosts that say they are from this one, so the numbers of rounds begin at random: a host that has not seen a probe cannot answer it.
+ * those of another user could keep all from looking: nobody leaves all rounds to others.  Over IPv6 another host can answer where the
+ * filter of udp_socket.c is forbidden.  So the numbers of rounds begin at random, and only a host that has seen a probe knows them.
  */
 #include <errno.h>
 #include <linux/filter.h>
