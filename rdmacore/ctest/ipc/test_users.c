@@ -325,7 +325,7 @@ static void test_names_for_hosts(struct user *bob)
 		CHECK(!soft_claim_make(ipc, &wanted, (struct sockaddr *)&any, true, false, &claim));
 		CHECK(!soft_claim_listen(claim));
 		soft_mutex_unlock(ipc->lock);
-		soft_local_list_read(&list);
+		soft_local_list_read(&list, &ipc->fabric->without_users);
 		soft_mutex_lock(its->lock);
 		CHECK(!soft_claim_connect(its, &wanted, (struct sockaddr *)&to, &list, &fd, &stranger));
 		CHECK(soft_local_user(fd) == geteuid() && !close(fd));

@@ -14,6 +14,7 @@ void soft_fabric_init(struct soft_fabric *fabric, uint64_t seed, bool virtual_cl
 	soft_timers_init(&fabric->timers, &fabric->clock);
 	soft_poller_init(&fabric->poller);
 	fabric->notices.fd = -1;
+	atomic_init(&fabric->without_users, false);
 }
 
 void soft_fabric_destroy(struct soft_fabric *fabric)

@@ -28,6 +28,7 @@ struct soft_fabric {
 	struct soft_capture *capture; /* records what is sent (soft/capture/capture.h); NULL: nothing does */
 	struct soft_faults faults;
 	struct soft_notices notices;
+	_Atomic bool without_users; /* of sockets (soft/base/local_name.h) */
 };
 
 /* seed drives every random number of the fabric. */

@@ -9,10 +9,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define UNKNOWN ((uid_t)-1)
 /*
- * Another user may bind any number of NAME=NUMBER.  So many are tried, which takes some milliseconds, each time from another one on:
- * what one call does not find a later one does.
+ * Another user may bind any number of NAME=NUMBER.  Where the kernel does not tell their users, so many are tried in one call,
+ * which takes some milliseconds.  Each call begins at another one, so a later call finds what this one does not.
  */
 #define OTHERS_MAX 1024
 
@@ -46,6 +45,11 @@ int soft_local_bind(const char *name)
 	return -error;
 }
 
+void soft_local_other_name(const char *name, uint64_t random, char other[SOFT_LOCAL_NAME])
+{
+	snprintf(other, SOFT_LOCAL_NAME, "%s=%08" PRIx32, name, (uint32_t)random);
+}
+
 int soft_local_bind_own(const char *name, uint64_t random, bool *squatted, uid_t *holder)
 {
 	char other[SOFT_LOCAL_NAME];
@@ -58,16 +62,16 @@ int soft_local_bind_own(const char *name, uint64_t random, bool *squatted, uid_t
 	if (*holder == geteuid())
 		return fd;
 	*squatted = true;
-	snprintf(other, sizeof(other), "%s=%08" PRIx32, name, (uint32_t)random);
+	soft_local_other_name(name, random, other);
 	return soft_local_bind(other);
 }
 
 uid_t soft_local_user(int fd)
 {
-	struct ucred credentials = {.uid = UNKNOWN};
+	struct ucred credentials = {.uid = SOFT_LOCAL_UNKNOWN};
 	socklen_t length = sizeof(credentials);
 
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) ? UNKNOWN : credentials.uid;
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) ? SOFT_LOCAL_UNKNOWN : credentials.uid;
 }
 
 int soft_local_connect(const char *name, const struct soft_local_trust *trust, uid_t *stranger)
@@ -94,8 +98,8 @@ int soft_local_connect(const char *name, const struct soft_local_trust *trust, u
 
 uid_t soft_local_holder(const char *name)
 {
-	const struct soft_local_trust nobody = {.user = UNKNOWN};
-	uid_t holder = UNKNOWN;
+	const struct soft_local_trust nobody = {.user = SOFT_LOCAL_UNKNOWN};
+	uid_t holder = SOFT_LOCAL_UNKNOWN;
 
 	/* Unknown is the one that is trusted here, and then there is nothing to tell. */
 	int fd = soft_local_connect(name, &nobody, &holder);
@@ -109,27 +113,31 @@ struct others {
 	const char *name;
 	const struct soft_local_trust *trust;
 	int fd, left;
-	uint64_t index, first, end; /* of those that listen; what is from first to end is tried */
+	uint64_t index, first, end; /* of those that may serve; what is from first to end is tried */
 };
 
-static bool count_other(void *context, const char *rest, bool listens)
+static bool may_serve(const struct others *others, const struct soft_local_entry *entry)
+{
+	return entry->listens && !soft_local_is_stranger(others->trust, entry->user);
+}
+
+static bool count_other(void *context, const struct soft_local_entry *entry)
 {
 	struct others *others = context;
 
-	(void)rest;
-	others->index += listens;
+	others->index += may_serve(others, entry);
 	return false;
 }
 
-static bool try_other(void *context, const char *rest, bool listens)
+static bool try_other(void *context, const struct soft_local_entry *entry)
 {
 	struct others *others = context;
 	char name[SOFT_LOCAL_NAME];
 	uid_t stranger;
 
-	if (!listens || others->index++ < others->first || others->index > others->end)
+	if (!may_serve(others, entry) || others->index++ < others->first || others->index > others->end)
 		return false;
-	if (snprintf(name, sizeof(name), "%s=%s", others->name, rest) >= (int)sizeof(name))
+	if (snprintf(name, sizeof(name), "%s=%s", others->name, entry->rest) >= (int)sizeof(name))
 		return false;
 	others->fd = soft_local_connect(name, others->trust, &stranger);
 	return others->fd >= 0 || !--others->left;

@@ -27,7 +27,7 @@ static void look_for_listeners(struct soft_cm *cm)
 	cm->aside = NULL;
 	soft_mutex_unlock(&cm->lock);
 	soft_order_expect_none();
-	soft_local_list_read(&list);
+	soft_local_list_read(&list, &cm->fabric->without_users);
 	soft_mutex_lock(&cm->lock);
 	for (; message; message = next) {
 		struct soft_ipc_port port = soft_ipc_port(message->port_space, (const struct sockaddr *)&message->destination, false);

@@ -314,7 +314,7 @@ static void refuse_noted(struct soft_cm *cm)
 	if (!may)
 		return;
 	soft_order_expect_none();
-	soft_local_list_read(&list);
+	soft_local_list_read(&list, &cm->fabric->without_users);
 	soft_mutex_lock(&cm->lock);
 	old = inbox->list;
 	inbox->list = list;

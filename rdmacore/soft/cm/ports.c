@@ -72,7 +72,7 @@ static int make_claim(struct soft_id *id, const struct soft_ipc_port *port, cons
 	if (error)
 		return error;
 	soft_id_step_out(id);
-	soft_local_list_read(&list);
+	soft_local_list_read(&list, &id->cm->fabric->without_users);
 	error = soft_id_come_back(id, state);
 	if (!error && id->claim != own && !port->for_hosts)
 		error = EINVAL;

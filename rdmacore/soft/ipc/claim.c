@@ -14,7 +14,6 @@
 #include "soft/base/refusal.h"
 
 #define PLACES 4
-#define UNKNOWN ((uid_t)-1)
 #define BACKLOG 4096 /* processes that connect at once, which the kernel limits to net.core.somaxconn */
 
 /* The family in a name: what an address of it keeps others from. */
@@ -92,11 +91,13 @@ static bool read_place(const char *rest, struct place *place, bool *shared)
 	return fields == 2 || (fields == 3 && (*shared || end == '='));
 }
 
-static uid_t holder_of(const char *begin, const char *rest)
+static uid_t holder_of(const char *begin, const struct soft_local_entry *entry)
 {
 	char name[SOFT_IPC_NAME];
 
-	snprintf(name, sizeof(name), "%s%s", begin, rest);
+	if (entry->user != SOFT_LOCAL_UNKNOWN)
+		return entry->user;
+	snprintf(name, sizeof(name), "%s%s", begin, entry->rest);
 	return soft_local_holder(name);
 }
 
@@ -112,14 +113,15 @@ static bool is_own(const struct claimant *mine, const char *rest)
 }
 
 /* As cma_check_port of Linux (soft/cm/ports.c). */
-static bool conflicts(void *context, const char *rest, bool listens)
+static bool conflicts(void *context, const struct soft_local_entry *entry)
 {
 	struct claimant *mine = context;
 	struct place other;
 	bool shared;
 
-	(void)listens;
-	if (is_own(mine, rest) || !read_place(rest, &other, &shared))
+	if (mine->trust && soft_local_is_stranger(mine->trust, entry->user))
+		return false;
+	if (is_own(mine, entry->rest) || !read_place(entry->rest, &other, &shared))
 		return false;
 	if (mine->shared && shared)
 		return false;
@@ -128,7 +130,7 @@ static bool conflicts(void *context, const char *rest, bool listens)
 		return false;
 	if (!is_any(mine->place.address) && !is_any(other.address) && strcmp(mine->place.address, other.address) != 0)
 		return false;
-	mine->holder = holder_of(mine->begin, rest);
+	mine->holder = holder_of(mine->begin, entry);
 	if (mine->trust && !soft_local_trusts(mine->trust, mine->holder))
 		return false;
 	mine->error = is_any(mine->place.address) || is_any(other.address) ? EADDRNOTAVAIL : EADDRINUSE;
@@ -181,8 +183,13 @@ static int bind_name(struct soft_claim *claim, const struct soft_ipc_port *port,
 		fd = soft_local_bind_own(claim->name, ipc->instance, &squatted, holder);
 	else
 		fd = soft_local_bind(claim->name);
-	if (squatted)
+	if (squatted) {
+		char name[SOFT_IPC_NAME];
+
 		soft_notice_squatter(&ipc->fabric->notices, claim->name, *holder);
+		strcpy(name, claim->name);
+		soft_local_other_name(name, ipc->instance, claim->name);
+	}
 	if (fd == -EADDRINUSE)
 		*holder = soft_local_holder(claim->name);
 	claim->socket.fd = fd;
@@ -191,7 +198,7 @@ static int bind_name(struct soft_claim *claim, const struct soft_ipc_port *port,
 
 static int refuse_port(const struct soft_ipc *ipc, const struct soft_ipc_port *port, uid_t holder, int error)
 {
-	if (holder != UNKNOWN && holder != ipc->user)
+	if (holder != SOFT_LOCAL_UNKNOWN && holder != ipc->user)
 		return soft_refuse(error, "a process of user %u has port %u of this fabric: choose another port, or another fabric (--fabric NAME)",
 				   holder, port->number);
 	return soft_refuse(error, "another process has port %u", port->number);
@@ -201,7 +208,7 @@ int soft_claim_make(struct soft_ipc *ipc, const struct soft_ipc_port *port, cons
 		    bool shared, struct soft_claim **out)
 {
 	struct soft_claim *claim = calloc(1, sizeof(*claim));
-	uid_t holder = UNKNOWN;
+	uid_t holder = SOFT_LOCAL_UNKNOWN;
 	struct place place;
 	int error;
 
@@ -239,7 +246,7 @@ int soft_claim_check(const struct soft_claim *claim, const struct soft_ipc_port 
 		     const struct soft_local_list *list)
 {
 	struct soft_ipc *ipc = claim->ipc;
-	uid_t holder = UNKNOWN;
+	uid_t holder = SOFT_LOCAL_UNKNOWN;
 	struct place place;
 	int error;
 
@@ -282,11 +289,10 @@ static void list_places(const struct sockaddr *destination, struct place places[
 	strcpy(places[3].address, "::");
 }
 
-static bool is_listener(void *context, const char *rest, bool listens)
+static bool is_listener(void *context, const struct soft_local_entry *entry)
 {
 	(void)context;
-	(void)rest;
-	return listens;
+	return entry->listens;
 }
 
 bool soft_claim_may_listen(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct soft_local_list *list)
@@ -310,7 +316,7 @@ int soft_claim_connect(const struct soft_ipc *ipc, const struct soft_ipc_port *p
 	int fd = -ECONNREFUSED, error = -ECONNREFUSED;
 
 	soft_mutex_expect(ipc->lock);
-	*stranger = UNKNOWN;
+	*stranger = SOFT_LOCAL_UNKNOWN;
 	list_places(destination, places);
 	for (int index = 0; index < PLACES && fd < 0; index++) {
 		write_name(ipc, port, &places[index], name);
@@ -334,12 +340,12 @@ struct search {
 };
 
 /* Whoever cannot be told, as its backlog is full, counts: it is only said why a connection is refused. */
-static bool may_be_trusted(void *context, const char *rest, bool listens)
+static bool may_be_trusted(void *context, const struct soft_local_entry *entry)
 {
 	const struct search *search = context;
-	uid_t holder = listens ? holder_of(search->begin, rest) : UNKNOWN;
+	uid_t holder = entry->listens ? holder_of(search->begin, entry) : SOFT_LOCAL_UNKNOWN;
 
-	return listens && (holder == UNKNOWN || soft_local_trusts(search->trust, holder));
+	return entry->listens && (holder == SOFT_LOCAL_UNKNOWN || soft_local_trusts(search->trust, holder));
 }
 
 bool soft_claim_has_listener(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct soft_local_list *list)

@@ -194,7 +194,7 @@ static void read_list(struct soft_timer *timer)
 	struct soft_local_list list;
 	struct soft_udp_kept *kept;
 
-	soft_local_list_read(&list);
+	soft_local_list_read(&list, &share->udp->fabric->without_users);
 	soft_lock_take(&share->udp->receiving);
 	kept = soft_udp_renew_list(share, &list, soft_clock_of_thread() - begun);
 	for (struct soft_udp_kept *each = kept; each; each = each->next)
