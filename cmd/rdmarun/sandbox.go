@@ -136,7 +136,8 @@ func (f *sandboxFlag) guestFiles(a *app, paths []string, trace *traceFlags) (san
 		files.Read = append(files.Read, engine)
 	}
 	if cache := f.cache(a); cache != "" {
-		files.Write = append(files.Write, madeFolder(filepath.Join(cache, "guests"))...)
+		// Another user who owns the folder above could have put a link there.
+		files.Own = madeFolder(filepath.Join(cache, "guests"))
 	}
 	if trace.path != "" {
 		file, err := ownfile.Open(trace.path, os.O_WRONLY|os.O_CREATE, ownfile.Private)

@@ -39,6 +39,8 @@ func holeMain() {
 }
 
 const (
+	// behindCache is a folder of this user in $TMPDIR.
+	behindCache = "behind"
 	// leftOpen is a descriptor of $TMPDIR/secret that the process has from its parent.
 	leftOpen = 3
 	// lastCall is the number of file_setattr of Linux 6.17, on all processors.
@@ -94,6 +96,9 @@ func payload() []struct {
 				errs = append(errs, err)
 			}
 			return fmt.Errorf("%q", errs)
+		}},
+		{"behind the cache", func() error {
+			return os.WriteFile(filepath.Join(os.Getenv("TMPDIR"), behindCache, "made"), nil, 0o600)
 		}},
 		{"truncate", func() error { return filtered(syscall.Truncate(os.Getenv("TMPDIR")+"/secret", 1)) }},
 		{"truncate by open", func() error {
@@ -233,6 +238,7 @@ func payload() []struct {
 		{"priority", func() error { return filtered(unix.Setpriority(unix.PRIO_PROCESS, os.Getppid(), 0)) }},
 		{"raw socket", openRawSocket},
 		{"socket", openOtherSocket},
+		{"netlink", openOtherNetlink},
 		{"ptrace", func() error {
 			_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, ^uintptr(0), 0, 0, 0, 0, 0)
 			if errno == unix.EPERM {
@@ -321,18 +327,36 @@ func openRawSocket() (err error) {
 	return err
 }
 
+// openOtherNetlink opens a netlink socket of a protocol by which root changes what is not rdmarun's.
+func openOtherNetlink() error {
+	for protocol := range unix.NETLINK_CRYPTO + 1 {
+		if protocol == unix.NETLINK_ROUTE || protocol == unix.NETLINK_RDMA {
+			continue
+		}
+		socket, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, protocol)
+		if err == nil {
+			return unix.Close(socket)
+		}
+		if protocol == unix.NETLINK_GENERIC { // which each kernel has
+			return filtered(err)
+		}
+	}
+	return nil
+}
+
 // heldBack are the parts of the payload that fail in a mode.
 var heldBack = map[sandbox.Mode][]string{
 	sandbox.Off:     nil,
 	sandbox.Default: {"terminal", "raw socket", "socket", "ptrace", "memory", "segment", "personality", "threads"},
 	sandbox.Strict: {
-		"folder", "environment", "file", "cache of other modes", "symbolic link", "truncate", "truncate by open",
+		"folder", "environment", "file", "cache of other modes", "symbolic link", "behind the cache", "truncate",
+		"truncate by open",
 		"mode", "owner", "attribute", "times",
 		"file without access", "open file", "attribute of a file", "use of a file", "system call of a later kernel",
 		"environment of the parent",
 		"signal", "limits", "terminal", "service", "service by a pair", "program", "other program", "program in memory",
 		"process", "namespace", "namespace by clone3",
-		"priority", "raw socket", "socket", "ptrace", "memory", "segment", "personality", "threads",
+		"priority", "raw socket", "socket", "netlink", "ptrace", "memory", "segment", "personality", "threads",
 	},
 }
 
@@ -359,6 +383,9 @@ func heldBackOfRun(mode sandbox.Mode) []string {
 func runHole(t *testing.T, folder string, environment []string, arguments ...string) (string, error) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(folder, "secret"), []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(folder, behindCache), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	command := exec.Command("/proc/self/exe", arguments...)
@@ -443,6 +470,26 @@ func TestEscapeIsContained(t *testing.T) {
 			checkPayload(t, said, heldBack[mode])
 		})
 	}
+}
+
+// TestCacheIsNoLink makes the folder of the cache a link to another folder of this user, as the owner of the folder above
+// could.  An escaped guest does not write there.
+func TestCacheIsNoLink(t *testing.T) {
+	if problem := sandbox.Probe().Strict(); problem != nil {
+		t.Skip("this kernel has no sandbox: ", problem)
+	}
+	folder := t.TempDir()
+	strict := filepath.Join(folder, "cache", "strict")
+	if err := errors.Join(
+		os.MkdirAll(strict, 0o700), os.Symlink(filepath.Join(folder, behindCache), filepath.Join(strict, "guests")),
+	); err != nil {
+		t.Fatal(err)
+	}
+	said, err := runHole(t, folder, nil, "guest", "run", "--sandbox", "strict", "../../guests/hello/hello.wasm")
+	if err != nil || !strings.Contains(said, "not a directory") {
+		t.Errorf("%v\n%s", err, said)
+	}
+	checkPayload(t, said, heldBack[sandbox.Strict])
 }
 
 // TestDoctorSaysWhatIsActive compares what doctor says of each mode with the parts of the payload that fail in it,
@@ -530,6 +577,9 @@ func holeFolder(t *testing.T) (folder, scenario string) {
 	}
 	folder = t.TempDir()
 	scenario = filepath.Join(folder, "hole.yaml")
+	if err := os.Mkdir(filepath.Join(folder, behindCache), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for path, text := range map[string]string{
 		scenario: "rdmarun: v1\nroles:\n  one: {guest: {module: " + module +
 			"}}\nsteps:\n  - {role: one, guest: run}\n",

@@ -21,10 +21,10 @@ var deniedCalls = []string{
 	"process_vm_readv", "process_vm_writev", "process_madvise", "kcmp", "pidfd_getfd",
 	// The system's files, namespaces, clock and kernel.
 	"mount", "umount2", "mount_setattr", "move_mount", "open_tree", "fsopen", "fsconfig", "fsmount", "fspick",
-	"pivot_root", "chroot",
+	"pivot_root", "chroot", "quotactl_fd",
 	"setns", "unshare", "swapon", "swapoff", "acct", "quotactl", "open_by_handle_at", "fanotify_init", "sethostname",
 	"setdomainname",
-	"settimeofday", "clock_settime", "reboot", "kexec_load", "kexec_file_load", "init_module", "finit_module",
+	"settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "reboot", "kexec_load", "kexec_file_load", "init_module", "finit_module",
 	"delete_module",
 	"open_tree_attr", "bpf", "perf_event_open", "userfaultfd", "syslog", "iopl", "ioperm", "modify_ldt", "vhangup",
 	// Keys, and system calls that a filter does not see.
@@ -72,6 +72,10 @@ const (
 
 // families are those of sockets that rdmarun makes: fabrics, the link udp, NATS, and routes and devices.
 var families = []uint64{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
+
+// netlinks are the protocols of AF_NETLINK in strict: addresses and routes, and RDMA devices.  Root keeps CAP_NET_ADMIN.
+// By the others it could change packet filters and IPsec (NETFILTER, XFRM), and end connections (SOCK_DIAG).
+var netlinks = []uint64{unix.NETLINK_ROUTE, unix.NETLINK_RDMA}
 
 // Filter refuses system calls to all threads of the process, with EPERM, and new memory that is writable and executable
 // at once.  In the mode strict it fails where the kernel has no filters, and, unless the process starts others, refuses
@@ -129,6 +133,10 @@ func denied(strict, starts bool) filter {
 		conditions = append(conditions, call("clone", hasNone(0, unix.CLONE_THREAD)))
 	}
 	if strict {
+		netlink := isWord(0, unix.AF_NETLINK)
+		for _, protocol := range netlinks {
+			netlink = append(netlink, isNot(2, protocol))
+		}
 		names = slices.Concat(names, changingCalls, lookingCalls, disturbingCalls)
 		conditions = append(conditions,
 			call("open", has(1, unix.O_TRUNC), hasNone(1, unix.O_WRONLY|unix.O_RDWR)),
@@ -141,6 +149,7 @@ func denied(strict, starts bool) filter {
 			// Fabrics have sockets of type 5, SOCK_SEQPACKET.  Those of types below 4 are of services, which do what
 			// they are asked.
 			call("socket", append(isWord(0, unix.AF_UNIX), hasNone(1, 4))...),
+			call("socket", netlink...),
 			// One of a pair of datagrams may send to others than its peer.  SOCK_STREAM, 1, and SOCK_SEQPACKET, 5, may
 			// not.
 			call("socketpair", has(1, 2)),

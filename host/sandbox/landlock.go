@@ -18,6 +18,7 @@ import (
 type Files struct {
 	Read    []string
 	Write   []string // and read, and make and remove
+	Own     []string // as Write, of folders that belong to this user; not links to them, which are left out
 	Link    []string // and write, and make symbolic links
 	Execute []string // and read
 }
@@ -44,6 +45,7 @@ func (f Files) With(more Files) Files {
 	return Files{
 		Read:    append(append([]string{}, f.Read...), more.Read...),
 		Write:   append(append([]string{}, f.Write...), more.Write...),
+		Own:     append(append([]string{}, f.Own...), more.Own...),
 		Link:    append(append([]string{}, f.Link...), more.Link...),
 		Execute: append(append([]string{}, f.Execute...), more.Execute...),
 	}
@@ -114,9 +116,13 @@ func restrict(files Files, environment []string) error {
 	for _, each := range []struct {
 		paths  []string
 		access uint64
-	}{{files.Read, accessRead}, {files.Write, accessWrite}, {files.Link, accessLink}, {files.Execute, accessExecute}} {
+		own    bool
+	}{
+		{files.Read, accessRead, false}, {files.Write, accessWrite, false}, {files.Own, accessWrite, true},
+		{files.Link, accessLink, false}, {files.Execute, accessExecute, false},
+	} {
 		for _, path := range each.paths {
-			if err := allow(rules, path, each.access&handled); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := allow(rules, path, each.access&handled, each.own); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}
@@ -161,9 +167,13 @@ func dropCapabilities() error {
 	return nil
 }
 
-// allow adds a rule.
-func allow(rules *os.File, path string, access uint64) error {
-	descriptor, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+// allow adds a rule.  own: for a folder of this user only, and not for one that a link at the path leads to.
+func allow(rules *os.File, path string, access uint64, own bool) error {
+	flags := unix.O_PATH | unix.O_CLOEXEC
+	if own {
+		flags |= unix.O_NOFOLLOW
+	}
+	descriptor, err := unix.Open(path, flags, 0)
 	if err != nil {
 		return &fs.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -172,7 +182,11 @@ func allow(rules *os.File, path string, access uint64) error {
 	if err := unix.Fstat(descriptor, &info); err != nil {
 		return &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
-	if info.Mode&unix.S_IFMT != unix.S_IFDIR {
+	folder := info.Mode&unix.S_IFMT == unix.S_IFDIR
+	if own && (!folder || int(info.Uid) != os.Geteuid()) {
+		return nil
+	}
+	if !folder {
 		access &= accessFile
 	}
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(descriptor)}
