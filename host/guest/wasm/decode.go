@@ -256,6 +256,9 @@ func (m *Module) imports(r *reader, out []byte) []byte {
 	default:
 		r.failAt(at, fmt.Errorf("import %.100q.%.100q is of unknown kind %#x", one.Module, one.Name, byte(one.Kind)))
 	}
+	if one.Module == "" { // which wazero refuses, though it is valid
+		r.failAt(at, errors.New("an import has an empty module name"))
+	}
 	if len(m.Facts.Imports) >= maxItems {
 		r.failAt(at, fmt.Errorf("a module has more than %d imports", maxItems))
 	}

@@ -61,6 +61,11 @@ func TestRefusals(t *testing.T) {
 			oneFunction("\x00\xfe\x83\x00\x00\x0b"), "instruction 0xfe 3 is written with more bytes",
 		},
 
+		"import of no module": {
+			assembled(part(1, noCode), part(2, "\x01\x00\x01f\x00\x00")),
+			"at byte 0x14: import section: an import has an empty module name",
+		},
+
 		"unknown section":       {assembled(part(14, "")), "at byte 0x8: section 14 is not known"},
 		"section twice":         {assembled(part(1, "\x00"), part(1, "\x00")), "there are two type sections"},
 		"section out of order":  {assembled(part(3, "\x00"), part(1, "\x00")), "the type section is out of order"},
