@@ -10,29 +10,6 @@ import (
 	"rdmarun/host/record"
 )
 
-// earlier is what an earlier run has found in place of these.
-func (r *caseRun) earlier(now measured) measured {
-	if r.config.Baseline == nil {
-		return nil
-	}
-	var then measured
-	for _, m := range now {
-		if before, is := r.config.Baseline.Pairs[m.Key()]; is {
-			then = append(then, &before)
-			continue
-		}
-		for i := range r.config.Baseline.Measures {
-			if before := &r.config.Baseline.Measures[i]; before.Key() == m.Key() {
-				then = append(then, before)
-			}
-		}
-	}
-	if len(then) != len(now) {
-		return nil // a sum of fewer would compare what is not alike
-	}
-	return then
-}
-
 // tellBaseline tells the others what an earlier run has found, where thresholds may want it: who judges may not have
 // it.
 func (o *remote) tellBaseline(r *caseRun, begin *beginning) error {

@@ -13,9 +13,6 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
-// measured is what one measurement of one size has found, at each end that has figures.
-type measured []*record.Measure
-
 // measure gives a call what it tells of its measurements to, and who may end them.
 func (r *caseRun) measure(step *compile.Step, call *verb.Call) {
 	call.Measured = func(found []*record.Measure) {
@@ -32,27 +29,16 @@ func (r *caseRun) measure(step *compile.Step, call *verb.Call) {
 		}
 	}
 	r.watch(call, func(m *record.Measure) { r.locate(step, m) })
-	var watching []*compile.Threshold
-	for _, threshold := range r.testCase.Thresholds {
-		if threshold.Abort && !r.config.NoThresholds {
-			if wanted, _ := r.wanted(threshold); wanted { // its error is a failure at the end of the case
-				watching = append(watching, threshold)
-			}
-		}
-	}
-	if watching == nil {
+	if r.config.NoThresholds {
 		return
 	}
-	call.Abort = func(found []*record.Measure) bool {
-		for _, m := range found {
-			r.locate(step, m)
-		}
-		for _, threshold := range watching {
-			if r.broken(threshold, found) {
-				return true
+	if broken := r.checker().Watch(); broken != nil {
+		call.Abort = func(found []*record.Measure) bool {
+			for _, m := range found {
+				r.locate(step, m)
 			}
+			return broken(found)
 		}
-		return false
 	}
 }
 
@@ -130,7 +116,7 @@ const longestName = 600
 const longestMeasured = 512 << 10
 
 // tellMeasured tells the others what is measured.
-func (r *caseRun) tellMeasured(found measured) error {
+func (r *caseRun) tellMeasured(found []*record.Measure) error {
 	raw, err := json.Marshal(found)
 	if err == nil && len(raw) > longestMeasured {
 		found = slices.Clone(found)
@@ -165,7 +151,7 @@ func (o *remote) takeMeasured(
 	if err := o.takeRoom(r, process, raw); err != nil {
 		return err
 	}
-	var found measured
+	var found []*record.Measure
 	if err := json.Unmarshal(raw, &found); err != nil {
 		return err
 	}

@@ -8,8 +8,8 @@
 //   - judge.go holds results against expectations; failure.go says what failed, history.go what came before it.
 //   - time.go measures loops and ends what takes too long; progress.go says how far the run is, packets.go what was
 //     sent.
-//   - measured.go and mesh.go take what steps have measured, threshold.go holds it against limits, with what
-//     baseline.go has.
+//   - measured.go and mesh.go take what steps have measured, threshold.go has package threshold compare it with limits, and
+//     baseline.go tells what an earlier run has found.
 //
 // A case whose roles several processes play, each of which walks all of it:
 //   - peers.go is what a run asks of them, and the answer where there are none; remote.go is what a process knows of

@@ -25,7 +25,8 @@ type caseRun struct {
 	result     record.Result
 	history    *history // of all branches
 	loops      loops
-	found      []measured
+	// found are the measurements of one size each, at each end that has measured something.
+	found [][]*record.Measure
 	// begun are the fixtures whose setup has begun, in that order.
 	begun []*compile.Fixture
 	// kept is set if what the case shares with others is left to the next one.

@@ -1,4 +1,4 @@
-package exec
+package threshold
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ import (
 const sampleCount = "samples"
 
 // samplesCompared has a sample for each group of samples, with the fields that compare those in it.
-func (r *caseRun) samplesCompared(threshold *compile.Threshold, samples []sample) (list []sample) {
+func (c *Checker) samplesCompared(threshold *compile.Threshold, samples []sample) (list []sample) {
 	field := "avg"
 	if threshold.Metric == "loop" {
 		field = "count"
@@ -50,7 +50,7 @@ func (r *caseRun) samplesCompared(threshold *compile.Threshold, samples []sample
 		if len(then) < len(members[name]) {
 			then = nil // of fewer it would be another comparison
 		}
-		whole.env = r.limitEnv(compared(then))
+		whole.env = c.limitEnv(compared(then))
 		list = append(list, whole)
 	}
 	return list
