@@ -8,11 +8,13 @@ import (
 	"slices"
 
 	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/progress"
+	"rdmarun/host/scenario/timeline"
 )
 
 // repeat runs the rounds of a loop, here or where its role is.
 func (r *caseRun) repeat(ctx context.Context, step *compile.Step, repeat *compile.Repeat) error {
-	count := unknown
+	count := progress.Unknown
 	if repeat.Count != nil {
 		given, err := repeat.Count.Get(r.env)
 		if err != nil {
@@ -24,8 +26,8 @@ func (r *caseRun) repeat(ctx context.Context, step *compile.Step, repeat *compil
 	if step.Label != "" {
 		what = step.Label + " round"
 	}
-	advance := r.advances.begin(what, count)
-	defer r.advances.end(advance)
+	advance := r.advances.Begin(what, count)
+	defer r.advances.End(advance)
 	if repeat.Role != "" && !r.turns.whole {
 		return r.peers.loop(ctx, r, step, repeat, advance)
 	}
@@ -33,14 +35,14 @@ func (r *caseRun) repeat(ctx context.Context, step *compile.Step, repeat *compil
 }
 
 // loop runs the rounds of a loop here.
-func (r *caseRun) loop(ctx context.Context, step *compile.Step, repeat *compile.Repeat, advance *advance) error {
+func (r *caseRun) loop(ctx context.Context, step *compile.Step, repeat *compile.Repeat, advance *progress.Step) error {
 	defer r.shadow(repeat.Counter)()
 	pace, err := r.paceOf(repeat)
 	if err != nil {
 		return r.failed(step, "", "repeat", err)
 	}
-	timed := step.Label != "" && r.loops.enter(step.Label, r.tags)
-	err = advance.rounds(func(i int) error {
+	timed := step.Label != "" && r.loops.Enter(step.Label, r.tags)
+	err = advance.Rounds(func(i int) error {
 		begin, late, err := r.awaitRound(ctx, pace, i)
 		switch {
 		case errors.Is(err, errNoMore):
@@ -61,7 +63,7 @@ func (r *caseRun) loop(ctx context.Context, step *compile.Step, repeat *compile.
 			return err
 		}
 		if timed {
-			r.loops.round(r.since(begin), late)
+			r.loops.Round(r.now().Since(begin), late)
 		}
 		if len(repeat.Steps) == 0 && ctx.Err() != nil {
 			return r.failed(step, "", "repeat", context.Cause(ctx))
@@ -72,7 +74,7 @@ func (r *caseRun) loop(ctx context.Context, step *compile.Step, repeat *compile.
 		err = nil
 	}
 	if timed {
-		r.loops.leave(err == nil, r.testbed.Clock().Virtual())
+		r.loops.Leave(err == nil, r.testbed.Clock().Virtual())
 	}
 	return err
 }
@@ -203,14 +205,14 @@ func (r *caseRun) atOnce(ctx context.Context, count int, f func(ctx context.Cont
 func (r *caseRun) branch() *caseRun {
 	b := *r
 	b.env, b.given = maps.Clone(r.env), make(map[string]any)
-	b.path, b.steps, b.loops, b.found = slices.Clone(r.path), 0, loops{}, nil
+	b.path, b.steps, b.loops, b.found = slices.Clone(r.path), 0, timeline.Loops{}, nil
 	return &b
 }
 
 // join takes over what a branch has made.
 func (r *caseRun) join(branch *caseRun) {
 	r.steps += branch.steps
-	r.loops.join(&branch.loops)
+	r.loops.Join(&branch.loops)
 	r.found = append(r.found, branch.found...)
 	for name, value := range branch.given {
 		r.env[name], r.given[name] = value, value

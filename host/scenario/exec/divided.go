@@ -30,10 +30,10 @@ func (o *remote) half(r *caseRun, step *compile.Step, call *compile.Call, owner 
 		half := verb.Call{Verb: call.Verb, Testbed: r.testbed, Counterpart: o.counterpart(r)}
 		own := o.member(r, owner, o.mailbox.Name(), "member", "owner")
 		half.Meet = func(context.Context) error { return own.join(ctx) }
-		advance := r.advances.begin("", 0)
-		defer r.advances.end(advance)
+		advance := r.advances.Begin("", 0)
+		defer r.advances.End(advance)
 		half.Advance = func(what string, at, of int) {
-			r.advances.part(advance, what, at, of)
+			r.advances.Part(advance, what, at, of)
 			r.ended.Add(1) // not stalled
 		}
 		var err error

@@ -14,6 +14,7 @@ import (
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/meeting"
 	"rdmarun/host/scenario/testbed"
+	"rdmarun/host/scenario/timeline"
 	"rdmarun/host/scenario/verb"
 )
 
@@ -192,7 +193,7 @@ func (r *caseRun) ownEnd() ending {
 		Tallies: r.result.Tallies,
 	}
 	if r.history != nil && r.result.Status != record.Passed {
-		end.Timeline = r.history.moments()
+		end.Timeline = r.history.Moments()
 	}
 	for _, f := range r.result.Failures {
 		end.Failures = append(end.Failures, toldOf(f))
@@ -241,7 +242,7 @@ func (r *caseRun) addMoments(process string, there ending, ahead time.Duration) 
 		}
 	}
 	slices.SortStableFunc(failure.Timeline, func(a, b record.Moment) int { return cmp.Compare(a.At, b.At) })
-	failure.Timeline = failure.Timeline[max(0, len(failure.Timeline)-rememberedOfAll):]
+	failure.Timeline = failure.Timeline[max(0, len(failure.Timeline)-timeline.MostOfAll):]
 }
 
 // addTraffic adds what another process has posted.

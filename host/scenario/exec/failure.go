@@ -104,7 +104,7 @@ func (r *caseRun) hostOf(role string) string {
 
 // describe makes what reports tell of the failure of a step.
 func (r *caseRun) describe(err error) record.Failure {
-	f := record.Failure{Kind: "expectation", Timeline: r.history.moments()}
+	f := record.Failure{Kind: "expectation", Timeline: r.history.Moments()}
 	span, cut, whole := diag.Span{}, "it was cut off in this step", err
 	var step *stepError
 	if errors.As(err, &step) {
@@ -235,7 +235,7 @@ func (r *caseRun) leftovers() {
 		r.addFailure(record.Failure{
 			Kind: "leftover", What: "the case left behind what nobody asked for",
 			Hint:    "poll, wait_event or drain it, or put `leftovers: ignore` on the step that causes it",
-			Details: found, Timeline: r.history.moments(),
+			Details: found, Timeline: r.history.Moments(),
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/timeline"
 )
 
 // errNoMore ends the rounds of a repeat, and is no failure.
@@ -14,7 +15,7 @@ var errNoMore = errors.New("no other round begins")
 
 // pace says when the rounds of a repeat begin, and until when.
 type pace struct {
-	began instant
+	began timeline.Instant
 	// limit is how long rounds begin, where there is one; rate is how many begin in a second, 0: each after the one
 	// before.
 	limited bool
@@ -51,19 +52,21 @@ func (r *caseRun) paceOf(repeat *compile.Repeat) (*pace, error) {
 
 // awaitRound waits until a round is due.  The time that it returns is when it was: late is how long ago.  The error is
 // errNoMore where its time is over.
-func (r *caseRun) awaitRound(ctx context.Context, p *pace, round int) (due instant, late time.Duration, err error) {
+func (r *caseRun) awaitRound(
+	ctx context.Context, p *pace, round int,
+) (due timeline.Instant, late time.Duration, err error) {
 	due = r.now()
 	if p.rate > 0 {
-		at := p.began.clock + time.Duration(round)*time.Second/time.Duration(p.rate)
-		late = due.clock - at
-		if !r.history.virtual {
-			due.wall = at
+		at := p.began.Clock + time.Duration(round)*time.Second/time.Duration(p.rate)
+		late = due.Clock - at
+		if !r.history.Virtual {
+			due.Wall = at
 		}
-		due.clock = at
+		due.Clock = at
 	}
 	if p.limited {
 		// On a virtual clock rounds may take no time at all, and there would be no end of them.
-		lasted := max(due.clock-p.began.clock, due.wall-p.began.wall)
+		lasted := max(due.Clock-p.began.Clock, due.Wall-p.began.Wall)
 		more, err := r.another(ctx, p, round, lasted < p.limit)
 		if err != nil {
 			return due, 0, err

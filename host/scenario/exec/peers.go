@@ -7,6 +7,7 @@ import (
 
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/meeting"
+	"rdmarun/host/scenario/progress"
 	"rdmarun/host/scenario/verb"
 )
 
@@ -19,7 +20,7 @@ type peers interface {
 	// the caller to run.  loop runs a loop all of whose steps are of one role.  The error is that of the step, wherever
 	// it ran.
 	step(ctx context.Context, r *caseRun, step *compile.Step, call *compile.Call) (divided bool, err error)
-	loop(ctx context.Context, r *caseRun, step *compile.Step, repeat *compile.Repeat, advance *advance) error
+	loop(ctx context.Context, r *caseRun, step *compile.Step, repeat *compile.Repeat, advance *progress.Step) error
 	// share gives a call what it needs of the processes that have parts of its step.
 	share(r *caseRun, running *verb.Call, call *compile.Call)
 	// decide has the process that judges decide something under a key and a number.  It is nil where that is this one,
@@ -89,7 +90,7 @@ func (l local) step(ctx context.Context, r *caseRun, step *compile.Step, call *c
 	return false, nil
 }
 
-func (local) loop(ctx context.Context, r *caseRun, step *compile.Step, repeat *compile.Repeat, advance *advance) error {
+func (local) loop(ctx context.Context, r *caseRun, step *compile.Step, repeat *compile.Repeat, advance *progress.Step) error {
 	if r.isElsewhere(repeat.Role) {
 		return nil
 	}

@@ -34,6 +34,7 @@ import (
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/explain"
+	"rdmarun/host/scenario/progress"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
 	"rdmarun/rdmacore"
@@ -134,7 +135,7 @@ const finallyGrace = 10 * time.Second
 func Case(ctx context.Context, config Config, program *compile.Program, c *compile.Case) record.Result {
 	r := &caseRun{
 		config: config, program: program, testCase: c, begin: time.Now(), ended: new(atomic.Int64),
-		away: new(atomic.Int64), advances: new(advances), tallies: new(record.Tallies),
+		away: new(atomic.Int64), advances: new(progress.Steps), tallies: new(record.Tallies),
 	}
 	r.result = record.Result{Name: c.Name, Status: record.Passed}
 	r.peers, r.roster = local{}, newRoster()
@@ -154,7 +155,7 @@ func Case(ctx context.Context, config Config, program *compile.Program, c *compi
 	r.expectFailure()
 	r.result.Took = time.Since(r.begin)
 	r.result.Steps = r.steps
-	r.result.Loops = r.loops.records()
+	r.result.Loops = r.loops.Records()
 	for i := range r.result.Counters {
 		r.result.Counters[i].Meaning = explain.Counter(r.result.Counters[i].Name)
 	}

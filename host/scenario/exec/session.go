@@ -8,6 +8,7 @@ import (
 
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/testbed"
+	"rdmarun/host/scenario/timeline"
 	"rdmarun/rdmacore"
 )
 
@@ -35,7 +36,7 @@ type sharedResult struct {
 	role, name string
 	index      int
 	result     map[string]any
-	took       instant
+	took       timeline.Instant
 }
 
 // Open tells whether there is a testbed, which the next case takes over with its providers.

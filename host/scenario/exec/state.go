@@ -8,7 +8,9 @@ import (
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/progress"
 	"rdmarun/host/scenario/testbed"
+	"rdmarun/host/scenario/timeline"
 	"rdmarun/host/scenario/verb"
 )
 
@@ -23,8 +25,8 @@ type caseRun struct {
 	// clockBegin is when the case began on the provider's clock.
 	clockBegin time.Duration
 	result     record.Result
-	history    *history // of all branches
-	loops      loops
+	history    *timeline.History // of all branches
+	loops      timeline.Loops
 	// found are the measurements of one size each, at each end that has measured something.
 	found [][]*record.Measure
 	// begun are the fixtures whose setup has begun, in that order.
@@ -49,14 +51,14 @@ type caseRun struct {
 	// away is how many loops this process waits for that others run, and watch themselves.
 	away *atomic.Int64
 	// advances are how far the running steps are.
-	advances *advances
+	advances *progress.Steps
 	// given are the results that this branch gave names to; lists are those under one word, of all branches.
 	given map[string]any
 	lists map[ownedName]*sharedList
 	// wantSteps tells whether some output wants a record of each step.
 	wantSteps bool
 	// packets finds the packets of steps, of all branches; nil where they are not captured.
-	packets *packets
+	packets *timeline.Packets
 	// running is the call of the verb that runs, one at a time; the next step overwrites it, so nothing may keep it.
 	running verb.Call
 	// owned are the results of each instance of a counted role: in a step of its own it sees these.
@@ -91,10 +93,10 @@ func (r *caseRun) environmentNames() error {
 			r.roleObjects[role.Name]["counters"] = grown(role)
 		}
 	}
-	r.history = &history{virtual: r.testbed.Clock().Virtual(), roles: make(map[string]*ring)}
+	r.history = timeline.NewHistory(r.testbed.Clock().Virtual())
 	r.clockBegin = r.testbed.Clock().Now()
 	r.wantSteps = r.config.Stream.Wants(record.StepEnd)
-	r.packets = newPackets(r.testbed)
+	r.packets = timeline.NewPackets(r.testbed)
 	return nil
 }
 
@@ -146,9 +148,9 @@ type ownedName struct{ role, word string }
 
 // bind gives the result of a step its name, or its place among several; index -1 is for a name.  How long the step took
 // is one of its members, unless a field is called so.
-func (r *caseRun) bind(role, name string, index int, result map[string]any, took instant) {
+func (r *caseRun) bind(role, name string, index int, result map[string]any, took timeline.Instant) {
 	if _, taken := result[compile.TookOfResult]; !taken {
-		result[compile.TookOfResult] = took.clock
+		result[compile.TookOfResult] = took.Clock
 	}
 	r.turns.note(boundResult{Role: role, Name: name, Index: index, value: result})
 	if s := r.config.Session; s != nil && s.noting {

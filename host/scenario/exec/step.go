@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"rdmarun/host/record"
@@ -13,6 +14,7 @@ import (
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/testbed"
+	"rdmarun/host/scenario/timeline"
 	"rdmarun/host/scenario/verb"
 )
 
@@ -74,9 +76,9 @@ func (r *caseRun) action(ctx context.Context, step *compile.Step) error {
 		return r.call(ctx, step, action)
 	case *compile.Block:
 		if action.Rounds {
-			advance := r.advances.begin("round", len(action.Steps))
-			defer r.advances.end(advance)
-			return advance.rounds(func(i int) error { return r.step(ctx, action.Steps[i]) })
+			advance := r.advances.Begin("round", len(action.Steps))
+			defer r.advances.End(advance)
+			return advance.Rounds(func(i int) error { return r.step(ctx, action.Steps[i]) })
 		}
 		return r.list(ctx, action.Steps)
 	case *compile.Use:
@@ -322,7 +324,7 @@ func (r *caseRun) call(ctx context.Context, step *compile.Step, action *compile.
 	if err := r.allowed(role, action.Verb); err != nil {
 		return r.failed(step, name, action.Verb.Name, err)
 	}
-	arguments, err := r.evaluate(r.history.spare(), action.Arguments)
+	arguments, err := r.evaluate(r.history.Spare(), action.Arguments)
 	if err != nil {
 		return r.failed(step, name, action.Verb.Name, err)
 	}
@@ -333,55 +335,71 @@ func (r *caseRun) call(ctx context.Context, step *compile.Step, action *compile.
 	}
 	r.peers.share(r, call, action)
 	if action.Verb.Measures {
-		advance := r.advances.begin("", 0)
-		defer r.advances.end(advance)
-		call.Advance = func(what string, at, of int) { r.advances.part(advance, what, at, of) }
+		advance := r.advances.Begin("", 0)
+		defer r.advances.End(advance)
+		call.Advance = func(what string, at, of int) { r.advances.Part(advance, what, at, of) }
 		r.measure(step, call)
 		r.mesh(step, call)
 	}
-	m := moment{at: r.now(), role: name, step: step, verb: action.Verb, arguments: arguments}
-	m.number = r.packets.begin(step, role, action.Verb.Name)
-	m.returned = action.Verb.Run(ctx, call)
-	m.took = r.since(m.at)
-	r.packets.end(role)
+	m := timeline.Moment{At: r.now(), Role: name, Step: step, Verb: action.Verb, Arguments: arguments}
+	m.Number = r.packets.Begin(step, role, action.Verb.Name)
+	m.Returned = action.Verb.Run(ctx, call)
+	m.Took = r.now().Since(m.At)
+	r.packets.End(role)
 	outcome := &call.Outcome
 	switch {
-	case ctx.Err() != nil && m.returned != nil:
-		m.err = context.Cause(ctx)
+	case ctx.Err() != nil && m.Returned != nil:
+		m.Err = context.Cause(ctx)
 	case action.None:
-		m.err = judgeNone(outcome, m.returned)
+		m.Err = judgeNone(outcome, m.Returned)
 	case action.Any:
-		m.err = judgeAny(outcome, m.returned)
+		m.Err = judgeAny(outcome, m.Returned)
 	default:
-		m.err = r.judge(action, outcome, m.returned)
+		m.Err = r.judge(action, outcome, m.Returned)
 	}
-	if m.err != nil && ctx.Err() == nil && testbed.OutOfFiles(m.returned) {
+	if m.Err != nil && ctx.Err() == nil && testbed.OutOfFiles(m.Returned) {
 		// Whatever was expected, the call could not give an answer.
-		m.err = &testbed.EnvironmentError{What: action.Verb.Name, Err: m.returned}
+		m.Err = &testbed.EnvironmentError{What: action.Verb.Name, Err: m.Returned}
 	}
-	if m.err == nil {
+	if m.Err == nil {
 		for _, buffer := range outcome.Buffers {
 			r.refresh(buffer)
 		}
-		m.err = r.name(action.As, name, action.Verb, outcome, m.took)
+		m.Err = r.name(action.As, name, action.Verb, outcome, m.Took)
 	}
 	if step.IgnoreLeftovers {
 		r.ignoreLeftovers(call)
 	}
-	m.fields, m.outcome = outcome.Fields, outcome.Summary
+	m.Fields, m.Outcome = outcome.Fields, outcome.Summary
 	return r.conclude(&m)
 }
 
 // conclude notes an action that has run, in the history and for outputs; its error is the step's.
-func (r *caseRun) conclude(m *moment) error {
-	r.history.add(*m)
+func (r *caseRun) conclude(m *timeline.Moment) error {
+	r.history.Add(*m)
 	if r.wantSteps {
 		r.writeStep(m)
 	}
-	if m.err == nil {
+	if m.Err == nil {
 		return nil
 	}
-	return r.failed(m.step, m.role, m.verb.Name, m.err)
+	return r.failed(m.Step, m.Role, m.Verb.Name, m.Err)
+}
+
+// writeStep writes the record of an action.
+func (r *caseRun) writeStep(m *timeline.Moment) {
+	step := m.Record(r.history.Virtual)
+	step.Tags, step.XFail, step.Used = r.tags, r.known, r.used()
+	if rest, failed := strings.CutPrefix(step.Outcome, "FAILED: "); failed && r.known != "" {
+		step.Outcome = "XFAILED: " + rest
+	}
+	if file := m.Step.Span.File(); file != r.program.File {
+		step.File = file
+	}
+	step.Packets, step.MorePackets = r.packets.Take(m.Number)
+	r.config.Stream.Write(&record.Record{
+		Kind: record.StepEnd, File: r.program.File, Case: r.testCase.ID, Step: step, Common: r.common,
+	})
 }
 
 // enterRole finds the role of a step, nil for none.
@@ -437,7 +455,9 @@ func (r *caseRun) within(value *compile.Value, otherwise time.Duration) (time.Du
 }
 
 // name gives what a step has made, and its result, the name of its `as`.
-func (r *caseRun) name(as compile.Name, role string, v *verb.Verb, outcome *verb.Outcome, took instant) error {
+func (r *caseRun) name(
+	as compile.Name, role string, v *verb.Verb, outcome *verb.Outcome, took timeline.Instant,
+) error {
 	if as.Word == "" {
 		return nil
 	}

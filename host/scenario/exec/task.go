@@ -12,6 +12,7 @@ import (
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/meeting"
 	"rdmarun/host/scenario/testbed"
+	"rdmarun/host/scenario/timeline"
 	"rdmarun/host/scenario/verb"
 )
 
@@ -258,7 +259,7 @@ func (r *caseRun) take(told outcome, t *task) error {
 		case each.Buffer && is && r.isBuffer(&each, t):
 			r.roleObjects[each.Role][each.Name] = record
 		case is && !each.Buffer && t.binds(each.Role, each.Name, each.Index):
-			r.bind(each.Role, each.Name, each.Index, record, instant{})
+			r.bind(each.Role, each.Name, each.Index, record, timeline.Instant{})
 		default:
 			return fmt.Errorf(
 				"the process of %s has a result %.80q of role %.80q, which the step cannot have", t.owner, each.Name,
@@ -269,7 +270,7 @@ func (r *caseRun) take(told outcome, t *task) error {
 	for _, ends := range told.Ignored {
 		r.testbed.IgnorePeer(ends)
 	}
-	r.loops.told = append(r.loops.told, told.Loops...)
+	r.loops.Told = append(r.loops.Told, told.Loops...)
 	switch f := told.Failure; {
 	case f == nil:
 		return nil

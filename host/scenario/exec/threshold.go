@@ -53,7 +53,7 @@ func (r *caseRun) judged(took time.Duration) []threshold.Verdict {
 	if r.config.NoThresholds {
 		return nil
 	}
-	values := threshold.Values{Took: took, Loops: r.loops.records(), Measures: r.found, Counters: r.counters}
+	values := threshold.Values{Took: took, Loops: r.loops.Records(), Measures: r.found, Counters: r.counters}
 	return r.checker().Check(values, func(condition *compile.Requirement, err error) {
 		r.fail(&stepError{span: condition.Span, action: "thresholds", err: err})
 	})

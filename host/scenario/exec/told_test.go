@@ -15,6 +15,7 @@ import (
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/testbed"
+	"rdmarun/host/scenario/timeline"
 	"rdmarun/host/scenario/verb"
 )
 
@@ -127,7 +128,7 @@ func FuzzTold(f *testing.F) {
 		if err := r.take(told, task); err != nil && len(err.Error()) > 5*len(verb.Brief(strings.Repeat("x", 5000))) {
 			t.Errorf("an error of %d bytes", len(err.Error()))
 		}
-		for _, loop := range r.loops.told {
+		for _, loop := range r.loops.Told {
 			if len(loop.Name) > len(verb.Brief(loop.Name)) {
 				t.Errorf("a name of %d bytes", len(loop.Name))
 			}
@@ -275,10 +276,10 @@ func FuzzEnding(f *testing.F) {
 		})
 		r.addMoments("a", there, math.MinInt64)
 		r.addTraffic(there.Traffic)
-		if timeline := r.result.Failures[0].Timeline; slices.ContainsFunc(timeline, func(m record.Moment) bool {
+		if moments := r.result.Failures[0].Timeline; slices.ContainsFunc(moments, func(m record.Moment) bool {
 			return m.Role != "server"
-		}) || len(timeline) > rememberedOfAll || len(r.result.Traffic) > maxOperations {
-			t.Errorf("%d moments, %d operations", len(timeline), len(r.result.Traffic))
+		}) || len(moments) > timeline.MostOfAll || len(r.result.Traffic) > maxOperations {
+			t.Errorf("%d moments, %d operations", len(moments), len(r.result.Traffic))
 		}
 		if r.failWith(&there, "a"); len(r.result.Failures) > mostFailures+1 {
 			t.Errorf("%d failures", len(r.result.Failures))

@@ -13,6 +13,7 @@ import (
 	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/progress"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
 )
@@ -59,7 +60,7 @@ func measuredRunOf(t testing.TB, text string) (*caseRun, *checked, *compile.Step
 		t.Fatal(wrong.Sorted()[0])
 	}
 	r, _ := toldRun()
-	r.program, r.testCase, r.advances, r.history = program, program.Cases[0], &advances{}, nil
+	r.program, r.testCase, r.advances, r.history = program, program.Cases[0], &progress.Steps{}, nil
 	r.config.Stream = record.NewStream(seen)
 	r.ended = new(atomic.Int64)
 	r.result.Status = record.Passed

@@ -10,6 +10,7 @@ import (
 
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/progress"
 )
 
 // A loop all of whose steps are of one role is one step for the other processes: they wait until its process has run
@@ -21,7 +22,7 @@ const aliveTime = 200 * time.Millisecond
 
 // loop is a task of the process that has the loop's role.
 func (o *remote) loop(
-	ctx context.Context, r *caseRun, step *compile.Step, repeat *compile.Repeat, advance *advance,
+	ctx context.Context, r *caseRun, step *compile.Step, repeat *compile.Repeat, advance *progress.Step,
 ) error {
 	r.turns.next()
 	t := &task{
@@ -37,10 +38,10 @@ func (o *remote) loop(
 	t.heard = func(raw json.RawMessage) error {
 		var at int64
 		err := json.Unmarshal(raw, &at)
-		if advance.of != unknown {
-			at = min(at, int64(advance.of))
+		if advance.Of != progress.Unknown {
+			at = min(at, int64(advance.Of))
 		}
-		advance.at.Store(max(0, at))
+		advance.At.Store(max(0, at))
 		return err
 	}
 	t.binds = func(role, name string, index int) bool {
@@ -62,19 +63,19 @@ func (o *remote) loop(
 }
 
 // wholeLoop fills in how a loop runs here, and what is told of it.
-func (o *remote) wholeLoop(r *caseRun, t *task, repeat *compile.Repeat, advance *advance) {
+func (o *remote) wholeLoop(r *caseRun, t *task, repeat *compile.Repeat, advance *progress.Step) {
 	steps, before := r.steps, r.loops
 	var timed []record.Loop
 	t.here = func(ctx context.Context) error {
 		r.turns.whole = true
-		r.loops = loops{active: before.active}
+		r.loops = before.Part()
 		alive := &alive{mailbox: o.mailbox, key: r.roundsKey(), advance: advance}
 		alive.start()
 		defer alive.stop() // whatever happens in the loop
 		err := r.loop(ctx, t.step, repeat, advance)
 		r.turns.untold, r.turns.whole = alive.stop(), false
-		timed = r.loops.records()
-		before.join(&r.loops)
+		timed = r.loops.Records()
+		before.Join(&r.loops)
 		r.loops = before
 		return err
 	}
@@ -106,7 +107,7 @@ func short(list []string) []string { return list[:min(len(list), mostPath)] }
 type alive struct {
 	mailbox Mailbox
 	key     string
-	advance *advance
+	advance *progress.Step
 
 	mu    sync.Mutex
 	timer *time.Timer
@@ -127,7 +128,7 @@ func (a *alive) tell() {
 	if a.over || a.err != nil {
 		return
 	}
-	if at := a.advance.at.Load(); at != a.told {
+	if at := a.advance.At.Load(); at != a.told {
 		a.told, a.err = at, a.mailbox.Tell(a.key, at)
 	}
 	a.timer.Reset(aliveTime)

@@ -1,4 +1,4 @@
-package exec
+package timeline
 
 import (
 	"fmt"
@@ -12,9 +12,9 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// packets knows which step each packet belongs to, where the provider writes packets to a file.  Without, it is nil,
+// Packets knows which step each packet belongs to, where the provider writes packets to a file.  Without, it is nil,
 // and its methods do nothing.  Who has the lock of the testbed uses it.
-type packets struct {
+type Packets struct {
 	providers []*rdmacore.Provider
 	began     []time.Duration // of the case, on the clock of each
 	roles     map[netip.Addr]string
@@ -39,9 +39,9 @@ func (s *sentPackets) add(p record.Packet) {
 	}
 }
 
-// newPackets begins to listen; nil when there is nothing to hear.
-func newPackets(bed *testbed.Testbed) *packets {
-	p := &packets{roles: make(map[netip.Addr]string), running: make(map[uint32]*sentPackets)}
+// NewPackets begins to listen; nil when there is nothing to hear.
+func NewPackets(bed *testbed.Testbed) *Packets {
+	p := &Packets{roles: make(map[netip.Addr]string), running: make(map[uint32]*sentPackets)}
 	for _, role := range bed.Roles() {
 		if provider := role.Provider(); provider.Captures() && !slices.Contains(p.providers, provider) {
 			p.providers, p.began = append(p.providers, provider), append(p.began, provider.Clock().Now())
@@ -58,8 +58,8 @@ func newPackets(bed *testbed.Testbed) *packets {
 	return p
 }
 
-// begin tells the capture where the run is, and numbers the step.
-func (p *packets) begin(step *compile.Step, role *testbed.Role, operation string) uint32 {
+// Begin tells the capture where the run is, and numbers the step.
+func (p *Packets) Begin(step *compile.Step, role *testbed.Role, operation string) uint32 {
 	if p == nil {
 		return 0
 	}
@@ -79,8 +79,8 @@ func (p *packets) begin(step *compile.Step, role *testbed.Role, operation string
 	return p.number
 }
 
-// end is the end of the step: what its role sends from now on is another's.
-func (p *packets) end(role *testbed.Role) {
+// End is the end of the step: what its role sends from now on is another's.
+func (p *Packets) End(role *testbed.Role) {
 	if p == nil {
 		return
 	}
@@ -93,7 +93,7 @@ func (p *packets) end(role *testbed.Role) {
 }
 
 // collect fetches what a provider has sent since the last time.
-func (p *packets) collect(number int) {
+func (p *Packets) collect(number int) {
 	sent, missed := p.providers[number].Captured()
 	for i := range sent {
 		each := &sent[i]
@@ -111,15 +111,15 @@ func (p *packets) collect(number int) {
 }
 
 // name is the role that has the address, or the address.
-func (p *packets) name(address netip.Addr) string {
+func (p *Packets) name(address netip.Addr) string {
 	if role := p.roles[address]; role != "" {
 		return role
 	}
 	return address.String()
 }
 
-// take are the packets of a step that has ended, behind those that were sent since an earlier one.
-func (p *packets) take(number uint32) ([]record.Packet, int) {
+// Take returns the packets of a step that has ended, behind those that were sent since an earlier one.
+func (p *Packets) Take(number uint32) ([]record.Packet, int) {
 	if p == nil {
 		return nil, 0
 	}

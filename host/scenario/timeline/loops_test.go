@@ -1,4 +1,4 @@
-package exec
+package timeline
 
 import (
 	"testing"
@@ -6,19 +6,19 @@ import (
 )
 
 func TestLoops(t *testing.T) {
-	var l loops
-	if !l.enter("outer", nil) || l.enter("inner", nil) {
+	var l Loops
+	if !l.Enter("outer", nil) || l.Enter("inner", nil) {
 		t.Fatal("only the outermost loop is timed")
 	}
 	for i := range 101 {
-		l.round(instant{time.Duration(i) * time.Microsecond, time.Duration(i) * time.Hour}, 0)
+		l.Round(Instant{time.Duration(i) * time.Microsecond, time.Duration(i) * time.Hour}, 0)
 	}
-	l.leave(true, true)
-	if !l.enter("second", nil) {
+	l.Leave(true, true)
+	if !l.Enter("second", nil) {
 		t.Fatal("a second loop after the first")
 	}
-	l.leave(true, true) // without a round it tells nothing
-	list := l.records()
+	l.Leave(true, true) // without a round it tells nothing
+	list := l.Records()
 	if len(list) != 1 {
 		t.Fatalf("%+v", list)
 	}
@@ -34,13 +34,13 @@ func TestLoops(t *testing.T) {
 
 // TestLoopsWithinLoops: repeats of one name and tags are one series, others are series of their own.
 func TestLoopsWithinLoops(t *testing.T) {
-	var l, branch loops
-	burst := func(l *loops, name, tag string, completed bool, took ...time.Duration) {
-		l.enter(name, map[string]string{"tag": tag})
+	var l, branch Loops
+	burst := func(l *Loops, name, tag string, completed bool, took ...time.Duration) {
+		l.Enter(name, map[string]string{"tag": tag})
 		for _, each := range took {
-			l.round(instant{each, 2 * each}, 0)
+			l.Round(Instant{each, 2 * each}, 0)
 		}
-		l.leave(completed, true)
+		l.Leave(completed, true)
 	}
 	for i := range time.Duration(1000) {
 		burst(&l, "burst", "a", true, 3*i+1, 3*i+2, 3*i+3)
@@ -48,8 +48,8 @@ func TestLoopsWithinLoops(t *testing.T) {
 	burst(&l, "burst", "b", true, 7)
 	burst(&l, "burst", "a", false, time.Hour)
 	burst(&branch, "burst", "a", true, 3001)
-	l.join(&branch)
-	list := l.records()
+	l.Join(&branch)
+	list := l.Records()
 	if len(list) != 2 || list[1].Rounds != 1 {
 		t.Fatalf("%+v", list)
 	}
@@ -58,15 +58,15 @@ func TestLoopsWithinLoops(t *testing.T) {
 		t.Errorf("%+v, %+v", got, got.Clock)
 	}
 	// More rounds than are kept.
-	var long loops
+	var long Loops
 	for range 3 {
-		long.enter("long", nil)
+		long.Enter("long", nil)
 		for i := range maxSamples {
-			long.round(instant{time.Duration(i + 1), 0}, 0)
+			long.Round(Instant{time.Duration(i + 1), 0}, 0)
 		}
-		long.leave(true, false)
+		long.Leave(true, false)
 	}
-	if got := long.records(); len(got) != 1 || got[0].Rounds != 3*maxSamples || got[0].Min != 1 ||
+	if got := long.Records(); len(got) != 1 || got[0].Rounds != 3*maxSamples || got[0].Min != 1 ||
 		got[0].Max != maxSamples || len(long.series[0].wall.times) != maxSamples {
 		t.Errorf("%+v", got)
 	}
@@ -74,16 +74,16 @@ func TestLoopsWithinLoops(t *testing.T) {
 
 // TestManyRounds keeps memory bounded and the extremes exact.
 func TestManyRounds(t *testing.T) {
-	var l loops
-	l.enter("long", nil)
+	var l Loops
+	l.Enter("long", nil)
 	for i := range 3 * maxSamples {
-		l.round(instant{time.Duration(i + 1), 0}, 0)
+		l.Round(Instant{time.Duration(i + 1), 0}, 0)
 	}
 	if len(l.active.wall.times) != maxSamples {
 		t.Errorf("%d samples", len(l.active.wall.times))
 	}
-	l.leave(true, true)
-	got := l.records()[0]
+	l.Leave(true, true)
+	got := l.Records()[0]
 	if got.Rounds != 3*maxSamples || got.Min != 1 || got.Max != 3*maxSamples {
 		t.Errorf("%+v", got)
 	}

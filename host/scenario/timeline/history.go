@@ -1,4 +1,4 @@
-package exec
+package timeline
 
 import (
 	"cmp"
@@ -18,91 +18,97 @@ import (
 // remembered is how many steps of each role a failure shows.
 const remembered = 4
 
-// rememberedOfAll bounds that where a counted role has many instances.
-const rememberedOfAll = 40
+// MostOfAll bounds how many a failure shows where a counted role has many instances.
+const MostOfAll = 40
 
-// history keeps the last steps of each role.  Words are made of them only when a failure wants them.
-type history struct {
-	virtual bool // the provider's clock
+// History keeps the last steps of each role.  Words are made of them only when a failure wants them.
+type History struct {
+	// Virtual is set where the provider's clock is virtual.
+	Virtual bool
 	roles   map[string]*ring
 	// forgotten is the list of arguments of a step that is not remembered any more, for another step to use.
 	forgotten []any
 }
 
+// NewHistory remembers nothing yet.
+func NewHistory(virtual bool) *History {
+	return &History{Virtual: virtual, roles: make(map[string]*ring)}
+}
+
 // ring is the last steps of a role, in any order.
 type ring struct {
-	moments []moment
+	moments []Moment
 	oldest  int // the next to be replaced
 }
 
-// moment is one call that ran.
-type moment struct {
-	at, took instant // since the case began
-	role     string
-	step     *compile.Step
-	verb     *verb.Verb
-	// arguments are those of the verb, and fields its results, in its order; returned is its error, whatever was
+// Moment is one call that ran.
+type Moment struct {
+	At, Took Instant // since the case began
+	Role     string
+	Step     *compile.Step
+	Verb     *verb.Verb
+	// Arguments are those of the verb, and Fields its results, in its order; Returned is its error, whatever was
 	// expected.
-	arguments, fields []any
-	returned          error
-	outcome           func() string // nil: nothing to say
-	err               error
-	number            uint32 // for packets; 0 where they are not captured
+	Arguments, Fields []any
+	Returned          error
+	Outcome           func() string // nil: nothing to say
+	Err               error
+	Number            uint32 // for packets; 0 where they are not captured
 }
 
-// add remembers an action in place of the oldest one of its role.
-func (h *history) add(m moment) {
-	r := h.roles[m.role]
+// Add remembers an action in place of the oldest one of its role.
+func (h *History) Add(m Moment) {
+	r := h.roles[m.Role]
 	if r == nil {
 		r = &ring{}
-		h.roles[m.role] = r
+		h.roles[m.Role] = r
 	}
 	if len(r.moments) < remembered {
 		r.moments = append(r.moments, m)
 		return
 	}
-	h.forgotten = r.moments[r.oldest].arguments
+	h.forgotten = r.moments[r.oldest].Arguments
 	r.moments[r.oldest] = m
 	r.oldest = (r.oldest + 1) % remembered
 }
 
-// spare takes the list of arguments that was forgotten last; nil when there is none.
-func (h *history) spare() []any {
+// Spare takes the list of arguments that was forgotten last; nil when there is none.
+func (h *History) Spare() []any {
 	list := h.forgotten
 	h.forgotten = nil
 	return list
 }
 
-// moments lists what is remembered in the order of time.
-func (h *history) moments() []record.Moment {
-	var all []moment
+// Moments lists what is remembered in the order of time.
+func (h *History) Moments() []record.Moment {
+	var all []Moment
 	for _, r := range h.roles {
 		all = append(all, r.moments...)
 	}
-	slices.SortFunc(all, func(a, b moment) int { return cmp.Compare(a.at.wall, b.at.wall) })
-	all = all[max(0, len(all)-rememberedOfAll):]
+	slices.SortFunc(all, func(a, b Moment) int { return cmp.Compare(a.At.Wall, b.At.Wall) })
+	all = all[max(0, len(all)-MostOfAll):]
 	list := make([]record.Moment, len(all))
 	for i, m := range all {
-		text := strings.TrimSpace(m.verb.Name + " " + m.given())
+		text := strings.TrimSpace(m.Verb.Name + " " + m.given())
 		if result := m.result(); result != "" {
 			text += "  -> " + result
 		}
 		list[i] = record.Moment{
-			At: m.at.wall, Role: m.role, Text: text, File: m.step.Span.File(), Line: m.step.Span.Line,
+			At: m.At.Wall, Role: m.Role, Text: text, File: m.Step.Span.File(), Line: m.Step.Span.Line,
 		}
-		if h.virtual {
-			list[i].Clock = &all[i].at.clock
+		if h.Virtual {
+			list[i].Clock = &all[i].At.Clock
 		}
 	}
 	return list
 }
 
 // given lists the arguments that differ from their defaults.
-func (m *moment) given() string {
+func (m *Moment) given() string {
 	var words []string
-	for i := range m.verb.Arguments {
-		argument := &m.verb.Arguments[i]
-		value := m.arguments[i]
+	for i := range m.Verb.Arguments {
+		argument := &m.Verb.Arguments[i]
+		value := m.Arguments[i]
 		if value == nil || value == argument.Default || argument.Type == verb.QueuePair ||
 			argument.Type == verb.Layout {
 			continue
@@ -130,57 +136,47 @@ func (m *moment) given() string {
 }
 
 // inHex tells whether the scenario writes an argument in hex.
-func (m *moment) inHex(argument int) bool {
-	call, is := m.step.Action.(*compile.Call)
+func (m *Moment) inHex(argument int) bool {
+	call, is := m.Step.Action.(*compile.Call)
 	return is && argument < len(call.Arguments) && call.Arguments[argument] != nil && call.Arguments[argument].Hex
 }
 
-func (m *moment) result() string {
-	if m.err != nil {
+func (m *Moment) result() string {
+	if m.Err != nil {
 		var failure *testbed.Failure
-		if errors.As(m.err, &failure) {
+		if errors.As(m.Err, &failure) {
 			return "FAILED: " + failure.What
 		}
-		return "FAILED: " + m.err.Error()
+		return "FAILED: " + m.Err.Error()
 	}
-	if m.outcome != nil {
-		return m.outcome()
+	if m.Outcome != nil {
+		return m.Outcome()
 	}
 	return ""
 }
 
-// writeStep writes the record of an action.
-func (r *caseRun) writeStep(m *moment) {
+// Record is what outputs see of an action.
+func (m *Moment) Record(virtual bool) *record.Step {
 	step := &record.Step{
-		Role: m.role, Action: m.verb.Name, Text: m.given(), Outcome: m.result(),
-		Line: m.step.Span.Line, Column: m.step.Span.Column,
-		At: m.at.wall, Took: m.took.wall, OK: m.err == nil, Tags: r.tags, XFail: r.known, Used: r.used(),
+		Role: m.Role, Action: m.Verb.Name, Text: m.given(), Outcome: m.result(),
+		Line: m.Step.Span.Line, Column: m.Step.Span.Column, At: m.At.Wall, Took: m.Took.Wall, OK: m.Err == nil,
 	}
-	if r.history.virtual {
-		step.Clock = &record.StepTimes{At: m.at.clock, Took: m.took.clock}
-	}
-	if rest, failed := strings.CutPrefix(step.Outcome, "FAILED: "); failed && r.known != "" {
-		step.Outcome = "XFAILED: " + rest
-	}
-	if file := m.step.Span.File(); file != r.program.File {
-		step.File = file
+	if virtual {
+		step.Clock = &record.StepTimes{At: m.At.Clock, Took: m.Took.Clock}
 	}
 	var errno syscall.Errno
-	if errors.As(m.returned, &errno) {
+	if errors.As(m.Returned, &errno) {
 		step.Errno = verb.ErrnoName(errno)
 	}
-	for i, value := range m.fields {
+	for i, value := range m.Fields {
 		if value != nil {
-			result := &m.verb.Results[i]
+			result := &m.Verb.Results[i]
 			step.Fields = append(step.Fields, record.Field{
 				Name: result.Name, Value: recorded(value, result), Varies: result.Varies,
 			})
 		}
 	}
-	step.Packets, step.MorePackets = r.packets.take(m.number)
-	r.config.Stream.Write(&record.Record{
-		Kind: record.StepEnd, File: r.program.File, Case: r.testCase.ID, Step: step, Common: r.common,
-	})
+	return step
 }
 
 // recorded shows a value in full: bytes as hexadecimal digits, however many.

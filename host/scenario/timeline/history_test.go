@@ -1,4 +1,4 @@
-package exec
+package timeline
 
 import (
 	"errors"
@@ -13,16 +13,16 @@ import (
 // TestHistory: of each role the last steps are remembered, in the order of time, and lists of arguments come back with
 // those that are not.
 func TestHistory(t *testing.T) {
-	h := history{roles: make(map[string]*ring)}
+	h := NewHistory(false)
 	step := &compile.Step{}
 	lists := make([][]any, 2*remembered)
 	for i := range lists {
 		lists[i] = []any{i}
-		h.add(moment{
-			at: instant{wall: time.Duration(i)}, role: "client", step: step, verb: &verb.Verb{Name: "step"},
-			arguments: lists[i],
+		h.Add(Moment{
+			At: Instant{Wall: time.Duration(i)}, Role: "client", Step: step, Verb: &verb.Verb{Name: "step"},
+			Arguments: lists[i],
 		})
-		forgotten := h.spare()
+		forgotten := h.Spare()
 		switch {
 		case i < remembered && forgotten != nil:
 			t.Errorf("step %d: %v is forgotten, and there is room", i, forgotten)
@@ -30,13 +30,13 @@ func TestHistory(t *testing.T) {
 			t.Errorf("step %d: %v is forgotten, want %v", i, forgotten, lists[i-remembered])
 		}
 	}
-	h.add(moment{
-		at: instant{wall: remembered + 1}, role: "server", step: step, verb: &verb.Verb{Name: "other"},
-		err: errors.New("broken"),
+	h.Add(Moment{
+		At: Instant{Wall: remembered + 1}, Role: "server", Step: step, Verb: &verb.Verb{Name: "other"},
+		Err: errors.New("broken"),
 	})
 	var at []time.Duration
 	var texts []string
-	for _, each := range h.moments() {
+	for _, each := range h.Moments() {
 		at, texts = append(at, each.At), append(texts, each.Role+": "+each.Text)
 	}
 	if want := []time.Duration{4, 5, 5, 6, 7}; !slices.Equal(at, want) {
