@@ -16,7 +16,7 @@ import (
 	"rdmarun/host/guest"
 	"rdmarun/host/printable"
 	"rdmarun/host/sandbox"
-	"rdmarun/host/scenario/exec"
+	"rdmarun/host/scenario/shell"
 	"rdmarun/rdmacore"
 )
 
@@ -190,7 +190,7 @@ func completeGuests(*cobra.Command, []string, string) ([]string, cobra.ShellComp
 
 func runGuest(ctx context.Context, a *app, flags guestFlags, path string, args []string) (err error) {
 	if extension := filepath.Ext(path); extension == ".yaml" || extension == ".yml" {
-		return withHint(usageError("%s is a scenario, not a guest", path), "rdmarun run "+exec.ShellWord(path))
+		return withHint(usageError("%s is a scenario, not a guest", path), "rdmarun run "+shell.Word(path))
 	}
 	if flags.provider, err = a.resolveProvider(flags.provider); err != nil {
 		return err

@@ -18,8 +18,8 @@ import (
 	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/example"
-	"rdmarun/host/scenario/exec"
 	"rdmarun/host/scenario/explain"
+	"rdmarun/host/scenario/shell"
 	"rdmarun/host/scenario/verb"
 )
 
@@ -46,7 +46,7 @@ func newManCommand(a *app) *cobra.Command {
 					withExit(
 						exitEnvironment, fmt.Errorf("write the pages to %s: there is no folder %s", args[0], folder),
 					),
-					"mkdir -p "+exec.ShellWord(folder),
+					"mkdir -p "+shell.Word(folder),
 				)
 			case err != nil && !errors.Is(err, fs.ErrExist):
 				return withExit(exitEnvironment, fmt.Errorf("write the pages: %w", err))

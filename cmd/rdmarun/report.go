@@ -17,7 +17,7 @@ import (
 	"rdmarun/host/output/github"
 	"rdmarun/host/output/jsonl"
 	"rdmarun/host/record"
-	"rdmarun/host/scenario/exec"
+	"rdmarun/host/scenario/shell"
 )
 
 const reportLong = `Make reports of the records of a run.
@@ -222,7 +222,7 @@ func openReports(targets []output.Target, stdout io.Writer) (*output.Outputs, er
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			err = fmt.Errorf("write the report %s: there is no folder %s", target.Path, folder)
-			return nil, withHint(withExit(exitEnvironment, err), "mkdir -p "+exec.ShellWord(folder))
+			return nil, withHint(withExit(exitEnvironment, err), "mkdir -p "+shell.Word(folder))
 		case err != nil:
 			return nil, withExit(exitEnvironment, fmt.Errorf("write the report %s: %w", target.Path, err))
 		case !info.IsDir():

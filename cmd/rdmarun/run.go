@@ -17,8 +17,8 @@ import (
 	"rdmarun/host/record"
 	"rdmarun/host/sandbox"
 	"rdmarun/host/scenario"
-	"rdmarun/host/scenario/exec"
 	"rdmarun/host/scenario/quantity"
+	"rdmarun/host/scenario/shell"
 	"rdmarun/rdmacore"
 )
 
@@ -536,7 +536,7 @@ func (f *runFlags) rerun() string {
 		return ""
 	}
 	words := []string{"rdmarun", "run"}
-	add := func(flag, value string) { words = append(words, flag, exec.ShellWord(value)) }
+	add := func(flag, value string) { words = append(words, flag, shell.Word(value)) }
 	if f.provider != softProvider || f.chosen {
 		add("-P", f.provider)
 	}

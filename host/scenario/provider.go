@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"rdmarun/host/scenario/compile"
-	"rdmarun/host/scenario/exec"
+	"rdmarun/host/scenario/skip"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
@@ -313,7 +313,7 @@ func (p *providers) skipReason(each Selected) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	reason, err := exec.SkipReason(opened, p.config.placed(each, p.configs(each)))
+	reason, err := skip.Reason(opened, p.config.placed(each, p.configs(each)))
 	for _, end := range close() {
 		err = errors.Join(err, end.err)
 	}

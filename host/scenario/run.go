@@ -20,6 +20,7 @@ import (
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/environment"
 	"rdmarun/host/scenario/exec"
+	"rdmarun/host/scenario/shell"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
@@ -182,7 +183,7 @@ func describe(cases []Selected, config RunConfig) *record.Run {
 	description.Files = slices.Compact(description.Files)
 	if description.Rerun != "" {
 		slices.Sort(given)
-		description.Rerun = exec.Command(description.Rerun, slices.Compact(given), description.Seed)
+		description.Rerun = shell.Command(description.Rerun, slices.Compact(given), description.Seed)
 	}
 	return description
 }

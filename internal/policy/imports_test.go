@@ -23,6 +23,33 @@ var arrows = []struct {
 	{"host/record", nil},
 	{"host/scenario", []string{"host/bounded", "host/bus", "host/guest", "host/printable", "host/record", "rdmacore"}},
 	{
+		"host/scenario/expect",
+		[]string{"host/scenario/compile", "host/scenario/explain", "host/scenario/expression",
+			"host/scenario/testbed", "host/scenario/verb", "rdmacore"},
+	},
+	{"host/scenario/progress", nil},
+	{"host/scenario/shell", nil},
+	{
+		"host/scenario/skip",
+		[]string{
+			"host/scenario/compile", "host/scenario/environment", "host/scenario/expression", "host/scenario/testbed",
+			"host/scenario/verb", "rdmacore",
+		},
+	},
+	{
+		"host/scenario/threshold",
+		[]string{
+			"host/record", "host/scenario/compile", "host/scenario/expression", "host/scenario/quantity",
+			"host/scenario/verb",
+		},
+	},
+	{
+		"host/scenario/timeline",
+		[]string{
+			"host/record", "host/scenario/compile", "host/scenario/testbed", "host/scenario/verb", "rdmacore",
+		},
+	},
+	{
 		"host/lab",
 		[]string{
 			"host/bounded", "host/bus", "host/doctor", "host/ownfile", "host/pack", "host/printable", "host/record",

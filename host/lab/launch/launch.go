@@ -24,7 +24,7 @@ import (
 	"rdmarun/host/lab"
 	"rdmarun/host/lab/join"
 	"rdmarun/host/printable"
-	"rdmarun/host/scenario/exec"
+	"rdmarun/host/scenario/shell"
 )
 
 const (
@@ -126,16 +126,16 @@ func Start(ctx context.Context, h lab.Host, config Config) (*Agent, error) {
 // shellPath is a path for a shell, to which it is one word; ~ stays the home of its user.
 func shellPath(path string) string {
 	if rest, home := strings.CutPrefix(path, "~/"); home {
-		return "~/" + exec.ShellWord(rest)
+		return "~/" + shell.Word(rest)
 	}
-	return exec.ShellWord(path)
+	return shell.Word(path)
 }
 
 // shellLine are words as a shell reads them.
 func shellLine(words []string) string {
 	line := make([]string, len(words))
 	for i, word := range words {
-		line[i] = exec.ShellWord(word)
+		line[i] = shell.Word(word)
 	}
 	return strings.Join(line, " ")
 }

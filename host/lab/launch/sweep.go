@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"rdmarun/host/lab"
-	"rdmarun/host/scenario/exec"
+	"rdmarun/host/scenario/shell"
 )
 
 // sweepTime bounds the second way to a host whose agent has not ended.
@@ -57,7 +57,7 @@ func keyRemedy(h *lab.Host, said string) string {
 func onHost(ctx context.Context, h *lab.Host, input []byte, script string) (string, error) {
 	words := append(slices.Clone(h.Command), "sh", "-c", script)
 	if h.SSH != nil { // whose shell there reads one line
-		words = append(ssh(h), "sh", "-c", exec.ShellWord(script))
+		words = append(ssh(h), "sh", "-c", shell.Word(script))
 	}
 	command := osexec.CommandContext(ctx, words[0], words[1:]...)
 	command.WaitDelay = killTime

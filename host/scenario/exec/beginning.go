@@ -12,6 +12,7 @@ import (
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/meeting"
+	"rdmarun/host/scenario/skip"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
 	"rdmarun/rdmacore"
@@ -225,7 +226,7 @@ func (r *caseRun) learn(facts []roleFacts) error {
 // judgeTogether looks at what steps need of roles of several processes, and at the conditions on them.
 func (r *caseRun) judgeTogether() error {
 	for _, need := range r.testCase.Needs {
-		if !divided(r.testCase, need) || slices.ContainsFunc(need.Roles[:], func(role string) bool {
+		if !skip.Divided(r.testCase, need) || slices.ContainsFunc(need.Roles[:], func(role string) bool {
 			return r.faulting(role) &&
 				(need.Capability != verb.CanFaultPacket || r.onProvider(role)["link"] != rdmacore.LinkLocal)
 		}) {
@@ -243,7 +244,7 @@ func (r *caseRun) judgeTogether() error {
 		return nil
 	}
 	for _, requirement := range r.testCase.Requires {
-		if !isJoint(r.testCase, requirement) {
+		if !skip.IsJoint(r.testCase, requirement) {
 			continue
 		}
 		if holds, err := r.holds(requirement, expression.Env{"roles": r.distinct()}); err != nil {
@@ -253,7 +254,7 @@ func (r *caseRun) judgeTogether() error {
 			return nil
 		}
 	}
-	if known := r.testCase.XFail; known != nil && known.When.Mentions(elsewhere(r.testCase)...) {
+	if known := r.testCase.XFail; known != nil && known.When.Mentions(skip.Elsewhere(r.testCase)...) {
 		r.lookWhetherKnown()
 	}
 	return nil

@@ -8,7 +8,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"rdmarun/host/record"
@@ -16,6 +15,7 @@ import (
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/meeting"
 	"rdmarun/host/scenario/quantity"
+	"rdmarun/host/scenario/shell"
 	"rdmarun/host/scenario/testbed"
 )
 
@@ -248,39 +248,16 @@ func (c *Config) RerunCase(program *compile.Program, testCase *compile.Case) str
 	if c.Rerun == "" {
 		return ""
 	}
-	command := Command(c.Rerun, program.Given, c.Seed)
+	command := shell.Command(c.Rerun, program.Given, c.Seed)
 	if c.TakesOver {
 		if c.Shuffle != nil {
 			command += " --shuffle=" + strconv.FormatUint(*c.Shuffle, 10)
 		}
-		return command + " " + ShellWord(program.File)
+		return command + " " + shell.Word(program.File)
 	}
-	command += " " + ShellWord(program.File)
+	command += " " + shell.Word(program.File)
 	if testCase.ID != program.File {
-		command += " --id " + ShellWord(testCase.ID)
+		command += " --id " + shell.Word(testCase.ID)
 	}
 	return command
-}
-
-// Command is a command with parameters, and with what soft's random numbers are drawn from, if anything.
-func Command(command string, params []string, seed *uint64) string {
-	for _, param := range params {
-		command += " -p " + ShellWord(param)
-	}
-	if seed != nil {
-		command += " --seed " + strconv.FormatUint(*seed, 10)
-	}
-	return command
-}
-
-// ShellWord quotes a word for a shell when it needs it.
-func ShellWord(word string) string {
-	plain := func(c rune) bool {
-		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
-			strings.ContainsRune("_-./=:,@%+", c)
-	}
-	if word != "" && strings.IndexFunc(word, func(c rune) bool { return !plain(c) }) < 0 {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

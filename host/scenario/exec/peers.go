@@ -90,7 +90,9 @@ func (l local) step(ctx context.Context, r *caseRun, step *compile.Step, call *c
 	return false, nil
 }
 
-func (local) loop(ctx context.Context, r *caseRun, step *compile.Step, repeat *compile.Repeat, advance *progress.Step) error {
+func (local) loop(
+	ctx context.Context, r *caseRun, step *compile.Step, repeat *compile.Repeat, advance *progress.Step,
+) error {
 	if r.isElsewhere(repeat.Role) {
 		return nil
 	}

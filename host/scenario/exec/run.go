@@ -2,14 +2,14 @@
 // expectations, frees everything, and writes records of all of it.
 //
 // A case, in the order of its run:
-//   - run.go is its frame, state.go what it knows, skip.go whether it can run here.
-//   - fixture.go sets up what the case needs, and ends it.
-//   - step.go runs a step, block.go the steps of a step: loops, fragments, branches.
-//   - judge.go holds results against expectations; failure.go says what failed, history.go what came before it.
-//   - time.go measures loops and ends what takes too long; progress.go says how far the run is, packets.go what was
-//     sent.
-//   - measured.go and mesh.go take what steps have measured, threshold.go has package threshold compare it with limits, and
-//     baseline.go tells what an earlier run has found.
+//   - run.go is its frame, state.go what it knows, fixture.go sets up what it needs, session.go what cases share.
+//   - step.go runs a step, block.go the steps of a step: loops, fragments, branches; time.go and pace.go have their
+//     limits of time.
+//   - measured.go and mesh.go take what steps have measured, threshold.go has it compared with limits.
+//   - failure.go says what failed.
+//
+// What has a subject of its own is in packages below: skip (whether the case can run here), expect (results and
+// expectations), threshold (limits), timeline (what happened when), progress (how far the run is).
 //
 // A case whose roles several processes play, each of which walks all of it:
 //   - peers.go is what a run asks of them, and the answer where there are none; remote.go is what a process knows of
@@ -35,6 +35,7 @@ import (
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/explain"
 	"rdmarun/host/scenario/progress"
+	"rdmarun/host/scenario/skip"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
 	"rdmarun/rdmacore"
@@ -186,13 +187,13 @@ func Decline(config Config, program *compile.Program, c *compile.Case, status re
 
 // prepare looks whether the case can run here, and whether it is known to fail here.
 func (r *caseRun) prepare() {
-	reason, err := SkipReason(r.config.Providers, r.testCase)
+	reason, err := skip.Reason(r.config.Providers, r.testCase)
 	switch {
 	case err != nil:
 		r.environment(err)
 	case reason != "":
 		r.result.Status, r.result.Reason = record.Skipped, reason
-	case r.testCase.XFail != nil && !r.testCase.XFail.When.Mentions(elsewhere(r.testCase)...):
+	case r.testCase.XFail != nil && !r.testCase.XFail.When.Mentions(skip.Elsewhere(r.testCase)...):
 		r.lookWhetherKnown()
 	}
 }

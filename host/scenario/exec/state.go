@@ -9,6 +9,7 @@ import (
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/progress"
+	"rdmarun/host/scenario/skip"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/timeline"
 	"rdmarun/host/scenario/verb"
@@ -116,13 +117,13 @@ func (r *caseRun) showRole(name, group string, index int, object map[string]any)
 }
 
 func roleObject(role *testbed.Role) (map[string]any, error) {
-	device, err := deviceFacts(role.Device())
+	device, err := skip.DeviceFacts(role.Device())
 	if err != nil {
 		return nil, fmt.Errorf("role %s: %w", role.Name, err)
 	}
 	object := map[string]any{
 		"name": role.Name, "address": role.Address().String(), "device": device,
-		"provider": providerFacts(role.Provider()),
+		"provider": skip.ProviderFacts(role.Provider()),
 	}
 	for _, buffer := range role.Buffers() {
 		object[buffer.Name] = buffer.View().Record()

@@ -11,8 +11,10 @@ import (
 
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/expect"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/quantity"
+	"rdmarun/host/scenario/skip"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/timeline"
 	"rdmarun/host/scenario/verb"
@@ -300,7 +302,7 @@ func (r *caseRun) holds(when *compile.Requirement, more expression.Env) (bool, e
 	if when == nil {
 		return true, nil
 	}
-	env, err := surroundings(r.config.Providers, r.testCase, when)
+	env, err := skip.Surroundings(r.config.Providers, r.testCase, when)
 	if err != nil {
 		return false, &testbed.EnvironmentError{What: "look at the surroundings", Err: err}
 	}
@@ -347,15 +349,10 @@ func (r *caseRun) call(ctx context.Context, step *compile.Step, action *compile.
 	m.Took = r.now().Since(m.At)
 	r.packets.End(role)
 	outcome := &call.Outcome
-	switch {
-	case ctx.Err() != nil && m.Returned != nil:
+	if ctx.Err() != nil && m.Returned != nil {
 		m.Err = context.Cause(ctx)
-	case action.None:
-		m.Err = judgeNone(outcome, m.Returned)
-	case action.Any:
-		m.Err = judgeAny(outcome, m.Returned)
-	default:
-		m.Err = r.judge(action, outcome, m.Returned)
+	} else {
+		m.Err = expect.Check(r.env, action, outcome, m.Returned)
 	}
 	if m.Err != nil && ctx.Err() == nil && testbed.OutOfFiles(m.Returned) {
 		// Whatever was expected, the call could not give an answer.

@@ -1,7 +1,7 @@
 // Package threshold compares what a case has measured with the limits of its file.
 //
-// A threshold chooses samples of a metric: measurements by their labels, named loops, counters, or the time of the case.
-// Each of its limits is an expression on a field of a sample, which may mention the same field of an earlier run
+// A threshold chooses samples of a metric: measurements by their labels, named loops, counters, or the time of the
+// case.  Each of its limits is an expression on a field of a sample, which may mention the same field of an earlier run
 // (baseline).  The result of a limit is a Verdict.  Exceeding one limit fails the case, and so does a limit without
 // samples: it would watch nothing.
 //

@@ -1,30 +1,30 @@
-package exec
+// Package skip tells whether a case can run here, from what it needs and what the providers have.  Nothing is made for
+// the case before.  surroundings.go has what conditions see of providers, devices and roles.
+package skip
 
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
 
 	"rdmarun/host/scenario/compile"
-	"rdmarun/host/scenario/environment"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
 	"rdmarun/rdmacore"
 )
 
-// SkipReason tells why a case cannot run on providers, without trying; "" when it can.
-func SkipReason(on testbed.Providers, c *compile.Case) (string, error) {
+// Reason tells why a case cannot run on providers, without trying; "" when it can.
+func Reason(on testbed.Providers, c *compile.Case) (string, error) {
 	if reason := cmp.Or(otherProvider(on, c), unreachable(on, c), tooFewHosts(c), tooFewHugePages(c)); reason != "" {
 		return reason, nil
 	}
 	if len(c.Needs)+len(c.Requires) == 0 {
 		return "", nil
 	}
-	env, err := surroundings(on, c, c.Requires...)
+	env, err := Surroundings(on, c, c.Requires...)
 	if err != nil {
 		return "", err
 	}
@@ -38,8 +38,8 @@ func SkipReason(on testbed.Providers, c *compile.Case) (string, error) {
 		}
 	}
 	for _, requirement := range c.Requires {
-		if isJoint(c, requirement) {
-			continue // see gather
+		if IsJoint(c, requirement) {
+			continue // exec judges it, once it knows all roles
 		}
 		holds, err := requirement.Holds(env)
 		if err != nil {
@@ -52,13 +52,13 @@ func SkipReason(on testbed.Providers, c *compile.Case) (string, error) {
 	return "", nil
 }
 
-// isJoint tells whether a condition is one on roles of several processes, which these judge together.
-func isJoint(c *compile.Case, requirement *compile.Requirement) bool {
-	return len(c.Elsewhere) > 0 && requirement.Mentions(append(elsewhere(c), "roles")...)
+// IsJoint tells whether a condition is one on roles of several processes, which these judge together.
+func IsJoint(c *compile.Case, requirement *compile.Requirement) bool {
+	return len(c.Elsewhere) > 0 && requirement.Mentions(append(Elsewhere(c), "roles")...)
 }
 
-// elsewhere are the roles that other processes play, as the file has them.
-func elsewhere(c *compile.Case) (written []string) {
+// Elsewhere are the roles that other processes play, as the file has them.
+func Elsewhere(c *compile.Case) (written []string) {
 	for _, role := range c.Elsewhere {
 		written = append(written, role.Written())
 	}
@@ -67,7 +67,7 @@ func elsewhere(c *compile.Case) (written []string) {
 
 // unmet says why something that steps need is not there; "" when it is.  Of several roles one must have it.
 func unmet(on testbed.Providers, c *compile.Case, env expression.Env, need compile.Need) (reason string, err error) {
-	if first := need.Roles[0]; first != "" && !plays(c, first) || divided(c, need) {
+	if first := need.Roles[0]; first != "" && !plays(c, first) || Divided(c, need) {
 		return "", nil // the process that does it says so, or both together (judgeTogether)
 	}
 	if !on.Several() {
@@ -81,7 +81,7 @@ func unmet(on testbed.Providers, c *compile.Case, env expression.Env, need compi
 		if err != nil {
 			return "", err
 		}
-		facts, err := deviceFacts(device)
+		facts, err := DeviceFacts(device)
 		if err != nil {
 			return "", err
 		}
@@ -99,8 +99,8 @@ func plays(c *compile.Case, role string) bool {
 	return slices.ContainsFunc(c.Roles, func(r testbed.RoleConfig) bool { return r.Name == role })
 }
 
-// divided tells whether one of two roles must have something, and one of them is elsewhere.
-func divided(c *compile.Case, need compile.Need) bool {
+// Divided tells whether one of two roles must have something, and one of them is elsewhere.
+func Divided(c *compile.Case, need compile.Need) bool {
 	return need.Roles[1] != "" && !(plays(c, need.Roles[0]) && plays(c, need.Roles[1]))
 }
 
@@ -224,117 +224,4 @@ func tooFewHugePages(c *compile.Case) string {
 		"its buffers need %d huge pages of %d KiB, and %d are free (/proc/sys/vm/nr_hugepages)", need, pages.Size>>10,
 		pages.Free,
 	)
-}
-
-// surroundings are the values of compile.Surroundings: those of the device of the case's first role, or else of the
-// provider's default; and of the roles that the conditions mention.
-func surroundings(on testbed.Providers, c *compile.Case, conditions ...*compile.Requirement) (expression.Env, error) {
-	provider := on.First()
-	device, err := provider.DefaultDevice()
-	if len(c.Roles) > 0 && c.Roles[0].Device != "" {
-		if named, unknown := testbed.Device(provider, c.Roles[0].Device); unknown == nil {
-			device, err = named, nil
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	facts, err := deviceFacts(device)
-	if err != nil {
-		return nil, err
-	}
-	ports, err := device.Ports()
-	if err != nil {
-		return nil, err
-	}
-	env, err := mentionedRoles(on, c, conditions)
-	if err != nil {
-		return nil, err
-	}
-	iwarp, faults, packets := device.IWARP(), false, false
-	for _, each := range on.All(c.Roles) {
-		faults, packets = faults || each.CanFault(), packets || each.SendsPackets()
-	}
-	roce := !iwarp &&
-		slices.ContainsFunc(ports, func(port rdmacore.Port) bool {
-			return port.LinkLayer == rdmacore.LinkLayerEthernet
-		})
-	guests := make(map[string]any)
-	for _, role := range c.Roles {
-		if role.Guest != nil {
-			guests[role.Written()] = role.Guest.Missing == ""
-		}
-	}
-	distinct, err := testbed.DistinctRoles(on, c.Roles)
-	if err != nil {
-		distinct = testbed.Distinct{} // the testbed will say what is missing
-	}
-	maps.Copy(env, expression.Env{
-		"provider":  providerFacts(provider),
-		"clock":     map[string]any{"virtual": provider.Clock().Virtual()},
-		"transport": map[string]any{"ib": !iwarp, "roce": roce, "iwarp": iwarp},
-		"device":    facts,
-		"driver":    environment.Driver(provider.Name(), device.Name()),
-		"fault":     map[string]any{"link": faults, "cm": faults, "data": faults, "device": faults, "packet": packets},
-		"guest":     guests,
-		"roles": map[string]any{
-			"distinct_hosts": distinct.Hosts, "distinct_devices": distinct.Devices,
-			"distinct_addresses": distinct.Addresses,
-		},
-	})
-	for _, constant := range c.Constants {
-		if _, taken := env[constant.Name]; !taken {
-			env[constant.Name] = constant.Value
-		}
-	}
-	return env, nil
-}
-
-// mentionedRoles are the facts of the roles that conditions mention.
-func mentionedRoles(on testbed.Providers, c *compile.Case, conditions []*compile.Requirement) (expression.Env, error) {
-	env := make(expression.Env)
-	for _, role := range c.Roles {
-		mentions := func(r *compile.Requirement) bool { return r.Mentions(role.Written()) }
-		if !slices.ContainsFunc(conditions, mentions) {
-			continue
-		}
-		device, err := testbed.Device(on.Of(role.Name), role.Device)
-		if err != nil {
-			return nil, fmt.Errorf("role %s: %w", role.Name, err)
-		}
-		facts, err := deviceFacts(device)
-		if err != nil {
-			return nil, fmt.Errorf("role %s: %w", role.Name, err)
-		}
-		object := map[string]any{"device": facts, "provider": providerFacts(on.Of(role.Name))}
-		if role.Group == "" {
-			env[role.Name] = object
-		} else {
-			list, _ := env[role.Group].([]any)
-			env[role.Group] = append(list, object)
-		}
-	}
-	return env, nil
-}
-
-// providerFacts are what expressions see of a provider.
-func providerFacts(provider *rdmacore.Provider) map[string]any {
-	soft := provider.Name() == testbed.Soft
-	return map[string]any{"name": provider.Name(), "soft": soft, "verbs": !soft, "link": provider.Link()}
-}
-
-// deviceFacts are what expressions see of a device; which of it stands where, package compile says.
-func deviceFacts(device *rdmacore.Device) (map[string]any, error) {
-	attr, err := device.Attr()
-	if err != nil {
-		return nil, err
-	}
-	return map[string]any{
-		"name": device.Name(), "driver": environment.Driver(device.Provider().Name(), device.Name()),
-		"iwarp": device.IWARP(), "atomic": attr.Atomic, "srq": attr.MaxSRQ > 0, "mw": attr.MaxMW > 0,
-		"timestamps": attr.CompletionTimestampMask != 0, "flush": attr.Can(rdmacore.CapFlushGlobal),
-		"flush_persistent": attr.Can(rdmacore.CapFlushPersistent), "atomic_write": attr.Can(rdmacore.CapAtomicWrite),
-		"max_qp_rd_atom": attr.MaxQPRdAtom, "max_qp_init_rd_atom": attr.MaxQPInitRdAtom,
-		"max_qp": attr.MaxQP, "max_qp_wr": attr.MaxQPWR, "max_sge": attr.MaxSGE, "max_cqe": attr.MaxCQE,
-	}, nil
 }

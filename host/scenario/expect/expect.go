@@ -1,4 +1,5 @@
-package exec
+// Package expect compares the result of a step with what the file expects of it, and says what differs.
+package expect
 
 import (
 	"errors"
@@ -8,13 +9,14 @@ import (
 
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/explain"
+	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
 	"rdmarun/rdmacore"
 )
 
-// judgeNone wants that nothing came.
-func judgeNone(outcome *verb.Outcome, err error) error {
+// checkNone wants that nothing came.
+func checkNone(outcome *verb.Outcome, err error) error {
 	var failure *testbed.Failure
 	switch {
 	case errors.As(err, &failure) && failure.Absent:
@@ -30,8 +32,8 @@ func judgeNone(outcome *verb.Outcome, err error) error {
 	return &testbed.Failure{What: "something came", Expected: "nothing", Got: got}
 }
 
-// judgeAny takes whatever came, a call that failed included; that nothing came in time is no result.
-func judgeAny(outcome *verb.Outcome, err error) error {
+// checkAny takes whatever came, a call that failed included; that nothing came in time is no result.
+func checkAny(outcome *verb.Outcome, err error) error {
 	var errno syscall.Errno
 	var failure *testbed.Failure
 	if err == nil || errors.As(err, &failure) || !errors.As(err, &errno) {
@@ -41,18 +43,24 @@ func judgeAny(outcome *verb.Outcome, err error) error {
 	return nil
 }
 
-// judge compares an outcome with what the step expects.
-func (r *caseRun) judge(action *compile.Call, outcome *verb.Outcome, err error) error {
+// Check compares the outcome of a call, and its error, with what the step expects.
+func Check(env expression.Env, action *compile.Call, outcome *verb.Outcome, err error) error {
+	switch {
+	case action.None:
+		return checkNone(outcome, err)
+	case action.Any:
+		return checkAny(outcome, err)
+	}
 	wanted := slices.IndexFunc(action.Expect, func(e compile.Expectation) bool { return e.Field == compile.Errno })
 	if wanted >= 0 {
-		err = r.judgeErrno(&action.Expect[wanted], err)
+		err = checkErrno(env, &action.Expect[wanted], err)
 	} else {
 		err = succeeded(err)
 	}
 	if err != nil {
 		return err
 	}
-	return r.judgeFields(action.Expect, action.Verb, outcome)
+	return checkFields(env, action.Expect, action.Verb, outcome)
 }
 
 // causes are what an errno usually means; EINVAL means anything, so that an error which says what it is of says enough.
@@ -79,14 +87,14 @@ func succeeded(err error) error {
 	return err
 }
 
-// judgeFields compares each field that is expected; errno is none.
-func (r *caseRun) judgeFields(expect []compile.Expectation, v *verb.Verb, outcome *verb.Outcome) error {
+// checkFields compares each field that is expected; errno is none.
+func checkFields(env expression.Env, expect []compile.Expectation, v *verb.Verb, outcome *verb.Outcome) error {
 	for i := range expect {
 		e := &expect[i]
 		if e.Field == compile.Errno || e.Default && outcome.NoDefaults {
 			continue
 		}
-		if err := r.judgeField(e, field(e, outcome), outcome, v); err != nil {
+		if err := checkField(env, e, field(e, outcome), outcome, v); err != nil {
 			return err
 		}
 	}
@@ -103,8 +111,8 @@ func field(e *compile.Expectation, outcome *verb.Outcome) any {
 	return nil
 }
 
-func (r *caseRun) judgeField(e *compile.Expectation, got any, outcome *verb.Outcome, v *verb.Verb) error {
-	ok, want, err := e.Check(r.env, got)
+func checkField(env expression.Env, e *compile.Expectation, got any, outcome *verb.Outcome, v *verb.Verb) error {
+	ok, want, err := e.Check(env, got)
 	if err != nil || ok {
 		return err
 	}
@@ -155,8 +163,8 @@ func explainStatus(v *verb.Verb, got any, outcome *verb.Outcome) string {
 	return ""
 }
 
-// judgeErrno compares the errno of a call, "0" for success, with the expectation.
-func (r *caseRun) judgeErrno(e *compile.Expectation, err error) error {
+// checkErrno compares the errno of a call, "0" for success, with the expectation.
+func checkErrno(env expression.Env, e *compile.Expectation, err error) error {
 	got := "0"
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
@@ -164,9 +172,9 @@ func (r *caseRun) judgeErrno(e *compile.Expectation, err error) error {
 	} else if err != nil {
 		return err
 	}
-	ok, want, evaluation := e.Check(r.env, got)
+	ok, want, evaluation := e.Check(env, got)
 	if err != nil && !ok && evaluation == nil {
-		ok, _, evaluation = e.Check(r.env, verb.ErrnoAlias(errno))
+		ok, _, evaluation = e.Check(env, verb.ErrnoAlias(errno))
 	}
 	if evaluation != nil || ok {
 		return evaluation
