@@ -34,8 +34,8 @@ func (p *printedLines) String() string {
 	return strings.Join(p.lines, "|")
 }
 
-// shell is a host whose launcher is a line of shell, behind which its words stand as "$@".
-func shell(script string) lab.Host {
+// hostOf is a host whose launcher is a line of shell, behind which its words stand as "$@".
+func hostOf(script string) lab.Host {
 	return lab.Host{Name: "a", Command: []string{"sh", "-c", script, "sh"}}
 }
 
@@ -51,28 +51,28 @@ func TestStart(t *testing.T) {
 		host lab.Host
 		want string
 	}{
-		"it answers":      {shell(answers("v1")), ""},
-		"after a banner":  {shell("echo Welcome; echo; echo 'No mail.'; " + answers("v1")), ""},
-		"another version": {shell(answers("v2")), `it has rdmarun "v2", and this is "v1"`},
+		"it answers":      {hostOf(answers("v1")), ""},
+		"after a banner":  {hostOf("echo Welcome; echo; echo 'No mail.'; " + answers("v1")), ""},
+		"another version": {hostOf(answers("v2")), `it has rdmarun "v2", and this is "v1"`},
 		"another protocol": {
-			shell("echo rdmarun-agent 99 v1 linux/amd64"),
+			hostOf("echo rdmarun-agent 99 v1 linux/amd64"),
 			`it has rdmarun "v1" of protocol 99, and this is "v1" of protocol 2: install the same`,
 		},
 		"it ends": {
-			shell("echo 'Permission denied (publickey).' >&2; exit 255"),
+			hostOf("echo 'Permission denied (publickey).' >&2; exit 255"),
 			"no agent answers: Permission denied (publickey).",
 		},
 		"it says nothing": {
-			shell("exit 3"),
+			hostOf("exit 3"),
 			"no agent answers: exit status 3; does `sh -c 'exit 3' sh /bin/rdmarun version` print a version here?",
 		},
-		"only a banner":      {shell("echo Welcome"), "no agent answers: Welcome"},
-		"endless":            {shell("yes"), "it prints without an end"},
-		"a long line":        {shell("head -c 200000 /dev/zero | tr '\\0' x"), "no agent answers"},
-		"escape sequences":   {shell(`printf '\033[2Jgone\n' >&2; exit 1`), "no agent answers: ␛[2Jgone"},
+		"only a banner":      {hostOf("echo Welcome"), "no agent answers: Welcome"},
+		"endless":            {hostOf("yes"), "it prints without an end"},
+		"a long line":        {hostOf("head -c 200000 /dev/zero | tr '\\0' x"), "no agent answers"},
+		"escape sequences":   {hostOf(`printf '\033[2Jgone\n' >&2; exit 1`), "no agent answers: ␛[2Jgone"},
 		"no such launcher":   {lab.Host{Name: "a", Command: []string{"/nowhere/launcher"}}, "start /nowhere/launcher"},
 		"no such program":    {lab.Host{Name: "a", Program: "/nowhere/rdmarun"}, "start /nowhere/rdmarun"},
-		"words are in place": {shell(`[ "$*" = "/bin/rdmarun agent --stdio" ] || exit 1; ` + answers("v1")), ""},
+		"words are in place": {hostOf(`[ "$*" = "/bin/rdmarun agent --stdio" ] || exit 1; ` + answers("v1")), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var said printedLines
@@ -99,7 +99,7 @@ func TestHangs(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("it does not answer"))
 	var said printedLines
-	_, err := Start(ctx, shell("sleep 1000"), Config{Program: "/bin/rdmarun", Version: "v1", Print: said.print})
+	_, err := Start(ctx, hostOf("sleep 1000"), Config{Program: "/bin/rdmarun", Version: "v1", Print: said.print})
 	const want = "it does not answer; does `sh -c 'sleep 1000' sh /bin/rdmarun version` print a version here?"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, not %q", err, want)
@@ -109,7 +109,7 @@ func TestHangs(t *testing.T) {
 func TestEnds(t *testing.T) {
 	var said printedLines
 	start := func(script string) *Agent {
-		agent, err := Start(t.Context(), shell(script), Config{Program: "x", Version: "v1", Print: said.print})
+		agent, err := Start(t.Context(), hostOf(script), Config{Program: "x", Version: "v1", Print: said.print})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -396,7 +396,7 @@ func TestStoppedElsewhere(t *testing.T) {
 // TestFlood: of an agent that prints without an end no more is read than a host may print.
 func TestFlood(t *testing.T) {
 	before := time.Now()
-	agent, err := Start(t.Context(), shell("yes >&2 & "+answers("v1")), Config{
+	agent, err := Start(t.Context(), hostOf("yes >&2 & "+answers("v1")), Config{
 		Program: "x", Version: "v1", Print: func(string, string) {},
 	})
 	if err != nil {
