@@ -28,7 +28,7 @@ type turn struct {
 func turnKey(number int) string { return fmt.Sprintf("turn/%d", number) }
 
 // stopKey is the key under which the process that leads ends a case that others are still in.
-func stopKey(number int) string { return fmt.Sprintf("stop/%d", number) }
+const stopKey = "stop"
 
 // lead says that a case runs.  The case must not run where the reason is not empty.
 func (p *Party) lead(each Selected, runs, number int) (with []string, status record.Status, reason string) {
@@ -45,6 +45,7 @@ func (p *Party) lead(each Selected, runs, number int) (with []string, status rec
 		}
 		with = append(with, name)
 	}
+	p.meeting.Case(runs, with...) // before anybody has something to say in it
 	if err := p.meeting.Tell(turnKey(runs), turn{each.Case.ID, number, with}); err != nil {
 		return nil, record.Errored, err.Error()
 	}
@@ -222,7 +223,6 @@ func (j *jobs) follow(ctx context.Context) {
 	party := j.config.Party
 	for {
 		j.runs++
-		party.meeting.Forget(stopKey(j.runs - 1)) // that came when there was nothing to stop
 		_, raw, err := party.meeting.Await(ctx, party.Follows, turnKey(j.runs))
 		var next turn
 		if err != nil || json.Unmarshal(raw, &next) != nil || next.Case == "" {
@@ -235,9 +235,9 @@ func (j *jobs) follow(ctx context.Context) {
 		}
 		relay := &relay{jobs: j, number: next.Number, attempt: 1, earlier: j.config.Baseline[next.Case]}
 		running, cancel := context.WithCancelCause(ctx)
-		stopped := stopKey(j.runs)
+		mailbox := party.meeting.Case(j.runs)
 		go func() {
-			if _, _, err := party.meeting.Await(running, party.Follows, stopped); err == nil {
+			if _, _, err := mailbox.Await(running, party.Follows, stopKey); err == nil {
 				err = errors.New("the controller has ended the case")
 				cancel(err)
 			} else if running.Err() == nil {
@@ -252,7 +252,7 @@ func (j *jobs) follow(ctx context.Context) {
 
 // meets fills in how the others of a case are reached.
 func (p *Party) meets(config *exec.Config, each Selected, runs int, with []string) {
-	config.Mailbox, config.Player, config.Addresses = p.meeting.Case(runs), p.meeting.Player, p.Addresses
+	config.Mailbox, config.Player, config.Addresses = p.meeting.Case(runs, with...), p.meeting.Player, p.Addresses
 	config.Key, config.Observes, config.Leader = p.keys[each.Case.ID], p.Leads != nil, p.Follows
 	if p.Leads != nil {
 		config.Clocks, config.Modules = p.Leads.Clocks, make(map[string]string)
@@ -265,7 +265,7 @@ func (p *Party) meets(config *exec.Config, each Selected, runs int, with []strin
 			return p.Leads.room.measured(process, bytes, p.Leads.Players)
 		}
 		config.Reported = p.meeting.Reported
-		config.Stop = func() { _ = p.meeting.Tell(stopKey(runs), true) } // who is gone needs none
+		config.Stop = func() { _ = config.Mailbox.Tell(stopKey, true) } // who is gone needs none
 	}
 	if config.Others = p.meeting.Others(); with != nil {
 		config.Others = append(slices.Clone(with), p.Follows)

@@ -61,8 +61,7 @@ func newMeeting(name string) *Meeting {
 		name: name, members: make(map[string]string), came: make(map[string]netip.Addr),
 		heard: make(map[string]time.Time), boxes: make(map[int]map[Key]json.RawMessage),
 		kept: make(map[string]int), early: make(map[int]bool), change: make(chan struct{}),
-		gone:    make(map[string]*GoneError),
-		players: make(map[string]string),
+		gone: make(map[string]*GoneError), players: make(map[string]string), cases: make(map[int][]string),
 	}
 	m.Mailbox = &Mailbox{m: m}
 	return m

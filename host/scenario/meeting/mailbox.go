@@ -17,15 +17,21 @@ type Mailbox struct {
 }
 
 // Case is the mailbox of a run of a case, by its number from 1.  Messages that come before somebody asks for it wait in
-// it. Close drops it.
-func (m *Meeting) Case(number int) *Mailbox {
+// it. Close drops it.  The host of the meeting passes its messages to the processes that take part; without their names,
+// and after Close, to all, who drop what is not of a case of theirs.
+func (m *Meeting) Case(number int, with ...string) *Mailbox {
+	if with != nil {
+		m.mu.Lock()
+		m.cases[number] = with
+		m.mu.Unlock()
+	}
 	return &Mailbox{m: m, number: number, prefix: fmt.Sprintf("%d/", number)}
 }
 
 // Name is how the others call this process.
 func (b *Mailbox) Name() string { return b.m.name }
 
-// Tell tells all others a value under a key.  That one of them is there no more is for Await to say.
+// Tell tells all others of the case a value under a key.  That one of them is there no more is for Await to say.
 func (b *Mailbox) Tell(key string, value any) error { return b.Send("", key, value) }
 
 // Send tells one other process a value under a key.
@@ -109,6 +115,7 @@ func (b *Mailbox) Close() {
 	m := b.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	delete(m.cases, b.number)
 	for m.early[b.number] = true; m.early[m.ended+1]; {
 		m.ended++
 		delete(m.early, m.ended)

@@ -110,3 +110,47 @@ func stored(m *Meeting) (count int) {
 	}
 	return count
 }
+
+// TestAddressed: what is told in a case comes to those who take part in it, whoever tells it, and to nobody else.
+func TestAddressed(t *testing.T) {
+	for name, test := range map[string]struct {
+		with  []string // nobody: all
+		heard map[string]bool
+	}{
+		"one of two":  {[]string{"a"}, map[string]bool{"a": true}},
+		"all":         {[]string{"a", "b"}, map[string]bool{"a": true, "b": true}},
+		"nobody says": {nil, map[string]bool{"a": true, "b": true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := met(t, plays("server"), plays("a"), plays("b"))
+			host, a, b := found[0], found[1], found[2]
+			host.Case(1, test.with...)
+			for _, each := range []*Meeting{host, a} {
+				if err := each.Case(1).Tell("step", 7); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// The host passes on what a has said before it tells this.
+			if _, _, err := host.Case(1).Await(t.Context(), "a", "step"); err != nil {
+				t.Fatal(err)
+			}
+			tell(t, host, "after", nil)
+			for _, each := range []*Meeting{a, b} {
+				hears(t, each, "server", "after")
+				if _, came := each.Case(1).Take("server", "step"); came != test.heard[each.name] {
+					t.Errorf("%s has heard the host: %t", each.name, came)
+				}
+			}
+			if _, came := b.Case(1).Take("a", "step"); came != test.heard["b"] {
+				t.Errorf("b has heard a: %t", came)
+			}
+			if n := stored(host) + stored(a) + stored(b); n != 0 {
+				t.Errorf("%d messages are left", n)
+			}
+			host.Case(1).Close()
+			if len(host.cases) != 0 {
+				t.Errorf("the host still knows who took part: %v", host.cases)
+			}
+		})
+	}
+}

@@ -2,7 +2,8 @@
 // have brought: never what is measured, and nothing while a measurement runs.
 //
 // One process is the host of the meeting, the others come to it over a bus, and it passes on what each says: so those
-// need not know each other, and all hear everything in one order.  What comes from a process is data: names and numbers
+// need not know each other, and what several hear, they hear in one order.  What is said in a case goes to those that
+// take part in it; of all processes are the turns of cases and the end of a process.  What comes from a process is data: names and numbers
 // for expressions.  Its size is bounded, and it names no file, no memory and no command.
 package meeting
 
@@ -86,6 +87,7 @@ type Meeting struct {
 	heard  map[string]time.Time            // when, of members; of the host under ""
 	boxes  map[int]map[Key]json.RawMessage // what has arrived and nobody has taken, by runs of cases
 	kept   map[string]int                  // how many bytes that is, by who has said it
+	cases  map[int][]string                // of the host: the processes that take part in a run of a case
 	ended  int                             // runs of cases up to this number have ended here
 	early  map[int]bool                    // and these above it
 	change chan struct{}                   // closed at the next arrival
@@ -159,42 +161,55 @@ func (m *Meeting) send(to, key string, value any) error {
 	}
 	what := message{From: m.name, To: to, Key: key, Value: raw}
 	if m.server == nil {
-		err := m.publish(bus.From(m.conn.Name(), sayTell), what)
+		err := m.publish(what, bus.From(m.conn.Name(), sayTell))
 		if errors.Is(err, bus.ErrClosed) {
 			err = nil // Await says so
 		}
 		return err
 	}
+	subjects, err := m.addressed(what)
+	if err != nil {
+		return err
+	}
 	m.order.Lock()
 	defer m.order.Unlock()
-	return m.deliver(what)
+	return m.publish(what, subjects...)
 }
 
-// publish says something under a subject.
-func (m *Meeting) publish(subject string, what message) error {
+// publish says something under subjects.
+func (m *Meeting) publish(what message, subjects ...string) error {
 	text, err := json.Marshal(what)
-	if err == nil {
-		err = m.conn.Publish(subject, text)
+	for _, subject := range subjects {
+		if err == nil {
+			err = m.conn.Publish(subject, text)
+		}
 	}
 	return err
 }
 
-// deliver tells those for whom a message is.  The process is the host, and order is held.
-func (m *Meeting) deliver(what message) error {
-	to := bus.Everybody
-	if what.To != "" {
-		m.mu.Lock()
-		for id, name := range m.members {
-			if name == what.To {
-				to = id
-			}
-		}
-		m.mu.Unlock()
-		if to == bus.Everybody {
-			return fmt.Errorf("tell %s: there is no process of %s", what.Key, what.To)
+// addressed are the subjects for those to whom the host passes a message: one process, the processes of a case, or all
+// of them.
+func (m *Meeting) addressed(what message) (subjects []string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	number, _ := boxOf(what.Key)
+	with := m.cases[number]
+	left := 0 // members that the message is not for
+	for id, name := range m.members {
+		switch {
+		case what.To != "" && name == what.To, what.To == "" && slices.Contains(with, name) && name != what.From:
+			subjects = append(subjects, bus.To(id, sayTell))
+		case name != what.From:
+			left++
 		}
 	}
-	return m.publish(bus.To(to, sayTell), what)
+	switch {
+	case what.To != "" && subjects == nil:
+		return nil, fmt.Errorf("tell %s: there is no process of %s", what.Key, what.To)
+	case what.To == "" && (with == nil || left == 0):
+		return []string{bus.To(bus.Everybody, sayTell)}, nil
+	}
+	return subjects, nil
 }
 
 // Report passes data to the host of the meeting, in this order, and before what is told after it.
@@ -331,13 +346,14 @@ func (m *Meeting) pass(id, name string, data []byte) {
 	got.From = name // whatever it says
 	m.order.Lock()
 	defer m.order.Unlock()
+	subjects, _ := m.addressed(got) // to somebody who may be gone
 	if got.To == "" || got.To == m.name {
 		if lost := m.keep(Key{name, got.Key}, got.Value); lost != "" {
 			m.expel(lost)
 		}
 	}
 	if got.To != m.name && m.isMember(id) {
-		_ = m.deliver(got) // to somebody who may be gone
+		_ = m.publish(got, subjects...)
 	}
 }
 
@@ -378,7 +394,7 @@ func (m *Meeting) tellLost(name, why string) {
 	m.Lose(why, name)
 	m.order.Lock()
 	defer m.order.Unlock()
-	_ = m.publish(bus.To(bus.Everybody, sayGone), message{From: name, Key: why})
+	_ = m.publish(message{From: name, Key: why}, bus.To(bus.Everybody, sayGone))
 }
 
 // beat says again and again that this process is there.
@@ -455,7 +471,7 @@ func (m *Meeting) Close() {
 	case m.conn == nil:
 	case m.server != nil:
 		m.order.Lock()
-		_ = m.publish(bus.To(bus.Everybody, sayGone), message{From: m.name, Key: endedItsRun})
+		_ = m.publish(message{From: m.name, Key: endedItsRun}, bus.To(bus.Everybody, sayGone))
 		m.order.Unlock()
 		m.sync()
 	default:

@@ -330,13 +330,13 @@ func TestStrangers(t *testing.T) {
 	defer server.m.Close()
 	// A process cannot speak for another: not under its name on the bus, and what it says is its own whatever it says.
 	for _, subject := range []string{bus.To(bus.Everybody, sayTell), bus.From(server.m.conn.Name(), sayTell)} {
-		if err := client.publish(subject, message{From: "server", Key: "x"}); err != nil {
+		if err := client.publish(message{From: "server", Key: "x"}, subject); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := client.publish(bus.From(client.conn.Name(), sayTell), message{
-		From: "server", Key: "y", Value: []byte("1"),
-	}); err != nil {
+	if err := client.publish(
+		message{From: "server", Key: "y", Value: []byte("1")}, bus.From(client.conn.Name(), sayTell),
+	); err != nil {
 		t.Fatal(err)
 	}
 	if key, _, err := server.m.Await(ctx, "client", "x", "y"); err != nil || key != "y" {
