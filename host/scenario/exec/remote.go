@@ -138,7 +138,7 @@ func (o *remote) spend(from string, raw json.RawMessage) error {
 	return nil
 }
 
-// step is a task of the process that has its role.  A step without a role, and a mesh, every process has: nothing is
+// step is work of the process that has its role.  A step without a role, and a mesh, every process has: nothing is
 // told of it.
 func (o *remote) step(
 	ctx context.Context, r *caseRun, step *compile.Step, call *compile.Call,
@@ -159,19 +159,43 @@ func (o *remote) step(
 		return true, r.everywhere(ctx, step)
 	}
 	r.turns.next()
-	owner := r.roster.where[role]
-	t := &task{
-		step: step, role: role, action: call.Verb.Name, owner: owner, leaves: call.Verb.Divides,
-		here: func(ctx context.Context) error { return r.decorated(ctx, step) },
-	}
-	if owner != "" {
-		t.hears, t.heard = r.measuredKey, func(raw json.RawMessage) error {
-			return o.takeMeasured(r, step, call, owner, raw)
-		}
-		t.half, t.binds = o.half(r, step, call, owner), r.binds(call, role)
-	}
-	_, err = o.run(ctx, r, t)
+	_, err = o.do(ctx, &remoteCall{task{
+		remote: o, run: r, step: step, role: role, action: call.Verb.Name, owner: r.roster.where[role],
+		leaves: call.Verb.Divides,
+	}, call})
 	return true, err
+}
+
+// remoteCall is a call of a role.
+type remoteCall struct {
+	task
+	call *compile.Call
+}
+
+func (c *remoteCall) here(ctx context.Context) error { return c.run.decorated(ctx, c.step) }
+func (c *remoteCall) adds(*outcome, error)           {}
+func (c *remoteCall) count(int) int                  { return 1 }
+func (c *remoteCall) heardUnder(n int) string        { return c.run.measuredKey(n) }
+
+func (c *remoteCall) heard(raw json.RawMessage) error {
+	return c.remote.takeMeasured(c.run, c.step, c.call, c.owner, raw)
+}
+
+func (c *remoteCall) half() func(context.Context) {
+	return c.remote.half(c.run, c.step, c.call, c.owner)
+}
+
+// binds tells of the name of the call's result, as this process computes it.
+func (c *remoteCall) binds(role, name string, index int) bool {
+	as, owner := c.call.As, c.role
+	if c.call.Role == nil {
+		owner = "" // its result is of none
+	}
+	if as.Word == "" || name != as.Word || role != owner {
+		return false
+	}
+	_, own, err := as.Get(c.run.env)
+	return err == nil && own == index
 }
 
 // share gives a call the processes with other parts of its step.
@@ -198,20 +222,6 @@ func (o *remote) decide(
 	}
 	r.outside(func() { _, decided, err = o.hear(ctx, r.roster.judge, nil, key) })
 	return decided, err
-}
-
-// binds tells of a call of a role which name its result gets, as this process computes it.
-func (r *caseRun) binds(call *compile.Call, role string) func(role, name string, index int) bool {
-	if call.Role == nil {
-		role = "" // its result is of none
-	}
-	return func(of, name string, index int) bool {
-		if call.As.Word == "" || name != call.As.Word || of != role {
-			return false
-		}
-		_, own, err := call.As.Get(r.env)
-		return err == nil && own == index
-	}
 }
 
 // turns number the steps of a branch, in each process the same.

@@ -72,49 +72,60 @@ func (o *remote) tell(r *caseRun, told outcome) error {
 	return o.mailbox.Tell(r.stepKey(), told)
 }
 
-// task is a step, or a loop of one role, as processes divide it.
+// work is what processes divide by roles: a call (remoteCall) or a loop all of whose steps are of one role (remoteLoop).
+type work interface {
+	base() *task
+	// here runs it in its owner.  adds adds to its outcome what that has beside names and a failure.
+	here(ctx context.Context) error
+	adds(told *outcome, err error)
+
+	// What follows is for all but the owner.  heardUnder is the key of its n-th message before the outcome, which heard
+	// takes.
+	heardUnder(n int) string
+	heard(raw json.RawMessage) error
+	// half runs the part of it that is here, while another goroutine waits for the outcome, which ends it; nil for
+	// none.
+	half() func(context.Context)
+	// binds tells whether it gives a result of a role a name, or a place among several (index -1 is for a name).
+	binds(role, name string, index int) bool
+	// count counts the steps that it was, of which the owner has told.
+	count(told int) int
+}
+
+// task is what both kinds of work have.
 type task struct {
+	remote       *remote
+	run          *caseRun
 	step         *compile.Step
 	role, action string
 	// owner is the process that has it; "" is this one.
 	owner string
-	// here runs it in its owner, and adds says what of it the outcome has beside names; nil: nothing.
-	here func(ctx context.Context) error
-	adds func(told *outcome, err error)
 	// leaves is set where there may be messages of it that nobody took.
 	leaves bool
-
-	// What follows is for all but the owner.  loop is set for one that runs as a whole.
-	loop bool
-	// hears is the key of its n-th message before the outcome, heard takes that; taken is how many it has taken.
-	hears func(n int) string
-	heard func(raw json.RawMessage) error
+	// taken is how many messages before the outcome were taken.
 	taken int
-	// half runs the part of it that is here, while another goroutine waits for the outcome, which ends it; nil for
-	// none.
-	half func(context.Context)
-	// binds tells whether it gives a result of a role a name, or a place among several (index -1 is for a name).
-	binds func(role, name string, index int) bool
 }
 
-// run runs a task where its owner is: here, and tells the others of it, or elsewhere, and learns what it has brought.
-func (o *remote) run(ctx context.Context, r *caseRun, t *task) (told outcome, err error) {
+func (t *task) base() *task { return t }
+
+// do runs work where its owner is: here, and tells the others of it, or elsewhere, and learns what it has brought.
+func (o *remote) do(ctx context.Context, w work) (told outcome, err error) {
+	t := w.base()
+	r := t.run
 	if t.leaves {
 		defer func() { o.mailbox.Forget(r.stepKey() + "/") }()
 	}
 	if t.owner != "" {
-		return o.elsewhere(ctx, r, t)
+		return o.elsewhere(ctx, w)
 	}
 	r.turns.telling, r.turns.bound, r.turns.ignored, r.turns.told, r.turns.untold = true, nil, nil, 0, nil
-	err = t.here(ctx)
+	err = w.here(ctx)
 	r.turns.telling = false
 	if ctx.Err() != nil {
 		return told, err // the case ends, and so says its end
 	}
 	told = r.brought(err)
-	if t.adds != nil {
-		t.adds(&told, err)
-	}
+	w.adds(&told, err)
 	if telling := cmp.Or(r.turns.untold, o.tell(r, told)); telling != nil && err == nil {
 		err = r.failed(t.step, t.role, t.action, &testbed.EnvironmentError{
 			What: "tell the other processes", Err: telling,
@@ -123,18 +134,16 @@ func (o *remote) run(ctx context.Context, r *caseRun, t *task) (told outcome, er
 	return told, err
 }
 
-// elsewhere waits for the outcome of a task of another process, and runs half of it, where there is one here.
-func (o *remote) elsewhere(ctx context.Context, r *caseRun, t *task) (told outcome, err error) {
+// elsewhere waits for the outcome of work of another process, and runs half of it, where there is one here.
+func (o *remote) elsewhere(ctx context.Context, w work) (told outcome, err error) {
+	t := w.base()
+	r := t.run
 	r.enter(t.role, r.roster.numbers[t.role])
 	// Those who would tell what this one waits for may wait for it.
 	if err = o.quiet.flush(); err == nil {
-		told, err = o.outcome(ctx, r, t)
+		told, err = o.outcome(ctx, w)
 	}
-	if t.loop {
-		r.steps += max(0, min(told.Steps, mostSteps))
-	} else {
-		r.steps++
-	}
+	r.steps += w.count(told.Steps)
 	r.ended.Add(1)
 	var ended *testbed.Failure
 	switch {
@@ -144,7 +153,7 @@ func (o *remote) elsewhere(ctx context.Context, r *caseRun, t *task) (told outco
 	case err != nil:
 		err = &testbed.EnvironmentError{What: "wait for a step of role " + t.role, Err: err}
 	case !told.empty():
-		err = r.take(told, t)
+		err = r.take(told, t.owner, w.binds)
 	}
 	if err != nil {
 		return told, r.failed(t.step, t.role, t.action, err)
@@ -152,12 +161,13 @@ func (o *remote) elsewhere(ctx context.Context, r *caseRun, t *task) (told outco
 	return told, nil
 }
 
-// outcome waits until a task of another process has ended there; half of it, where there is one here, ends with it.
-func (o *remote) outcome(ctx context.Context, r *caseRun, t *task) (told outcome, err error) {
-	if t.half == nil {
-		told, over, err := o.known(r, t)
+// outcome waits until work of another process has ended there; half of it, where there is one here, ends with it.
+func (o *remote) outcome(ctx context.Context, w work) (told outcome, err error) {
+	r, half := w.base().run, w.half()
+	if half == nil {
+		told, over, err := o.known(w)
 		if !over && err == nil {
-			r.outside(func() { told, err = o.await(ctx, r, t) })
+			r.outside(func() { told, err = o.await(ctx, w) })
 		}
 		return told, err
 	}
@@ -166,16 +176,18 @@ func (o *remote) outcome(ctx context.Context, r *caseRun, t *task) (told outcome
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		told, err = o.await(ctx, r, t)
+		told, err = o.await(ctx, w)
 		end(errSibling)
 	}()
-	t.half(inside)
+	half(inside)
 	r.outside(func() { <-done })
 	return told, err
 }
 
-// known takes what has come of a task of another process, and does not wait for more; over tells whether it has ended.
-func (o *remote) known(r *caseRun, t *task) (told outcome, over bool, err error) {
+// known takes what has come of work of another process, and does not wait for more; over tells whether it has ended.
+func (o *remote) known(w work) (told outcome, over bool, err error) {
+	t := w.base()
+	r := t.run
 	of := o.quietOf(r, t.owner)
 	if of.last < r.turns.count {
 		if raw, came := o.mailbox.Take(t.owner, of.key); came {
@@ -189,12 +201,12 @@ func (o *remote) known(r *caseRun, t *task) (told outcome, over bool, err error)
 	}
 	// So was what it told meanwhile, which nobody may have taken yet.
 	for {
-		raw, came := o.mailbox.Take(t.owner, t.hears(t.taken))
+		raw, came := o.mailbox.Take(t.owner, w.heardUnder(t.taken))
 		if !came {
 			break
 		}
 		t.taken++
-		if err := t.heard(raw); err != nil {
+		if err := w.heard(raw); err != nil {
 			return told, false, err
 		}
 	}
@@ -203,25 +215,27 @@ func (o *remote) known(r *caseRun, t *task) (told outcome, over bool, err error)
 	return told, true, err
 }
 
-// await waits for what a task of another process brings, and takes what it tells meanwhile.
-func (o *remote) await(ctx context.Context, r *caseRun, t *task) (outcome, error) {
+// await waits for what work of another process brings, and takes what it tells meanwhile.
+func (o *remote) await(ctx context.Context, w work) (outcome, error) {
+	t := w.base()
+	r := t.run
 	var also []string
 	if r.config.Observes {
 		also = o.names // one that is lost is missed by those who wait for nobody, too
 	}
 	of := o.quietOf(r, t.owner)
 	for {
-		if told, over, err := o.known(r, t); over || err != nil {
+		if told, over, err := o.known(w); over || err != nil {
 			return told, err
 		}
-		meanwhile, step := t.hears(t.taken), r.stepKey()
+		meanwhile, step := w.heardUnder(t.taken), r.stepKey()
 		key, raw, err := o.hear(ctx, t.owner, also, meanwhile, step, of.key)
 		switch {
 		case err != nil:
 			return outcome{}, err
 		case key == meanwhile:
 			t.taken++
-			err = t.heard(raw)
+			err = w.heard(raw)
 		case key == of.key:
 			err = of.note(raw)
 		default:
@@ -243,9 +257,9 @@ func (r *caseRun) outside(wait func()) {
 
 // take makes known here what a step elsewhere has brought; its failure is this process's, too.  What the step, as it is
 // here, cannot have brought is refused: names, places in lists and roles are the file's, whatever a process says.
-func (r *caseRun) take(told outcome, t *task) error {
+func (r *caseRun) take(told outcome, owner string, binds func(role, name string, index int) bool) error {
 	if len(told.Loops) > mostLoops {
-		return fmt.Errorf("the process of %s tells of %d loops in one step", t.owner, len(told.Loops))
+		return fmt.Errorf("the process of %s tells of %d loops in one step", owner, len(told.Loops))
 	}
 	printable.Each(told.Failure, verb.Brief)
 	printable.Each(&told.Loops, verb.Brief)
@@ -256,13 +270,13 @@ func (r *caseRun) take(told outcome, t *task) error {
 		}
 		record, is := value.(map[string]any)
 		switch {
-		case each.Buffer && is && r.isBuffer(&each, t):
+		case each.Buffer && is && r.isBuffer(&each, owner):
 			r.roleObjects[each.Role][each.Name] = record
-		case is && !each.Buffer && t.binds(each.Role, each.Name, each.Index):
+		case is && !each.Buffer && binds(each.Role, each.Name, each.Index):
 			r.bind(each.Role, each.Name, each.Index, record, timeline.Instant{})
 		default:
 			return fmt.Errorf(
-				"the process of %s has a result %.80q of role %.80q, which the step cannot have", t.owner, each.Name,
+				"the process of %s has a result %.80q of role %.80q, which the step cannot have", owner, each.Name,
 				each.Role,
 			)
 		}
@@ -284,9 +298,9 @@ func (r *caseRun) take(told outcome, t *task) error {
 }
 
 // isBuffer tells whether a result is a buffer that a role of the step's process has.
-func (r *caseRun) isBuffer(each *boundResult, t *task) bool {
+func (r *caseRun) isBuffer(each *boundResult, owner string) bool {
 	_, known := r.roleObjects[each.Role][each.Name].(map[string]any)
-	return known && r.roster.where[each.Role] == t.owner && each.Name != "device" && each.Name != "provider"
+	return known && r.roster.where[each.Role] == owner && each.Name != "device" && each.Name != "provider"
 }
 
 const (

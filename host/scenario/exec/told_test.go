@@ -20,8 +20,8 @@ import (
 )
 
 // toldRun is a run of which the role server is in the process a, and client in b.
-func toldRun() (*caseRun, *task) {
-	r := &caseRun{
+func toldRun() (r *caseRun, binds func(role, name string, index int) bool) {
+	r = &caseRun{
 		env: expression.Env{"roles": "theirs"}, given: make(map[string]any), lists: make(map[ownedName]*sharedList),
 		owned: make(map[string]map[string]any),
 		roleObjects: map[string]map[string]any{
@@ -32,9 +32,9 @@ func toldRun() (*caseRun, *task) {
 		},
 		testbed: &testbed.Testbed{}, roster: &roster{where: map[string]string{"server": "a", "client": "b"}},
 	}
-	return r, &task{role: "server", owner: "a", binds: func(role, name string, index int) bool {
+	return r, func(role, name string, index int) bool {
 		return role == "server" && (name == "ep" && index == -1 || name == "eps" && index == 3)
-	}}
+	}
 }
 
 var record7 = `{"record":{"n":{"int":"7"}}}`
@@ -93,12 +93,12 @@ func TestTold(t *testing.T) {
 		"more steps than counts": {`{"steps":9223372036854775807}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, task := toldRun()
+			r, binds := toldRun()
 			var told outcome
 			if err := json.Unmarshal([]byte(test.told), &told); err != nil {
 				t.Fatal(err)
 			}
-			err := r.take(told, task)
+			err := r.take(told, "a", binds)
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v, not %q", err, test.want)
 			}
@@ -124,8 +124,8 @@ func FuzzTold(f *testing.F) {
 		if json.Unmarshal(data, &told) != nil {
 			return
 		}
-		r, task := toldRun()
-		if err := r.take(told, task); err != nil && len(err.Error()) > 5*len(verb.Brief(strings.Repeat("x", 5000))) {
+		r, binds := toldRun()
+		if err := r.take(told, "a", binds); err != nil && len(err.Error()) > 5*len(verb.Brief(strings.Repeat("x", 5000))) {
 			t.Errorf("an error of %d bytes", len(err.Error()))
 		}
 		for _, loop := range r.loops.Told {
@@ -328,25 +328,32 @@ func (s *stored) HasCome(_ string, key []byte) bool { return s.arrived[string(ke
 // TestKnown: who comes to a step after its outcome takes what was told before that, too; and a step that brought
 // nothing is known by a later one.
 func TestKnown(t *testing.T) {
-	r, task := toldRun()
+	r, _ := toldRun()
 	o := &remote{mailbox: &stored{arrived: map[string]string{
 		"step/1/measured/0": "0", "step/1/measured/1": "1", "step/1": `{"steps":7}`,
 	}}}
-	var heard []string
-	task.hears, task.heard = r.measuredKey, func(raw json.RawMessage) error {
-		heard = append(heard, string(raw))
-		return nil
-	}
+	work := &listening{remoteCall: remoteCall{task: task{run: r, owner: "a"}}}
 	r.turns.next()
-	told, over, err := o.known(r, task)
-	if err != nil || !over || told.Steps != 7 || !slices.Equal(heard, []string{"0", "1"}) {
-		t.Errorf("%v: %+v, %q was told before: %v", over, told, heard, err)
+	told, over, err := o.known(work)
+	if err != nil || !over || told.Steps != 7 || !slices.Equal(work.messages, []string{"0", "1"}) {
+		t.Errorf("%v: %+v, %q was told before: %v", over, told, work.messages, err)
 	}
 	o.mailbox = &stored{arrived: map[string]string{"quiet/a/": "3", "step/4": `{"steps":1}`}}
 	for step, want := range map[int]bool{2: true, 3: true, 4: true, 5: false} {
 		r.turns.count, r.turns.key = step, ""
-		if _, over, err := o.known(r, task); err != nil || over != want {
+		if _, over, err := o.known(work); err != nil || over != want {
 			t.Errorf("step %d: known is %v: %v", step, over, err)
 		}
 	}
+}
+
+// listening is a call that keeps what was told of it before its outcome.
+type listening struct {
+	remoteCall
+	messages []string
+}
+
+func (l *listening) heard(raw json.RawMessage) error {
+	l.messages = append(l.messages, string(raw))
+	return nil
 }

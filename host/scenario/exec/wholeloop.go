@@ -20,36 +20,22 @@ import (
 // aliveTime is how often the others are told how far a loop is.
 const aliveTime = 200 * time.Millisecond
 
-// loop is a task of the process that has the loop's role.
+// loop is work of the process that has the loop's role.
 func (o *remote) loop(
 	ctx context.Context, r *caseRun, step *compile.Step, repeat *compile.Repeat, advance *progress.Step,
 ) error {
 	r.turns.next()
-	t := &task{
-		step: step, role: repeat.Role, action: "repeat", owner: r.roster.where[repeat.Role], loop: true, leaves: true,
-	}
-	if t.owner == "" {
-		o.wholeLoop(r, t, repeat, advance)
-		_, err := o.run(ctx, r, t)
+	l := &remoteLoop{task: task{
+		remote: o, run: r, step: step, role: repeat.Role, action: "repeat", owner: r.roster.where[repeat.Role],
+		leaves: true,
+	}, repeat: repeat, advance: advance, rounds: r.stepKey() + "/rounds"}
+	if l.owner == "" {
+		_, err := o.do(ctx, l)
 		return err
-	}
-	rounds := r.roundsKey()
-	t.hears = func(int) string { return rounds }
-	t.heard = func(raw json.RawMessage) error {
-		var at int64
-		err := json.Unmarshal(raw, &at)
-		if advance.Of != progress.Unknown {
-			at = min(at, int64(advance.Of))
-		}
-		advance.At.Store(max(0, at))
-		return err
-	}
-	t.binds = func(role, name string, index int) bool {
-		return role == repeat.Role && index == -1 && names(repeat.All, name)
 	}
 	r.away.Add(1)
 	defer r.away.Add(-1)
-	told, err := o.run(ctx, r, t)
+	told, err := o.do(ctx, l)
 	var failed *stepError
 	if err == nil || told.Failure == nil || !errors.As(err, &failed) {
 		return err
@@ -62,42 +48,65 @@ func (o *remote) loop(
 	return failed
 }
 
-// wholeLoop fills in how a loop runs here, and what is told of it.
-func (o *remote) wholeLoop(r *caseRun, t *task, repeat *compile.Repeat, advance *progress.Step) {
-	steps, before := r.steps, r.loops
-	var timed []record.Loop
-	t.here = func(ctx context.Context) error {
-		r.turns.whole = true
-		r.loops = before.Part()
-		alive := &alive{mailbox: o.mailbox, key: r.roundsKey(), advance: advance}
-		alive.start()
-		defer alive.stop() // whatever happens in the loop
-		err := r.loop(ctx, t.step, repeat, advance)
-		r.turns.untold, r.turns.whole = alive.stop(), false
-		timed = r.loops.Records()
-		before.Join(&r.loops)
-		r.loops = before
-		return err
-	}
-	t.adds = func(told *outcome, err error) {
-		told.Steps, told.Loops = r.steps-steps, timed
-		var failed *stepError
-		if errors.As(err, &failed) {
-			told.Failure.Step = 1 + slices.Index(repeat.All, failed.step)
-			told.Failure.Path, told.Failure.Used = failed.path, failed.used
-		}
+// remoteLoop is a loop all of whose steps are of one role.
+type remoteLoop struct {
+	task
+	repeat  *compile.Repeat
+	advance *progress.Step
+	// rounds is the key of how far it is.
+	rounds string
+	// ran and timed are how many steps it had here, and how long its rounds took.
+	ran   int
+	timed []record.Loop
+}
+
+func (l *remoteLoop) here(ctx context.Context) error {
+	r, before := l.run, l.run.loops
+	l.ran -= r.steps
+	r.turns.whole = true
+	r.loops = before.Part()
+	alive := &alive{mailbox: l.remote.mailbox, key: l.rounds, advance: l.advance}
+	alive.start()
+	defer alive.stop() // whatever happens in the loop
+	err := r.loop(ctx, l.step, l.repeat, l.advance)
+	r.turns.untold, r.turns.whole = alive.stop(), false
+	l.timed = r.loops.Records()
+	before.Join(&r.loops)
+	r.loops = before
+	l.ran += r.steps
+	return err
+}
+
+func (l *remoteLoop) adds(told *outcome, err error) {
+	told.Steps, told.Loops = l.ran, l.timed
+	var failed *stepError
+	if errors.As(err, &failed) {
+		told.Failure.Step = 1 + slices.Index(l.repeat.All, failed.step)
+		told.Failure.Path, told.Failure.Used = failed.path, failed.used
 	}
 }
 
-// roundsKey is that of how far the running step, a loop, is.
-func (r *caseRun) roundsKey() string { return r.stepKey() + "/rounds" }
+func (l *remoteLoop) count(told int) int          { return max(0, min(told, mostSteps)) }
+func (l *remoteLoop) heardUnder(int) string       { return l.rounds }
+func (l *remoteLoop) half() func(context.Context) { return nil }
 
-// names tells whether one of some steps gives its result a name.
-func names(steps []*compile.Step, name string) bool {
-	return slices.ContainsFunc(steps, func(step *compile.Step) bool {
-		call, is := step.Action.(*compile.Call)
-		return is && call.As.Word == name && name != ""
-	})
+func (l *remoteLoop) heard(raw json.RawMessage) error {
+	var at int64
+	err := json.Unmarshal(raw, &at)
+	if l.advance.Of != progress.Unknown {
+		at = min(at, int64(l.advance.Of))
+	}
+	l.advance.At.Store(max(0, at))
+	return err
+}
+
+// binds tells of the names that steps of the loop give.
+func (l *remoteLoop) binds(role, name string, index int) bool {
+	return role == l.repeat.Role && index == -1 && name != "" &&
+		slices.ContainsFunc(l.repeat.All, func(step *compile.Step) bool {
+			call, is := step.Action.(*compile.Call)
+			return is && call.As.Word == name
+		})
 }
 
 // short is the beginning of a list that another process has told.
