@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,41 +12,58 @@ import (
 	"sync"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
+	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/exec"
 	"rdmarun/host/scenario/meeting"
 	"rdmarun/host/scenario/testbed"
 )
 
 // network carries what the processes of a case tell each other, without NATS.  As in a meeting, what one tells comes in
-// its order, and what was said in answer to a message after it, everywhere.  Apart from that messages come in any
-// order: of those under way the next that comes is drawn.  A process may die after so many messages.
+// its order, and what was said in answer to a message after it, everywhere.  Apart from that a schedule decides: which
+// message comes next, how long those of a process are held back, and after how many messages a process dies.
 type network struct {
-	mu      sync.Mutex
-	drawn   *rand.Rand
-	change  chan struct{}
-	boxes   map[string]*box
-	dead    map[string]bool
-	dies    string
-	dieAt   int
-	told    int // messages of the one that dies
-	ordered int // messages that came while another process had some under way
+	mu     sync.Mutex
+	change chan struct{}
+	boxes  map[string]*box
+	dead   map[string]bool
+	dies   string
+	dieAt  int
+	told   int // messages of the one that dies
+	// ordered are the messages that came while another process had some under way, delayed those held back.
+	ordered, delayed int
+	// steps counts what the network has done; beyond maxSteps something goes round in circles.
+	steps   int
+	stop    context.CancelCauseFunc
+	running context.Context
 }
 
-func newNetwork(seed uint64, names ...string) *network {
-	n := &network{
-		drawn: rand.New(rand.NewPCG(seed, 1)), change: make(chan struct{}), boxes: make(map[string]*box),
-		dead: make(map[string]bool),
-	}
+// maxSteps bounds the waits and messages of a case; the longest here has a few thousand.
+const maxSteps = 200_000
+
+// schedule decides in a box which message comes next, over and over.
+type schedule []choice
+
+// choice picks one of the processes with messages under way, and holds back those of another until so many have come.
+type choice struct{ Next, Hold, For int }
+
+func newNetwork(of func(name string) schedule, names ...string) *network {
+	n := &network{change: make(chan struct{}), boxes: make(map[string]*box), dead: make(map[string]bool)}
+	n.running, n.stop = context.WithCancelCause(context.Background())
 	for _, name := range names {
 		n.boxes[name] = &box{
 			network: n, name: name, arrived: make(map[meeting.Key]json.RawMessage), coming: make(map[string][]sent),
-			got: make(map[string]int),
+			got: make(map[string]int), held: make(map[string]int), schedule: of(name),
 		}
 	}
 	return n
 }
+
+// inOrder is the schedule of a network without delays.
+func inOrder(string) schedule { return schedule{{}} }
 
 type sent struct {
 	key   meeting.Key
@@ -59,16 +75,28 @@ type sent struct {
 
 // box is the mailbox of a process.
 type box struct {
-	network *network
-	name    string
-	arrived map[meeting.Key]json.RawMessage
-	coming  map[string][]sent // by who has sent it
-	got     map[string]int    // how many have come of each
+	network  *network
+	name     string
+	arrived  map[meeting.Key]json.RawMessage
+	coming   map[string][]sent // by who has sent it
+	got      map[string]int    // how many have come of each
+	held     map[string]int    // for how many messages those of a process are held back
+	schedule schedule
+	at       int
+	// closed is set once the process has ended the case, unread is how much nobody had taken then.
+	closed bool
+	unread int
 }
 
 func (b *box) Name() string                     { return b.name }
 func (b *box) Tell(key string, value any) error { return b.Send("", key, value) }
-func (b *box) Close()                           {}
+
+func (b *box) Close() {
+	b.network.mu.Lock()
+	defer b.network.mu.Unlock()
+	b.closed, b.unread = true, len(b.arrived)
+	clear(b.arrived)
+}
 
 func (b *box) Send(to, key string, value any) error {
 	raw, err := json.Marshal(value)
@@ -78,6 +106,7 @@ func (b *box) Send(to, key string, value any) error {
 	n := b.network
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.step()
 	if n.dies == b.name {
 		if n.told++; n.told > n.dieAt {
 			n.dead[b.name] = true
@@ -94,9 +123,23 @@ func (b *box) Send(to, key string, value any) error {
 	return nil
 }
 
-// deliver has one message come, of a process that is drawn; false when none is under way.  The lock is held.
+// step counts what the network does.  The lock is held.
+func (n *network) step() {
+	if n.steps++; n.steps == maxSteps {
+		n.stop(fmt.Errorf("%d waits and messages in one case", maxSteps))
+	}
+}
+
+// next is the next choice of the schedule.  The lock is held.
+func (b *box) next() choice {
+	b.at++
+	return b.schedule[(b.at-1)%len(b.schedule)]
+}
+
+// deliver has one message come, of the process that the schedule picks; false when none is under way.  The lock is
+// held.
 func (b *box) deliver() bool {
-	var senders []string
+	var senders, late []string
 	for name, list := range b.coming {
 		if len(list) == 0 {
 			continue
@@ -105,9 +148,17 @@ func (b *box) deliver() bool {
 		for of, count := range list[0].after {
 			early = early || of != b.name && count > b.got[of]
 		}
-		if !early {
+		switch {
+		case early:
+		case b.held[name] > 0:
+			late = append(late, name)
+		default:
 			senders = append(senders, name)
 		}
+	}
+	b.network.delayed += len(late)
+	if len(senders) == 0 {
+		senders = late // a message is delayed, and never lost
 	}
 	if len(senders) == 0 {
 		return false
@@ -116,18 +167,25 @@ func (b *box) deliver() bool {
 	if len(senders) > 1 {
 		b.network.ordered++
 	}
-	from := senders[b.network.drawn.IntN(len(senders))]
+	for name := range b.held {
+		b.held[name] = max(0, b.held[name]-1)
+	}
+	chosen := b.next()
+	from := senders[chosen.Next%len(senders)]
+	if chosen.For > 0 {
+		b.held[senders[chosen.Hold%len(senders)]] = chosen.For
+	}
 	first := b.coming[from][0]
 	b.coming[from] = b.coming[from][1:]
-	if b.got[from]++; first.forMe {
+	if b.got[from]++; first.forMe && !b.closed {
 		b.arrived[first.key] = first.value
 	}
 	return true
 }
 
-// some has as many messages come as are drawn.  The lock is held.
+// some has as many messages come as the schedule says.  The lock is held.
 func (b *box) some() {
-	for b.network.drawn.IntN(2) == 0 && b.deliver() {
+	for b.next().Next%2 == 0 && b.deliver() {
 	}
 }
 
@@ -144,6 +202,7 @@ func (b *box) AwaitWith(ctx context.Context, all []string, keys ...meeting.Key) 
 	n := b.network
 	for {
 		n.mu.Lock()
+		n.step()
 		for _, key := range keys {
 			if raw, came := b.arrived[key]; came {
 				delete(b.arrived, key)
@@ -224,36 +283,58 @@ steps:
   - {assert: one.max_qp == two.max_qp && three.max_qp == four.max_qp}
 `
 
-// play runs a file's case in a process for each role and in an observer, over a network, and returns the results by
-// process.
-func play(t *testing.T, text string, n *network) map[string]record.Result {
+// program is a file as a process has it, which plays one of its roles.
+type program struct {
+	compiled *compile.Program
+	own      compile.Case
+}
+
+// compiled reads a file for each of several processes.
+func compiled(t testing.TB, text string, names ...string) map[string]*program {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "case.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	all := make(map[string]*program)
+	for _, name := range names {
+		checked := scenario.Check([]string{path}, scenario.Params{}) // one for each, as in processes
+		if checked.Errors.Len() > 0 {
+			t.Fatal(checked.Errors.Sorted())
+		}
+		each := &program{compiled: checked.Scenarios[0].Program}
+		whole := each.compiled.Cases[0]
+		each.own = *whole
+		each.own.Roles = nil
+		for i, role := range whole.Roles {
+			if role.Position = i; role.Name == name {
+				each.own.Roles = append(each.own.Roles, role)
+			} else {
+				each.own.Elsewhere = append(each.own.Elsewhere, role)
+			}
+		}
+		all[name] = each
+	}
+	return all
+}
+
+// failer is what of a test play needs: that of Go, or of rapid.
+type failer interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
+// play runs a case in a process for each role and in an observer, over a network, and returns the results by process.
+// However the case ends, each process has closed its mailbox then, and nothing is in it.
+func play(t failer, programs map[string]*program, n *network) map[string]record.Result {
+	t.Helper()
 	found, mu := make(map[string]record.Result), sync.Mutex{}
 	var running sync.WaitGroup
 	for name := range n.boxes {
 		running.Go(func() {
-			checked := scenario.Check([]string{path}, scenario.Params{}) // one for each, as in processes
-			if checked.Errors.Len() > 0 {
-				t.Error(checked.Errors.Sorted())
-				return
-			}
-			program := checked.Scenarios[0].Program
-			own := *program.Cases[0]
-			own.Roles = nil
-			for i, role := range program.Cases[0].Roles {
-				if role.Position = i; role.Name == name {
-					own.Roles = append(own.Roles, role)
-				} else {
-					own.Elsewhere = append(own.Elsewhere, role)
-				}
-			}
 			provider, err := scenario.OpenSoft(scenario.Opening{})
 			if err != nil {
-				t.Error(err)
+				t.Errorf("%v", err)
 				return
 			}
 			defer provider.Close()
@@ -269,43 +350,109 @@ func play(t *testing.T, text string, n *network) map[string]record.Result {
 					config.Others = append(config.Others, other)
 				}
 			}
-			result := exec.Case(t.Context(), config, program, &own)
+			own := programs[name].own
+			result := exec.Case(n.running, config, programs[name].compiled, &own)
 			mu.Lock()
 			defer mu.Unlock()
 			found[name] = result
 		})
 	}
 	running.Wait()
+	for name, each := range n.boxes {
+		if !each.closed || len(each.arrived) > 0 {
+			t.Errorf("%s has ended the case: its mailbox is closed %t, with %d messages", name, each.closed,
+				len(each.arrived))
+		}
+	}
+	if err := context.Cause(n.running); err != nil {
+		t.Errorf("the case does not end: %v", err)
+	}
 	return found
 }
 
-// TestPeers: whatever comes first of what several processes tell, each takes the same way through the case, to its end.
+// processes are those of the files here.
+var processes = []string{"client", "observer", "server"}
+
+// drawNetwork draws what the network does, and who dies after how many messages, if anybody.
+func drawNetwork(t *rapid.T) *network {
+	step := rapid.Custom(func(t *rapid.T) choice {
+		return choice{
+			rapid.IntRange(0, 2).Draw(t, "next"), rapid.IntRange(0, 2).Draw(t, "hold"),
+			rapid.SampledFrom([]int{0, 0, 0, 1, 5, 50}).Draw(t, "for"),
+		}
+	})
+	n := newNetwork(func(name string) schedule {
+		return rapid.SliceOfN(step, 1, 40).Draw(t, name)
+	}, processes...)
+	n.dies = rapid.SampledFrom([]string{"", "client", "server"}).Draw(t, "dies")
+	n.dieAt = rapid.IntRange(0, 30).Draw(t, "after")
+	return n
+}
+
+// TestPeers draws networks: whatever is delayed and reordered, the processes of a case end it with the same status, and
+// where one dies the others say so.
 func TestPeers(t *testing.T) {
-	mixed := 0
-	for seed := range uint64(8) {
-		n := newNetwork(seed, "server", "client", "observer")
-		for name, result := range play(t, played, n) {
-			if result.Status != record.Passed {
-				t.Errorf("seed %d: %s: %s %s %+v", seed, name, result.Status, result.Reason, result.Failures)
+	const fails = played + "  - {role: client, check: {buffer: tx, all: 0}}\n" +
+		"  - {role: server, fill: {buffer: rx, byte: 1}}\n"
+	passing, failing := compiled(t, played, processes...), compiled(t, fails, processes...)
+	seen := make(map[string]int)
+	rapid.Check(t, func(t *rapid.T) {
+		n := drawNetwork(t)
+		programs, want := passing, record.Passed
+		if rapid.Bool().Draw(t, "fails") {
+			programs, want = failing, record.Failed
+		}
+		found := play(t, programs, n)
+		if n.dead[n.dies] {
+			want = record.Errored
+		}
+		seen[string(want)]++
+		seen["reordered"] += n.ordered
+		seen["delayed"] += n.delayed
+		for name, result := range found {
+			if n.dead[name] {
+				continue // nobody hears what it says of itself
+			}
+			text := fmt.Sprintf("%s %+v", result.Reason, result.Failures)
+			if result.Status != want {
+				t.Errorf("%s: %s, want %s: %s", name, result.Status, want, text)
+			}
+			switch {
+			case want == record.Errored && !strings.Contains(text, n.dies+" has died") &&
+				!strings.Contains(text, n.dies+" has ended the case"):
+				t.Errorf("%s does not say that %s has died: %s", name, n.dies, text)
+			case want == record.Failed && (len(result.Failures) != 1 || result.Failures[0].Role != "client" ||
+				result.Failures[0].Action != "check"):
+				t.Errorf("%s: %s", name, text)
+			case want == record.Passed && n.boxes[name].unread > mostUnread:
+				t.Errorf("%s: nobody has read %d messages", name, n.boxes[name].unread)
 			}
 		}
-		mixed += n.ordered
-	}
-	if mixed == 0 {
-		t.Error("no message of one process ever waited with one of another")
+	})
+	for _, what := range []string{
+		string(record.Passed), string(record.Failed), string(record.Errored), "reordered", "delayed",
+	} {
+		if seen[what] == 0 {
+			t.Errorf("no case was %s: %v", what, seen)
+		}
 	}
 }
 
+// mostUnread bounds what is in a mailbox at the end of a case: how far a loop is, which nobody had to wait for, and
+// which steps have brought nothing.
+const mostUnread = 10
+
 // TestPeerDies: wherever a process dies in a case, the others end it, and say who has died.
 func TestPeerDies(t *testing.T) {
+	programs := compiled(t, played, processes...)
 	for _, dieAt := range []int{0, 1, 2, 3, 5, 8, 13} {
 		for _, dies := range []string{"server", "client"} {
 			t.Run(fmt.Sprintf("%s after %d", dies, dieAt), func(t *testing.T) {
-				n := newNetwork(7, "server", "client", "observer")
+				n := newNetwork(inOrder, processes...)
 				n.dies, n.dieAt = dies, dieAt
-				found := play(t, played, n)
+				found := play(t, programs, n)
 				if !n.dead[dies] {
-					t.Skip("the case had ended before")
+					t.Fatal("the case had ended before")
 				}
 				for name, result := range found {
 					if name == dies {
@@ -319,18 +466,6 @@ func TestPeerDies(t *testing.T) {
 					}
 				}
 			})
-		}
-	}
-}
-
-// TestEndOfOne: a failure of one process is that of all.
-func TestEndOfOne(t *testing.T) {
-	failing := played + "  - {role: client, check: {buffer: tx, all: 0}}\n" +
-		"  - {role: server, fill: {buffer: rx, byte: 1}}\n"
-	for name, result := range play(t, failing, newNetwork(3, "server", "client", "observer")) {
-		if result.Status != record.Failed || len(result.Failures) != 1 || result.Failures[0].Role != "client" ||
-			result.Failures[0].Action != "check" {
-			t.Errorf("%s: %s %+v", name, result.Status, result.Failures)
 		}
 	}
 }
