@@ -72,7 +72,8 @@ func (o *remote) tell(r *caseRun, told outcome) error {
 	return o.mailbox.Tell(r.stepKey(), told)
 }
 
-// work is what processes divide by roles: a call (remoteCall) or a loop all of whose steps are of one role (remoteLoop).
+// work is what processes divide by roles: a call (remoteCall), or a loop all of whose steps are of one role
+// (remoteLoop).
 type work interface {
 	base() *task
 	// here runs it in its owner.  adds adds to its outcome what that has beside names and a failure.
@@ -88,7 +89,7 @@ type work interface {
 	half() func(context.Context)
 	// binds tells whether it gives a result of a role a name, or a place among several (index -1 is for a name).
 	binds(role, name string, index int) bool
-	// count counts the steps that it was, of which the owner has told.
+	// count is how many steps it was, given how many its owner tells.
 	count(told int) int
 }
 

@@ -125,7 +125,8 @@ func FuzzTold(f *testing.F) {
 			return
 		}
 		r, binds := toldRun()
-		if err := r.take(told, "a", binds); err != nil && len(err.Error()) > 5*len(verb.Brief(strings.Repeat("x", 5000))) {
+		mostError := 5 * len(verb.Brief(strings.Repeat("x", 5000)))
+		if err := r.take(told, "a", binds); err != nil && len(err.Error()) > mostError {
 			t.Errorf("an error of %d bytes", len(err.Error()))
 		}
 		for _, loop := range r.loops.Told {

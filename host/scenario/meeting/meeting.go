@@ -3,8 +3,8 @@
 //
 // One process is the host of the meeting, the others come to it over a bus, and it passes on what each says: so those
 // need not know each other, and what several hear, they hear in one order.  What is said in a case goes to those that
-// take part in it; of all processes are the turns of cases and the end of a process.  What comes from a process is data: names and numbers
-// for expressions.  Its size is bounded, and it names no file, no memory and no command.
+// take part in it; the turns of cases and the end of a process go to all.  What comes from a process is data: names and
+// numbers for expressions.  Its size is bounded, and it names no file, no memory and no command.
 package meeting
 
 import (
