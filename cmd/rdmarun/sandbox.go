@@ -136,8 +136,10 @@ func (f *sandboxFlag) guestFiles(a *app, paths []string, trace *traceFlags) (san
 		files.Read = append(files.Read, engine)
 	}
 	if cache := f.cache(a); cache != "" {
-		// Another user who owns the folder above could have put a link there.
-		files.Own = madeFolder(filepath.Join(cache, "guests"))
+		// Another user may own a folder above, and have put a link there.
+		if err := os.MkdirAll(filepath.Join(cache, "guests"), 0o700); err == nil {
+			files.Own = []sandbox.Own{{Above: filepath.Dir(cache), Path: filepath.Join(filepath.Base(cache), "guests")}}
+		}
 	}
 	if trace.path != "" {
 		file, err := ownfile.Open(trace.path, os.O_WRONLY|os.O_CREATE, ownfile.Private)

@@ -18,10 +18,14 @@ import (
 type Files struct {
 	Read    []string
 	Write   []string // and read, and make and remove
-	Own     []string // as Write, of folders that belong to this user; not links to them, which are left out
+	Own     []Own    // as Write
 	Link    []string // and write, and make symbolic links
 	Execute []string // and read
 }
+
+// Own is a folder of this user.  Its Path begins in the folder Above, which may belong to another user: so a folder that
+// a symbolic link on Path leads to is left out.
+type Own struct{ Above, Path string }
 
 // System are the files that a process of rdmarun needs whatever it runs: libraries, some of them opened later
 // (providers of libibverbs, name services), names of hosts, devices, and what the kernel tells.
@@ -45,7 +49,7 @@ func (f Files) With(more Files) Files {
 	return Files{
 		Read:    append(append([]string{}, f.Read...), more.Read...),
 		Write:   append(append([]string{}, f.Write...), more.Write...),
-		Own:     append(append([]string{}, f.Own...), more.Own...),
+		Own:     append(append([]Own{}, f.Own...), more.Own...),
 		Link:    append(append([]string{}, f.Link...), more.Link...),
 		Execute: append(append([]string{}, f.Execute...), more.Execute...),
 	}
@@ -116,15 +120,16 @@ func restrict(files Files, environment []string) error {
 	for _, each := range []struct {
 		paths  []string
 		access uint64
-		own    bool
-	}{
-		{files.Read, accessRead, false}, {files.Write, accessWrite, false}, {files.Own, accessWrite, true},
-		{files.Link, accessLink, false}, {files.Execute, accessExecute, false},
-	} {
+	}{{files.Read, accessRead}, {files.Write, accessWrite}, {files.Link, accessLink}, {files.Execute, accessExecute}} {
 		for _, path := range each.paths {
-			if err := allow(rules, path, each.access&handled, each.own); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := allow(rules, path, each.access&handled); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
+		}
+	}
+	for _, own := range files.Own {
+		if err := allowOwn(rules, own, accessWrite&handled); err != nil {
+			return err
 		}
 	}
 	if err := noNewPrivileges(); err != nil {
@@ -167,13 +172,9 @@ func dropCapabilities() error {
 	return nil
 }
 
-// allow adds a rule.  own: for a folder of this user only, and not for one that a link at the path leads to.
-func allow(rules *os.File, path string, access uint64, own bool) error {
-	flags := unix.O_PATH | unix.O_CLOEXEC
-	if own {
-		flags |= unix.O_NOFOLLOW
-	}
-	descriptor, err := unix.Open(path, flags, 0)
+// allow adds a rule.
+func allow(rules *os.File, path string, access uint64) error {
+	descriptor, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return &fs.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -182,13 +183,39 @@ func allow(rules *os.File, path string, access uint64, own bool) error {
 	if err := unix.Fstat(descriptor, &info); err != nil {
 		return &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
-	folder := info.Mode&unix.S_IFMT == unix.S_IFDIR
-	if own && (!folder || int(info.Uid) != os.Geteuid()) {
-		return nil
-	}
-	if !folder {
+	if info.Mode&unix.S_IFMT != unix.S_IFDIR {
 		access &= accessFile
 	}
+	return addRule(rules, descriptor, path, access)
+}
+
+// allowOwn adds a rule for a folder of this user.  It adds none for another user's folder, or for one that a link leads
+// to: the process cannot write there.
+func allowOwn(rules *os.File, own Own, access uint64) error {
+	above, err := unix.Open(own.Above, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(above)
+	descriptor, err := unix.Openat2(above, own.Path, &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH,
+	})
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(descriptor)
+	var info unix.Stat_t
+	if err := unix.Fstat(descriptor, &info); err != nil {
+		return &fs.PathError{Op: "stat", Path: own.Path, Err: err}
+	}
+	if int(info.Uid) != os.Geteuid() {
+		return nil
+	}
+	return addRule(rules, descriptor, own.Path, access)
+}
+
+func addRule(rules *os.File, descriptor int, path string, access uint64) error {
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(descriptor)}
 	if _, _, errno := unix.Syscall6(
 		unix.SYS_LANDLOCK_ADD_RULE, rules.Fd(), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0,
