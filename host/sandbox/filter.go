@@ -24,7 +24,8 @@ var deniedCalls = []string{
 	"pivot_root", "chroot", "quotactl_fd",
 	"setns", "unshare", "swapon", "swapoff", "acct", "quotactl", "open_by_handle_at", "fanotify_init", "sethostname",
 	"setdomainname",
-	"settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "reboot", "kexec_load", "kexec_file_load", "init_module", "finit_module",
+	"settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "reboot",
+	"kexec_load", "kexec_file_load", "init_module", "finit_module",
 	"delete_module",
 	"open_tree_attr", "bpf", "perf_event_open", "userfaultfd", "syslog", "iopl", "ioperm", "modify_ldt", "vhangup",
 	// Keys, and system calls that a filter does not see.
@@ -73,8 +74,9 @@ const (
 // families are those of sockets that rdmarun makes: fabrics, the link udp, NATS, and routes and devices.
 var families = []uint64{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
-// netlinks are the protocols of AF_NETLINK in strict: addresses and routes, and RDMA devices.  Root keeps CAP_NET_ADMIN.
-// By the others it could change packet filters and IPsec (NETFILTER, XFRM), and end connections (SOCK_DIAG).
+// netlinks are the protocols of AF_NETLINK in strict: addresses and routes, and RDMA devices.  Root keeps
+// CAP_NET_ADMIN.  By the others it could change packet filters and IPsec (NETFILTER, XFRM), and end connections
+// (SOCK_DIAG).
 var netlinks = []uint64{unix.NETLINK_ROUTE, unix.NETLINK_RDMA}
 
 // Filter refuses system calls to all threads of the process, with EPERM, and new memory that is writable and executable

@@ -23,8 +23,8 @@ type Files struct {
 	Execute []string // and read
 }
 
-// Own is a folder of this user.  Its Path begins in the folder Above, which may belong to another user: so a folder that
-// a symbolic link on Path leads to is left out.
+// Own is a folder of this user.  Its Path begins in the folder Above, which may belong to another user.  So a folder
+// that a symbolic link on Path leads to is left out.
 type Own struct{ Above, Path string }
 
 // System are the files that a process of rdmarun needs whatever it runs: libraries, some of them opened later

@@ -17,8 +17,8 @@ type Mailbox struct {
 }
 
 // Case is the mailbox of a run of a case, by its number from 1.  Messages that come before somebody asks for it wait in
-// it. Close drops it.  The host of the meeting passes its messages to the processes with these names; without names, and
-// after Close, to all, which drop messages of other cases.
+// it.  Close drops it.  The host of the meeting passes its messages to the processes with these names; without names,
+// and after Close, to all, which drop messages of other cases.
 func (m *Meeting) Case(number int, with ...string) *Mailbox {
 	if with != nil {
 		m.mu.Lock()
