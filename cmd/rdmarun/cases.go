@@ -224,6 +224,18 @@ func (f *selectionFlags) selection(a *app) (scenario.Selection, error) {
 	return selection, nil
 }
 
+// paths are those of a command line.  If it has none, --last-failed means the files whose cases failed.
+func (f *selectionFlags) paths(a *app, args []string) ([]string, error) {
+	if len(args) > 0 || !f.failed {
+		return args, nil
+	}
+	last, err := readLastRun(a)
+	if err != nil {
+		return nil, err
+	}
+	return last.files(), nil
+}
+
 // paramFlags are the flags that set parameters.
 type paramFlags struct {
 	given []string

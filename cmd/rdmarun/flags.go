@@ -236,6 +236,32 @@ func (f *seedFlag) Set(text string) error {
 	return nil
 }
 
+// seedsFlag is --seeds: the first and the last of several seeds, or nothing.
+type seedsFlag struct{ first, last *uint64 }
+
+func (f *seedsFlag) String() string {
+	if f.first == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d..%d", *f.first, *f.last)
+}
+
+func (f *seedsFlag) Type() string { return "FIRST..LAST" }
+
+// Set reads a range such as 1..100.
+func (f *seedsFlag) Set(text string) error {
+	var first, last seedFlag
+	from, to, found := strings.Cut(text, "..")
+	if !found || first.Set(from) != nil || last.Set(to) != nil || *first.value > *last.value {
+		return fmt.Errorf("%q is not a range of seeds, such as 1..100", text)
+	}
+	f.first, f.last = first.value, last.value
+	return nil
+}
+
+// runs is how many seeds there are.
+func (f *seedsFlag) runs() int { return int(min(*f.last-*f.first, maxRuns)) + 1 }
+
 // shuffleFlag is the seed of an order; without a value it is drawn.
 type shuffleFlag struct {
 	seedFlag

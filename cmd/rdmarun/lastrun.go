@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"rdmarun/host/record"
@@ -102,6 +103,27 @@ func absoluteID(id string) string {
 func (l *lastRun) failed(id string) bool {
 	status, known := l.Cases[absoluteID(id)]
 	return known && !status.OK()
+}
+
+// files are the paths of the files that are still there and have a case to be run again.
+func (l *lastRun) files() []string {
+	var paths []string
+	folder, err := os.Getwd()
+	if err != nil {
+		return nil
+	}
+	for id, status := range l.Cases {
+		file, _, _ := strings.Cut(id, "::")
+		if _, err := os.Stat(file); err != nil || status.OK() {
+			continue
+		}
+		if relative, err := filepath.Rel(folder, file); err == nil {
+			file = relative
+		}
+		paths = append(paths, file)
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
 }
 
 // Wants implements record.Consumer.

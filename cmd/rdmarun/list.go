@@ -53,6 +53,9 @@ func newListCommand(a *app) *cobra.Command {
 			if providerName, err = a.resolveProvider(providerName); err != nil {
 				return err
 			}
+			if args, err = selection.paths(a, args); err != nil {
+				return err
+			}
 			checked, err := a.checkScenarios(command.Context(), args, &params, color.style(a, a.stderr))
 			if err != nil {
 				return err

@@ -74,6 +74,9 @@ func runScenarios(command *cobra.Command, a *app, flags *runFlags, args []string
 	if err != nil {
 		return err
 	}
+	if args, err = flags.selection.paths(a, args); err != nil {
+		return err
+	}
 	checked, err := a.checkScenarios(ctx, args, &flags.params, flags.color.style(a, a.stderr))
 	if err != nil {
 		return err
@@ -242,6 +245,7 @@ type runFlags struct {
 	repeat       string
 	retries      int
 	seed         seedFlag
+	seeds        seedsFlag
 	fabric       string
 	sharedFabric bool
 	link         *formatFlag
@@ -267,14 +271,14 @@ type runFlags struct {
 func newRunFlags() runFlags {
 	return runFlags{
 		color: newColorFlag(), sandbox: newSandboxFlag(sandbox.Default, sandbox.Strict, sandbox.Off), jobs: 1,
-		repeat: "1", timeScale: 1,
+		repeat: once, timeScale: 1,
 	}
 }
 
 // runGroups are the parts of the list of flags, each with its flags in the order in which they help.
 var runGroups = []flagGroup{
 	{"Select", []string{"tags", "keyword", "id", "last-failed", "shard", "shuffle", "allow-empty", "dry-run"}},
-	{"Target", []string{"param", "params", "provider", "device", "gid", "seed", "link"}},
+	{"Target", []string{"param", "params", "provider", "device", "gid", "seed", "seeds", "link"}},
 	{"Several processes", []string{"role", "peer", "meet", "wait", "fabric", "shared"}},
 	{"Several hosts", []string{"lab", "place", "nats", "nats-user", "creds", "nkey", "tlsca", "tlscert", "tlskey"}},
 	{
@@ -316,6 +320,8 @@ func (f *runFlags) register(a *app, command *cobra.Command) {
 	set.BoolVarP(&f.dryRun, "dry-run", "n", false, "show what would run, and run nothing")
 	set.IntVarP(&f.jobs, "jobs", "j", f.jobs, "cases at once, each on a provider of its own (soft only)")
 	set.StringVar(&f.repeat, "repeat", f.repeat, "run everything N times, or until-fail")
+	set.Var(&f.seeds, "seeds", "run everything once with each of these seeds: 1..100")
+	completeFlag(command, "seeds", cobra.NoFileCompletions)
 	set.IntVar(&f.retries, "retries", 0, "how often to try a failed case again (a pass is then reported as flaky)")
 	set.BoolVarP(&f.failFast, "fail-fast", "x", false, "start nothing more after a failure")
 	set.BoolVar(&f.strict, "strict", false, "a skipped case is a failure")
@@ -404,6 +410,9 @@ func (f *runFlags) config(a *app) (scenario.RunConfig, error) {
 	if f.provider, err = a.resolveProvider(f.provider); err != nil {
 		return scenario.RunConfig{}, err
 	}
+	if err := f.applySeeds(); err != nil {
+		return scenario.RunConfig{}, err
+	}
 	config := scenario.RunConfig{
 		ProviderName: f.provider, FilesChoose: !f.chosen, Link: f.link.value, Fabric: f.fabric,
 		SharedFabric: f.sharedFabric, Jobs: f.jobs, Retries: f.retries, FailFast: f.failFast, Strict: f.strict,
@@ -431,6 +440,27 @@ func (f *runFlags) config(a *app) (scenario.RunConfig, error) {
 	}
 	return config, errors.Join(f.check(), f.capture.check())
 }
+
+// applySeeds makes of --seeds what it means: the first seed, and repetitions, each of which has the next seed.
+func (f *runFlags) applySeeds() error {
+	switch {
+	case f.seeds.first == nil:
+		return nil
+	case f.seed.value != nil:
+		return usageError("--seeds %s: not together with --seed", &f.seeds)
+	case f.repeat != once:
+		return usageError("--seeds %s: not together with --repeat; each seed runs once", &f.seeds)
+	case f.retries > 0:
+		return usageError("--seeds %s: not together with --retries; a retry has the seed of the next run", &f.seeds)
+	case f.seeds.runs() > maxRuns:
+		return usageError("--seeds %s: at most %d seeds", &f.seeds, maxRuns)
+	}
+	f.seed.value, f.repeat = f.seeds.first, strconv.Itoa(f.seeds.runs())
+	return nil
+}
+
+// once is the default of --repeat.
+const once = "1"
 
 // maxRuns bounds --jobs, --repeat and --retries: more is a typing error.
 const maxRuns = 1_000_000
