@@ -307,7 +307,7 @@ func toldByTAP(t *testing.T, text string) told {
 func toldByHTML(t *testing.T, text string) told {
 	found := told{ends: make(map[string]string), counts: make(map[string]int)}
 	rows := regexp.MustCompile(
-		`<tr><td>(bw|zero|load)<small>(?:[^<]*?stage=(\w+)|[^<]*)</small></td><td>client</td><td class="n">([^<]*)</td><td class="n">([^<]*)</td><td class="n">([^<]*)</td>`,
+		`<tr><td>(bw|zero|load)<small>(?:[^<]*?stage=(\w+)|[^<]*)</small></td><td[^>]*>client</td><td[^>]*>([^<]*)</td><td[^>]*>([^<]*)</td><td[^>]*>([^<]*)</td>`,
 	)
 	text = strings.ReplaceAll(text, "\u202f", " ")
 	for _, part := range strings.Split(text, `<details class="case"`)[1:] {

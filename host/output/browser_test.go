@@ -100,6 +100,32 @@ func TestPageInABrowser(t *testing.T) {
 	}
 }
 
+// tellCut has the page name the tables of which a part is out of sight, and how many it has.
+const tellCut = `<script>addEventListener("load", () => {
+	for (const each of document.querySelectorAll("details")) each.open = true;
+	const tables = [...document.querySelectorAll(".wide:has(table.stack)")];
+	const cut = tables.filter(e => e.scrollWidth > e.clientWidth).map(e => e.getAttribute("aria-label"));
+	document.body.dataset.cut = "of " + tables.length + ": " + cut.join(", ");
+})</script>`
+
+var cutTables = regexp.MustCompile(`data-cut="of ([0-9]+): ([^"]*)"`)
+
+// TestPageOnANarrowScreen: all columns of the tables are in sight on a telephone.
+func TestPageOnANarrowScreen(t *testing.T) {
+	page, err := os.ReadFile(write(t, "html", true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "page.html")
+	if err := os.WriteFile(path, append(page, tellCut...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dom, console := visit(t, "file://"+path, "--window-size=390,1600", "--dump-dom")
+	if match := cutTables.FindStringSubmatch(dom); match == nil || match[1] == "0" || match[2] != "" {
+		t.Errorf("the tables that are cut are %q\n%s", match, console)
+	}
+}
+
 func TestPageIsLightAndDark(t *testing.T) {
 	page := "file://" + write(t, "html", true)
 	light := brightness(t, page, "--blink-settings=preferredColorScheme=1")

@@ -80,7 +80,7 @@ func sweep(t *testing.T) []*record.Measure {
 func TestPageHasEveryMeasurement(t *testing.T) {
 	page := reportOf(t, "html", sweep(t))
 	rows := regexp.MustCompile(
-		`<td>sweep of \w+<small>[^<]*</small></td><td>client</td><td class="n">[^<]*</td><td class="n">(\d+)</td>`,
+		`<td>sweep of \w+<small>[^<]*</small></td><td[^>]*>client</td><td[^>]*>[^<]*</td><td[^>]*>(\d+)</td>`,
 	).FindAllStringSubmatch(page, -1)
 	seen := make(map[string]bool)
 	for _, row := range rows {
