@@ -243,8 +243,19 @@ export class Ep {
   /** Waits for a request of a listener. */
   request(timeout: i64): Request { return this.channel.request(this.expect(sys.EVENT_CONNECT_REQUEST, timeout)); }
 
-  connect(param: sys.ConnParam): void { must("connect", sys.connect(this.handle, param.pointer)); }
-  accept(param: sys.ConnParam): void { must("accept", sys.accept(this.handle, param.pointer)); }
+  /**
+   * Asks the peer for a connection.  Without param the QP may have as many RDMA READs and atomics in progress as the device; a
+   * new sys.ConnParam allows none.
+   */
+  connect(param: sys.ConnParam | null = null): void {
+    must("connect", sys.connect(this.handle, param ? param.pointer : 0));
+  }
+
+  /** Accepts a request.  Without param the QP may have as many RDMA READs and atomics in progress as both can. */
+  accept(param: sys.ConnParam | null = null): void {
+    must("accept", sys.accept(this.handle, param ? param.pointer : 0));
+  }
+
   disconnect(): void { must("disconnect", sys.disconnect(this.handle)); }
   destroy(): void { must("destroy_ep", sys.destroy_ep(this.handle)); }
 

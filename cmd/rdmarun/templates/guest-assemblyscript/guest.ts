@@ -17,7 +17,7 @@ export function _start(): void {
 
   // The client may send as soon as it is accepted, so the receive is posted before.
   client.postRecv(message, LONGEST);
-  client.accept(new sys.ConnParam());
+  client.accept();
   client.expect(sys.EVENT_ESTABLISHED, PATIENCE);
 
   const length = client.waitRecv(PATIENCE).byte_len;

@@ -16,14 +16,11 @@ function connect(channel: EventChannel, pd: Pd, port: u16, srq: Srq | null): Pai
   must("device_address", sys.device_address(0, address.pointer));
   const listener = channel.listen(port, pd, 4, 4, srq);
   const client = channel.dial(text(address), port, pd, 4);
-  const param = new sys.ConnParam();
-  param.retry_count = param.rnr_retry_count = 7;
-  param.responder_resources = param.initiator_depth = 1;
-  client.connect(param);
+  client.connect(); // with READs and atomics, as many as the device can
   const event = channel.event(TIME); // of any endpoint
   expect(event.event == sys.EVENT_CONNECT_REQUEST && event.listener == listener.handle, "no request");
   const server = channel.request(event).ep;
-  server.accept(param);
+  server.accept();
   client.expect(sys.EVENT_ESTABLISHED, TIME);
   server.expect(sys.EVENT_ESTABLISHED, TIME);
   return new Pair(client, server);
