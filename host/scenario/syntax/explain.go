@@ -293,6 +293,8 @@ func (s *bracketScanner) scanLine(line []rune) *diag.Diagnostic {
 		switch {
 		case r == '#' && (i == 0 || line[i-1] == ' '):
 			return nil
+		case (r == '&' || r == '!') && starts: // an anchor or a tag, which its value follows
+			i = endOfProperty(line, i)
 		case (r == '"' || r == '\'') && starts:
 			s.quote, s.quoteAt = r, diag.Position{Line: s.line, Column: i + 1}
 		case (r == '[' || r == '{') && (len(s.open) > 0 || starts):
@@ -311,6 +313,15 @@ func (s *bracketScanner) scanLine(line []rune) *diag.Diagnostic {
 	s.closed = false
 	s.enterBlock(line, indent)
 	return nil
+}
+
+// endOfProperty is where an anchor or a tag that begins at i ends: at the blank before its value, or at its last
+// character.
+func endOfProperty(line []rune, i int) int {
+	for i+1 < len(line) && line[i] != ' ' && !strings.ContainsRune(",[]{}", line[i+1]) {
+		i++
+	}
+	return i
 }
 
 // inQuote handles one character of a quoted string and returns how many more to pass over.

@@ -96,7 +96,7 @@ func (p *parser) not(depth int) (condition, error) {
 	case depth > deepest:
 		return nil, p.fail("nested too deep")
 	case p.token == "":
-		return nil, p.fail("a tag is missing")
+		return nil, p.fail("a word is missing")
 	case p.token == "!":
 		p.advance()
 		inner, err := p.not(depth + 1)
@@ -104,7 +104,7 @@ func (p *parser) not(depth int) (condition, error) {
 	case p.token == "(":
 		return p.group(depth)
 	case isOperator(p.token[0]):
-		return nil, p.fail("a tag is missing before %q", p.token)
+		return nil, p.fail("a word is missing before %q", p.token)
 	}
 	tag := p.token
 	p.advance()

@@ -58,9 +58,9 @@ func TestWithin(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	tests := map[string]string{
-		"":                                 "at character 1: a tag is missing",
-		"a &&":                             "at character 5: a tag is missing",
-		"&& a":                             `at character 1: a tag is missing before "&&"`,
+		"":                                 "at character 1: a word is missing",
+		"a &&":                             "at character 5: a word is missing",
+		"&& a":                             `at character 1: a word is missing before "&&"`,
 		"a b":                              `at character 3: "b" is not expected here; join tags by && or ||`,
 		"a & b":                            `at character 3: "&" is not expected here`,
 		"(a || b":                          "at character 1: this ( is never closed",
