@@ -43,7 +43,7 @@ func CreateCapture(path string, options CaptureOptions) (*Capture, error) {
 	chosen := C.struct_core_capture_options{path: cpath, application: application, snap_length: C.uint32_t(
 		options.SnapLength,
 	),
-		patience: C.CORE_CAPTURE_PATIENCE}
+		reader_timeout: C.CORE_CAPTURE_READER_TIMEOUT}
 	if result := C.core_capture_open(&chosen, &c.c); result < 0 {
 		errno := syscall.Errno(-result)
 		switch errno {

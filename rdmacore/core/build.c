@@ -10,7 +10,7 @@
 /* Where struct ibv_qp_ex has the builder of an operation (enum ibv_qp_create_send_ops_flags). */
 static const struct {
 	uint64_t operation;
-	size_t place;
+	size_t index;
 } places[] = {
 	{IBV_QP_EX_WITH_RDMA_WRITE, offsetof(struct ibv_qp_ex, wr_rdma_write)},
 	{IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, offsetof(struct ibv_qp_ex, wr_rdma_write_imm)},
@@ -39,7 +39,7 @@ static uint64_t built_operations(const struct ibv_qp_ex *qp, uint64_t asked)
 
 		if (!(asked & places[row].operation))
 			continue;
-		memcpy(&builder, (const char *)qp + places[row].place, sizeof(builder));
+		memcpy(&builder, (const char *)qp + places[row].index, sizeof(builder));
 		if (builder)
 			operations |= places[row].operation;
 	}

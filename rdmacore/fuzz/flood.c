@@ -176,20 +176,21 @@ static size_t seal(uint8_t *bytes, size_t length, const struct soft_endpoint *fr
 /* As the sockets of SOFT_WIRE_PORT give what other hosts send: one packet, or a burst with any length of segments. */
 static void come_from_afar(void)
 {
-	struct soft_udp_came came = {.source = far_host(), .destination.port = SOFT_WIRE_PORT, .first = (uint16_t)below(3), .hops = (uint8_t)below(256)};
+	struct soft_udp_rx_batch rx = {.source = far_host(), .destination.port = SOFT_WIRE_PORT,
+				       .first = (uint16_t)below(3), .hops = (uint8_t)below(256)};
 	static uint8_t bytes[LARGEST + SOFT_MAD + 64];
 	uint8_t *exact;
 	size_t length;
 
-	soft_gid_from_ipv4(&came.destination.address, own_ip);
+	soft_gid_from_ipv4(&rx.destination.address, own_ip);
 	length = below(2) ? make_message(bytes) : make_packet(bytes);
-	length = seal(bytes, length, &came.source, &came.destination, (uint16_t)(below(8) ? came.first : below(65536)));
-	came.segment = below(8) ? length : 1 + below(length);
+	length = seal(bytes, length, &rx.source, &rx.destination, (uint16_t)(below(8) ? rx.first : below(65536)));
+	rx.segment = below(8) ? length : 1 + below(length);
 	exact = malloc(length); /* who reads behind it is caught */
 	CHECK(exact);
 	memcpy(exact, bytes, length);
 	soft_lock_take(&udp()->receiving);
-	soft_udp_take_shared(udp(), &came, exact, length);
+	soft_udp_take_shared(udp(), &rx, exact, length);
 	soft_udp_acknowledge(udp());
 	soft_lock_release(&udp()->receiving);
 	free(exact);

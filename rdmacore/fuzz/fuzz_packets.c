@@ -299,7 +299,7 @@ static void deliver(struct world *world, uint8_t flags, const uint8_t *bytes, si
 	datagram = malloc(total ? total : 1);
 	CHECK(datagram);
 	memcpy(datagram, wrapped, total);
-	soft_link_receive(world->net.hosts[0].device, false, SOFT_NOBODY, datagram, total);
+	soft_link_receive(world->net.hosts[0].device, false, SOFT_NO_QPN, datagram, total);
 	free(datagram);
 	if (flags & ADVANCE)
 		soft_timers_advance(&world->net.fabric.timers, UINT64_MAX);

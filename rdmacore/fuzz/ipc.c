@@ -38,7 +38,7 @@
 #define CONNECTIONS 24 /* of one of them */
 #define NAMES 32
 #define HELD 64 /* requests that the program has accepted */
-#define PATIENCE_MS 60000
+#define TIMEOUT_MS 60000
 /* Three processes have blocks of numbers, each with two sockets: they claim more as ids come and go. */
 #define MORE_DESCRIPTORS (3 * 2 * SOFT_TABLE_BLOCKS + 8)
 #define GROWTH (192l << 20) /* bytes of memory, of which the sanitizer keeps most for a while */
@@ -401,7 +401,7 @@ static void read_lured(void)
 static void await_lured(void)
 {
 	for (int waited = 0; !is_readable(&lured); waited++) {
-		CHECK(waited < PATIENCE_MS);
+		CHECK(waited < TIMEOUT_MS);
 		usleep(1000);
 	}
 }
@@ -460,7 +460,7 @@ static void serve_client(void)
 		struct rdma_cm_id *found = read_server(nonce);
 
 		child = found ? found : child;
-		CHECK(milliseconds() - begun < PATIENCE_MS);
+		CHECK(milliseconds() - begun < TIMEOUT_MS);
 	}
 	process_expect(&client, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
 	CHECK(child);
@@ -523,7 +523,7 @@ static void expect_nothing_left(int descriptors)
 			process_destroy(&server, held[--held_count]);
 	} while (is_readable(&server));
 	for (int waited = 0; count_peers(&server) > 2 || count_peers(&lured); waited++) {
-		CHECK(waited < PATIENCE_MS);
+		CHECK(waited < TIMEOUT_MS);
 		(void)read_server(NULL);
 		while (held_count)
 			process_destroy(&server, held[--held_count]);

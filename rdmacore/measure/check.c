@@ -83,15 +83,15 @@ static const struct knob knobs[] = {
 
 static uint64_t value_of(const struct core_measure_spec *spec, const struct knob *knob)
 {
-	const char *place = (const char *)spec + knob->offset;
+	const char *value_at = (const char *)spec + knob->offset;
 	uint64_t wide;
 	uint32_t narrow;
 
 	if (knob->wide) {
-		memcpy(&wide, place, sizeof(wide));
+		memcpy(&wide, value_at, sizeof(wide));
 		return wide;
 	}
-	memcpy(&narrow, place, sizeof(narrow));
+	memcpy(&narrow, value_at, sizeof(narrow));
 	return narrow;
 }
 

@@ -176,14 +176,14 @@ static int verify_written(struct core_measure_worker *worker, uint64_t number)
 {
 	uint64_t slot = number % worker->send_slots, size = worker->size - 1;
 	const void *message = (const void *)(uintptr_t)(worker->receive_base + slot * worker->stride);
-	uint64_t patience = 0;
+	uint64_t deadline = 0;
 
 	while (core_measure_compare(message, size, number) < size) {
 		uint64_t now = core_measure_now();
 
-		if (!patience)
-			patience = now + TORN_NS;
-		if (now > patience)
+		if (!deadline)
+			deadline = now + TORN_NS;
+		if (now > deadline)
 			return core_measure_verify(worker, slot, number);
 	}
 	worker->result.verified++;

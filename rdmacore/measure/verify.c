@@ -8,11 +8,11 @@
 
 
 #define NUMBER_STEP UINT64_C(0x9e3779b97f4a7c15)
-#define PLACE_STEP UINT64_C(0xd1b54a32d192ed03)
+#define INDEX_STEP UINT64_C(0xd1b54a32d192ed03)
 
-static inline uint64_t word(uint64_t number, uint64_t place)
+static inline uint64_t word(uint64_t number, uint64_t index)
 {
-	uint64_t mixed = (number + 1) * NUMBER_STEP + place * PLACE_STEP;
+	uint64_t mixed = (number + 1) * NUMBER_STEP + index * INDEX_STEP;
 
 	return mixed ^ mixed >> 32;
 }
@@ -20,13 +20,13 @@ static inline uint64_t word(uint64_t number, uint64_t place)
 void core_measure_fill(void *message, uint64_t size, uint64_t number)
 {
 	char *bytes = message;
-	uint64_t place = 0, value;
+	uint64_t index = 0, value;
 
 	for (; size >= sizeof(value); size -= sizeof(value), bytes += sizeof(value)) {
-		value = word(number, place++);
+		value = word(number, index++);
 		memcpy(bytes, &value, sizeof(value));
 	}
-	value = word(number, place);
+	value = word(number, index);
 	memcpy(bytes, &value, size);
 }
 
@@ -40,9 +40,9 @@ __attribute__((no_sanitize_thread)) uint64_t core_measure_compare(const void *me
 	const unsigned char *bytes = message;
 	uint64_t offset = 0;
 
-	for (uint64_t place = 0; offset < size; place++) {
+	for (uint64_t index = 0; offset < size; index++) {
 		uint64_t left = size - offset < sizeof(uint64_t) ? size - offset : sizeof(uint64_t);
-		uint64_t wanted = word(number, place), found = 0;
+		uint64_t wanted = word(number, index), found = 0;
 
 		__builtin_memcpy(&found, bytes + offset, left);
 		if (left < sizeof(uint64_t))

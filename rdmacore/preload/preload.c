@@ -82,7 +82,8 @@ static bool capture_path(const char *setting, char *path, size_t size)
 static void open_capture(struct core_options *options)
 {
 	const char *setting = getenv("RDMARUN_EXEC_CAPTURE"), *snap_length = getenv("RDMARUN_EXEC_CAPTURE_SNAPLEN");
-	struct core_capture_options capture = {.application = "rdmarun exec", .patience = CORE_CAPTURE_PATIENCE};
+	struct core_capture_options capture = {.application = "rdmarun exec",
+					       .reader_timeout = CORE_CAPTURE_READER_TIMEOUT};
 	char path[PATH_MAX];
 	int result;
 

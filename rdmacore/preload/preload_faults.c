@@ -69,15 +69,15 @@ static bool is_function(const struct sigaction *action)
 
 /* --- the handler ---------------------------------------------------------------------------------- */
 
-static bool mend(int number, const siginfo_t *info)
+static bool recover(int number, const siginfo_t *info)
 {
 	const struct soft_mr_table *memory = atomic_load_explicit(&faults.memory, memory_order_acquire);
 	uint64_t address = (uintptr_t)info->si_addr, end;
 
 	if (number == SIGSEGV && info->si_code == SEGV_MAPERR)
-		return soft_mr_table_holds(memory, address, &end) && soft_touch_lend(address, end);
+		return soft_mr_table_holds(memory, address, &end) && soft_page_guard_map(address, end);
 	if (number == SIGBUS && info->si_code == BUS_ADRERR)
-		return soft_mr_table_holds(memory, address, &end) && soft_touch_replace(address, end);
+		return soft_mr_table_holds(memory, address, &end) && soft_page_guard_replace(address, end);
 	return false;
 }
 
@@ -112,10 +112,10 @@ static void pass_on(int number, siginfo_t *info, void *context)
 static void on_fault(int number, siginfo_t *info, void *context)
 {
 	int error = errno;
-	bool mended = soft_touch != SOFT_TOUCHES_NOTHING && mend(number, info);
+	bool recovered = soft_page_guard != SOFT_UNGUARDED && recover(number, info);
 
 	errno = error;
-	if (!mended)
+	if (!recovered)
 		pass_on(number, info, context);
 }
 

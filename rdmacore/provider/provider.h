@@ -185,7 +185,8 @@ struct core_capture_options {
 	const char *path;
 	const char *application; /* what the file says has written it */
 	uint32_t snap_length; /* bytes of a packet that are kept, from its IP header on; 0: all */
-	uint64_t patience; /* nanoseconds to wait for the reader of a pipe; CORE_CAPTURE_PATIENCE is for people */
+	/* nanoseconds to wait for the reader of a pipe; CORE_CAPTURE_READER_TIMEOUT is for people */
+	uint64_t reader_timeout;
 };
 
 struct core_capture_result {
@@ -194,7 +195,7 @@ struct core_capture_result {
 	uint64_t missing; /* not in it: after an error, or because who takes the file's bytes was too slow */
 };
 
-#define CORE_CAPTURE_PATIENCE UINT64_C(10000000000)
+#define CORE_CAPTURE_READER_TIMEOUT UINT64_C(10000000000)
 #define CORE_CAPTURE_TEXT 192 /* bytes of a name or a step, with the 0 at its end */
 #define CORE_CAPTURED_MAX 256 /* packets that are noted until they are taken */
 

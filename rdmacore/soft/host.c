@@ -90,7 +90,7 @@ destroy_fabric:
 void soft_host_destroy(struct soft_host *host)
 {
 	/* First what gives the communication manager messages; it may be about to answer one. */
-	soft_cm_mute(host->cm);
+	soft_cm_stop_mad_tx(host->cm);
 	destroy_link(host);
 	soft_cm_destroy(host->cm);
 	if (host->fabric.capture) {

@@ -46,8 +46,8 @@ static bool is_mapped(char *address)
 /* As the handler of a fault does. */
 static void lend(char *address, size_t length)
 {
-	soft_touch_begin();
-	CHECK(soft_touch_lend((uintptr_t)address, (uintptr_t)address + length));
+	soft_page_guard_begin();
+	CHECK(soft_page_guard_map((uintptr_t)address, (uintptr_t)address + length));
 }
 
 static char *gone(void)
@@ -65,7 +65,7 @@ static void test_lend(void)
 	lend(address, PAGES * page);
 	check_bytes(address, PAGES * page, 0);
 	memset(address, 1, PAGES * page);
-	soft_touch_end();
+	soft_page_guard_end();
 	for (int index = 0; index < PAGES; index++)
 		CHECK(!is_mapped(address + (size_t)index * page));
 }
@@ -80,7 +80,7 @@ static void test_map_over_lent(int first, int count)
 	memset(address, 1, PAGES * page);
 	map_anonymous(program, length);
 	memset(program, 2, length);
-	soft_touch_end();
+	soft_page_guard_end();
 	for (int index = 0; index < PAGES; index++)
 		CHECK(is_mapped(address + (size_t)index * page) == (index >= first && index < first + count));
 	check_bytes(program, length, 2);
@@ -94,7 +94,7 @@ static void test_mapped_before(void)
 
 	memset(address, 3, page);
 	lend(address, page);
-	soft_touch_end();
+	soft_page_guard_end();
 	check_bytes(address, page, 3);
 	CHECK(!munmap(address, page));
 }
@@ -113,8 +113,8 @@ static char *shorten(int *file)
 
 static void replace(char *address)
 {
-	soft_touch_begin();
-	CHECK(soft_touch_replace((uintptr_t)address, (uintptr_t)address + PAGES * page));
+	soft_page_guard_begin();
+	CHECK(soft_page_guard_replace((uintptr_t)address, (uintptr_t)address + PAGES * page));
 }
 
 /* The file is as long again: its mapping shows it, but where the program has another. */
@@ -143,7 +143,7 @@ static void test_map_over_replaced(int first, int count)
 		map_anonymous(program, length);
 		memset(program, 2, length);
 	}
-	soft_touch_end();
+	soft_page_guard_end();
 	check_bytes(program, length, 2);
 	check_file(file, address, first, count);
 	CHECK(!munmap(address, PAGES * page) && !close(file));
@@ -160,7 +160,7 @@ static void test_neighbour(void)
 	replace(address);
 	check_bytes(neighbour, PAGES / 2 * page, 5);
 	memset(neighbour, 6, PAGES / 2 * page);
-	soft_touch_end();
+	soft_page_guard_end();
 	check_bytes(neighbour, PAGES / 2 * page, 6);
 	check_file(file, address, PAGES / 2, PAGES / 2);
 	CHECK(!munmap(address, PAGES * page) && !close(file));
@@ -191,7 +191,7 @@ static void test_no_hole(void)
 	CHECK(!pthread_create(&thread, NULL, map_and_check, &stop));
 	for (int round = 0; round < ROUNDS; round++) {
 		replace(address);
-		soft_touch_end();
+		soft_page_guard_end();
 	}
 	atomic_store(&stop, true);
 	CHECK(!pthread_join(thread, NULL));
@@ -225,10 +225,10 @@ static void test_without_segments(void)
 	memset(address, 1, PAGES * page);
 	map_anonymous(address, page);
 	memset(address, 2, page);
-	soft_touch_end();
+	soft_page_guard_end();
 	check_bytes(address, page, 2);
 	address = shorten(&file);
-	CHECK(!soft_touch_replace((uintptr_t)address, (uintptr_t)address + PAGES * page));
+	CHECK(!soft_page_guard_replace((uintptr_t)address, (uintptr_t)address + PAGES * page));
 	check_file(file, address, 0, 0);
 }
 

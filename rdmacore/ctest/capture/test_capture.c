@@ -373,7 +373,8 @@ static void test_no_management(void)
 	memcpy(datagram, header + soft_ip_offset(header), SOFT_IPV4_HEADER);
 	soft_udp_make(datagram + SOFT_IPV4_HEADER, SOFT_WIRE_PORT, length);
 	soft_wire_encode(&packet, datagram + before);
-	soft_capture_datagram(host->fabric.capture, datagram, before + length, &gid, true, &(struct soft_capture_fate){0});
+	soft_capture_datagram(host->fabric.capture, datagram, before + length, &gid, true,
+			      &(struct soft_capture_outcome){0});
 	CHECK(core_captured(provider, captured, CORE_CAPTURED_MAX, &missed) == 1);
 	CHECK(captured[0].opcode == SOFT_RDMA_READ_REQUEST && !captured[0].attribute);
 	free(datagram);

@@ -8,7 +8,7 @@
 #define STAMPS (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 #define EVERY (IBV_WC_STANDARD_FLAGS | STAMPS)
 #define MESSAGES 5
-#define PATIENCE 60 /* seconds */
+#define TIMEOUT_S 60 /* seconds */
 #define ATTEMPTS 1000
 
 /* One end with its queue; wc_flags UINT64_MAX: a plain one. */
@@ -58,7 +58,7 @@ static int look(struct side *side, int max, struct ibv_wc *wc, struct core_wc_ti
 /* Until there are that many. */
 static void take(struct side *side, int count, struct ibv_wc *wc, struct core_wc_time *times)
 {
-	time_t deadline = time(NULL) + PATIENCE;
+	time_t deadline = time(NULL) + TIMEOUT_S;
 
 	for (int taken = 0; taken < count;) {
 		int more = look(side, count - taken, wc + taken, times ? times + taken : NULL);
@@ -222,7 +222,7 @@ static void test_more_room(struct bench *bench)
 	open_side(&server, bench, IBV_WC_STANDARD_FLAGS);
 	bare_connect(&client.bare, &server.bare);
 	for (uint64_t id = 0; id < 300;) {
-		time_t deadline = time(NULL) + PATIENCE;
+		time_t deadline = time(NULL) + TIMEOUT_S;
 		uint64_t posted = id + 1 + id % 3, from = id;
 
 		while (from < posted) {

@@ -14,7 +14,7 @@
 
 #define AREA 4096
 #define ENOUGH 20 /* writes before the region changes */
-#define PATIENCE 60 /* seconds */
+#define TIMEOUT_S 60 /* seconds */
 #define FIRST 0x5c
 
 struct stage {
@@ -37,7 +37,7 @@ static void *write_on(void *argument)
 {
 	struct stage *stage = argument;
 	struct ibv_sge sge = bench_sge(stage->bench, 0, 64);
-	time_t deadline = time(NULL) + PATIENCE;
+	time_t deadline = time(NULL) + TIMEOUT_S;
 
 	do {
 		struct ibv_send_wr wr = bench_wr(IBV_WR_RDMA_WRITE, 1, &sge);
@@ -57,7 +57,7 @@ static void *write_on(void *argument)
 static void await_writes(struct stage *stage)
 {
 	uint64_t until = atomic_load(&stage->written) + ENOUGH;
-	time_t deadline = time(NULL) + PATIENCE;
+	time_t deadline = time(NULL) + TIMEOUT_S;
 
 	while (atomic_load(&stage->written) < until) {
 		CHECK(time(NULL) < deadline);

@@ -114,7 +114,7 @@ static void check_row(size_t row)
 			fprintf(stderr, "%s: part %d: 0x%x\n", rows[row].name, place, response.syndrome);
 		CHECK(response.syndrome == expected && response.psn == packet.psn);
 	}
-	soft_qp_settle(soft_qp(wire.b.qp));
+	soft_qp_enter_error(soft_qp(wire.b.qp));
 	if (rows[row].status != RECEIVED)
 		wire_completion(&wire.b, (enum ibv_wc_status)rows[row].status);
 	CHECK(soft_qp_state(soft_qp(wire.b.qp)) == (rows[row].syndrome == SOFT_ACK ? IBV_QPS_RTS : IBV_QPS_ERR));
@@ -353,7 +353,7 @@ static void test_let_through(void)
 			datagram[changes[row].place] ^= 1;
 		else
 			datagram[changes[row].place] = changes[row].byte;
-		soft_link_receive(wire.b.host->device, false, SOFT_NOBODY, datagram, length);
+		soft_link_receive(wire.b.host->device, false, SOFT_NO_QPN, datagram, length);
 		if ((wire.b.memory[0] == 1) != changes[row].executed)
 			fprintf(stderr, "%s\n", changes[row].name);
 		CHECK((wire.b.memory[0] == 1) == changes[row].executed);
@@ -374,10 +374,10 @@ static void test_answer_of_another(void)
 	wire_post(&wire.a, &wire.b, IBV_WR_RDMA_WRITE, 8);
 	length = wire_datagram(&wire, &wire.a, &packet, datagram);
 	datagram[15] ^= 0x40;
-	soft_link_receive(wire.a.host->device, false, SOFT_NOBODY, datagram, length);
+	soft_link_receive(wire.a.host->device, false, SOFT_NO_QPN, datagram, length);
 	CHECK(soft_poll_cq(wire.a.cq, 1, &wc) == 0);
 	datagram[15] ^= 0x40;
-	soft_link_receive(wire.a.host->device, false, SOFT_NOBODY, datagram, length);
+	soft_link_receive(wire.a.host->device, false, SOFT_NO_QPN, datagram, length);
 	wire_completion(&wire.a, IBV_WC_SUCCESS);
 	wire_close(&wire);
 }
@@ -404,13 +404,13 @@ static bool request_and_answer(struct soft_qp *qp)
 	struct soft_packet response;
 	bool joins;
 
-	qp->segmentation->owes = true;
-	soft_patience_request(qp->segmentation);
-	joins = soft_assembly_joins(qp);
+	qp->segmentation->ack_pending = true;
+	soft_ack_delay_request(qp->segmentation);
+	joins = soft_ack_is_piggybacked(qp);
 	if (joins)
-		CHECK(soft_assembly_acknowledge(qp, &response) && !qp->segmentation->owes);
+		CHECK(soft_assembly_acknowledge(qp, &response) && !qp->segmentation->ack_pending);
 	else
-		CHECK(soft_assembly_waits(qp, false));
+		CHECK(soft_ack_waits(qp, false));
 	return joins;
 }
 
@@ -425,7 +425,7 @@ static int joined(struct soft_qp *qp)
 }
 
 /* Whether the peer waits for an acknowledgement is tried, seldom if it does; and who does not gets few. */
-static void test_patience(void)
+static void test_ack_delay(void)
 {
 	struct soft_packet response;
 	struct wire wire;
@@ -435,11 +435,11 @@ static void test_patience(void)
 	open_wire(&wire, IBV_QPT_RC);
 	qp = soft_qp(wire.b.qp);
 	soft_lock_take(&qp->responder.lock);
-	CHECK(!soft_assembly_joins(qp) && !soft_assembly_waits(qp, false) && !soft_assembly_waits(qp, true));
+	CHECK(!soft_ack_is_piggybacked(qp) && !soft_ack_waits(qp, false) && !soft_ack_waits(qp, true));
 	first = joined(qp);
 	CHECK(first > 0);
 	/* It waits in vain, and is due; the next try comes later. */
-	CHECK(!soft_assembly_waits(qp, true) && soft_assembly_acknowledge(qp, &response));
+	CHECK(!soft_ack_waits(qp, true) && soft_assembly_acknowledge(qp, &response));
 	CHECK(joined(qp) > first);
 	/* The next request comes without it. */
 	CHECK(!request_and_answer(qp));
@@ -448,9 +448,9 @@ static void test_patience(void)
 	CHECK(late > 8);
 	CHECK(joined(qp) == 0);
 	/* A repeated request says that the peer waits. */
-	CHECK(soft_assembly_waits(qp, false));
-	soft_patience_end(qp->segmentation);
-	CHECK(!soft_assembly_waits(qp, false) && soft_assembly_acknowledge(qp, &response));
+	CHECK(soft_ack_waits(qp, false));
+	soft_ack_delay_end(qp->segmentation);
+	CHECK(!soft_ack_waits(qp, false) && soft_assembly_acknowledge(qp, &response));
 	CHECK(joined(qp) == first);
 	soft_lock_release(&qp->responder.lock);
 	wire_close(&wire);
@@ -469,6 +469,6 @@ int main(void)
 	test_let_through();
 	test_answer_of_another();
 	test_settled();
-	test_patience();
+	test_ack_delay();
 	return 0;
 }

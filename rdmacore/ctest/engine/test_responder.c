@@ -138,7 +138,7 @@ static void expect_refused(struct wire *wire, const struct soft_packet *packet, 
 		CHECK(wire->b.memory[byte] == FILL);
 	/* And it is the last word. */
 	CHECK(!wire_answer(&wire->b, packet, &response));
-	soft_qp_settle(soft_qp(wire->b.qp));
+	soft_qp_enter_error(soft_qp(wire->b.qp));
 	CHECK(soft_qp_state(soft_qp(wire->b.qp)) == IBV_QPS_ERR);
 }
 

@@ -138,7 +138,7 @@ static void test_read_in_parts(uint32_t depth)
 	memset(wire.a.memory, 0, WIRE_SIZE);
 	wire_post(&wire.a, &wire.b, IBV_WR_RDMA_READ, packets * MTU - 5);
 	while (!requester->completed) {
-		uint32_t asked = (segmentation->frontier - psn - segmentation->answered) & SOFT_PSN_MASK;
+		uint32_t asked = (segmentation->next_unsent_psn - psn - segmentation->answered) & SOFT_PSN_MASK;
 
 		most = asked > most ? asked : most;
 		CHECK(requester->responding <= depth);

@@ -31,7 +31,7 @@ static void begin_local(struct bare *server)
 	soft_lock_release(&qp->requester.lock);
 }
 
-static bool end_turn(struct bare *server, uint32_t turn)
+static bool end_mw_op(struct bare *server, uint32_t turn)
 {
 	struct soft_qp *qp = soft_qp(server->qp);
 	bool again;
@@ -39,13 +39,13 @@ static bool end_turn(struct bare *server, uint32_t turn)
 	soft_lock_take(&qp->requester.lock);
 	again = soft_requester_end_local(qp, turn);
 	soft_lock_release(&qp->requester.lock);
-	soft_qp_settle(qp);
+	soft_qp_enter_error(qp);
 	return again;
 }
 
 static bool end_local(struct bare *server)
 {
-	return end_turn(server, soft_qp(server->qp)->requester.local_turn);
+	return end_mw_op(server, soft_qp(server->qp)->requester.mw_op_seq);
 }
 
 /* A request to bind that waits in SQD for its first half. */
@@ -201,14 +201,14 @@ static void test_late_half(struct bench *bench)
 	window_pair(bench, &client, &server);
 	post_bind(&server, mw, mr, ibv_inc_rkey(mw->rkey), 1);
 	begin_local(&server);
-	turn = soft_qp(server.qp)->requester.local_turn;
+	turn = soft_qp(server.qp)->requester.mw_op_seq;
 	CHECK(!bare_modify(&server, (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, IBV_QP_STATE));
 	bare_init(&server);
 	bare_ready_to_receive(&server, &client);
 	bare_ready_to_send(&server);
 	post_bind(&server, mw, mr, ibv_inc_rkey(mw->rkey), 2);
 	begin_local(&server);
-	CHECK(!end_turn(&server, turn));
+	CHECK(!end_mw_op(&server, turn));
 	expect_no_wc(&server);
 	CHECK(!end_local(&server));
 	expect_wc(&server, 2, IBV_WC_SUCCESS);

@@ -15,7 +15,7 @@
 #include "soft/wire/packet.h"
 
 #define LARGE (BENCH_MEMORY / 2)
-#define PATIENCE_MS 2000
+#define TIMEOUT_MS 2000
 
 /* Of a socket that the kernel may cut the packets of as it likes, or of one as ours are. */
 static enum soft_udp_identifications ask_of(int discovery)
@@ -126,7 +126,7 @@ static int resolve(struct side *side, const char *address)
 	CHECK(inet_pton(AF_INET, address, &to.sin_addr) == 1);
 	CHECK(!side->provider->rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP));
 	core_forget_refusal(side->provider);
-	error = side->provider->rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, PATIENCE_MS) ? errno : 0;
+	error = side->provider->rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, TIMEOUT_MS) ? errno : 0;
 	CHECK(!error == !strstr(core_refusal(side->provider), "IPv6"));
 	CHECK(!side->provider->rdma_destroy_id(id));
 	return error;

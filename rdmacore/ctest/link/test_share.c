@@ -24,7 +24,7 @@
 #include "soft/wire/mad.h"
 #include "soft/wire/packet.h"
 
-#define PATIENCE_MS 20000
+#define TIMEOUT_MS 20000
 #define FORGED 2000
 #define NOBODY 65534
 #define PLACE (size_t)128 /* of one receive beside others */
@@ -75,19 +75,20 @@ static void side_close(struct side *side)
 	close_provider(side->provider);
 }
 
-static struct soft_udp_came came_from_far(size_t segment)
+static struct soft_udp_rx_batch rx_batch_from_far(size_t segment)
 {
-	struct soft_udp_came came = {.source.port = 0xc000, .destination.port = SOFT_WIRE_PORT, .segment = segment, .hops = 9};
+	struct soft_udp_rx_batch rx = {.source.port = 0xc000, .destination.port = SOFT_WIRE_PORT, .segment = segment,
+				       .hops = 9};
 
-	soft_gid_from_ipv4(&came.source.address, far_ip);
-	soft_gid_from_ipv4(&came.destination.address, own_ip);
-	return came;
+	soft_gid_from_ipv4(&rx.source.address, far_ip);
+	soft_gid_from_ipv4(&rx.destination.address, own_ip);
+	return rx;
 }
 
 /* count packets of a host that counts from first on, each of the same length, which that is. */
 static size_t make_from(uint16_t first, uint8_t *bytes, uint32_t number, uint32_t queue_key, void *payload, uint32_t length, int count)
 {
-	struct soft_udp_came came = came_from_far(1);
+	struct soft_udp_rx_batch rx = rx_batch_from_far(1);
 	struct soft_icrc_headers headers;
 	struct soft_packet packet = {
 		.opcode = SOFT_UNRELIABLE_DATAGRAM | SOFT_SEND_ONLY, .partition = SOFT_WIRE_PARTITION, .destination = number,
@@ -95,7 +96,7 @@ static size_t make_from(uint16_t first, uint8_t *bytes, uint32_t number, uint32_
 	};
 	size_t encoded = 0;
 
-	soft_icrc_headers_make(&headers, &came.source, &came.destination);
+	soft_icrc_headers_make(&headers, &rx.source, &rx.destination);
 	for (int index = 0; index < count; index++) {
 		encoded = soft_wire_encode(&packet, bytes);
 		soft_icrc_put(bytes + encoded, soft_icrc_of_packet(&headers, (uint16_t)(first + index), bytes, encoded));
@@ -114,10 +115,10 @@ static size_t make(uint8_t *bytes, uint32_t number, uint32_t queue_key, void *pa
 static void arrive(struct side *side, uint8_t *bytes, size_t length, size_t segment)
 {
 	struct soft_udp *udp = udp_of(side);
-	struct soft_udp_came came = came_from_far(segment);
+	struct soft_udp_rx_batch rx = rx_batch_from_far(segment);
 
 	soft_lock_take(&udp->receiving);
-	soft_udp_take_shared(udp, &came, bytes, length);
+	soft_udp_take_shared(udp, &rx, bytes, length);
 	soft_lock_release(&udp->receiving);
 }
 
@@ -162,10 +163,10 @@ static void test_passed_on(struct side *sides)
 	length = make(bytes, sides[1].end.qp->qp_num, BENCH_QKEY, "from afar", 9, 20);
 	for (int index = 10; index < 20; index++) { /* the second half is another's, with numbers that go on */
 		uint8_t *packet = bytes + (size_t)index * length;
-		struct soft_udp_came came = came_from_far(1);
+		struct soft_udp_rx_batch rx = rx_batch_from_far(1);
 		struct soft_icrc_headers headers;
 
-		soft_icrc_headers_make(&headers, &came.source, &came.destination);
+		soft_icrc_headers_make(&headers, &rx.source, &rx.destination);
 		soft_put24(packet + 5, sides[2].end.qp->qp_num);
 		soft_icrc_put(packet + length - SOFT_WIRE_ICRC,
 			      soft_icrc_of_packet(&headers, (uint16_t)index, packet, length - SOFT_WIRE_ICRC));
@@ -265,7 +266,7 @@ static void test_management(struct side *sides)
 		CHECK(counted(&udp_of(&sides[0])->counters.passed) == passed + 1);
 	}
 	for (int wait = 0; !atomic_load(&messages); wait++) {
-		CHECK(wait < PATIENCE_MS);
+		CHECK(wait < TIMEOUT_MS);
 		usleep(1000);
 	}
 }
@@ -290,7 +291,7 @@ static void test_forged(struct side *sides)
 	for (int index = 0; index < FORGED; index++) {
 		uint8_t bytes[2048];
 		size_t length = 1 + soft_random_next(&random) % (sizeof(bytes) - 1);
-		struct soft_udp_came came = came_from_far(1);
+		struct soft_udp_rx_batch rx = rx_batch_from_far(1);
 		int fd = connect_to(&sides[1]);
 
 		CHECK(fd >= 0);
@@ -298,14 +299,14 @@ static void test_forged(struct side *sides)
 			bytes[byte] = (uint8_t)soft_random_next(&random);
 		if (index % 2 && length > 48) { /* as far as the addresses it is right */
 			soft_put32(bytes, 0x31504452); /* the magic number as a little-endian machine has it */
-			memcpy(bytes + 12, &came.source.address, 16);
-			memcpy(bytes + 28, &came.destination.address, 16);
+			memcpy(bytes + 12, &rx.source.address, 16);
+			memcpy(bytes + 28, &rx.destination.address, 16);
 		}
 		CHECK(send(fd, bytes, length, 0) == (ssize_t)length);
 		CHECK(!close(fd));
 	}
 	for (int wait = 0; counted(&udp_of(&sides[1])->counters.dropped) < before + FORGED; wait++) {
-		CHECK(wait < PATIENCE_MS);
+		CHECK(wait < TIMEOUT_MS);
 		usleep(1000);
 	}
 	CHECK(!bare_recv(&sides[1].end, 6, 0, 100));

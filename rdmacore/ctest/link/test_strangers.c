@@ -15,7 +15,7 @@
 #include "soft/wire/fields.h"
 #include "soft/wire/mad.h"
 
-#define PATIENCE_MS 20000
+#define TIMEOUT_MS 20000
 
 /* As another user may: a block that nobody has, which its first queue pair's number says. */
 static int open_block(uint32_t *number)
@@ -52,7 +52,7 @@ static void test_hostile(void)
 	for (size_t length = 0; length <= 64; length++)
 		CHECK(sendto(fd, bytes, length, 0, (struct sockaddr *)&to, sizeof(to)) == (ssize_t)length);
 	CHECK(sendto(fd, bytes, sizeof(bytes), 0, (struct sockaddr *)&to, sizeof(to)) == sizeof(bytes));
-	for (int wait = 0; wait < PATIENCE_MS; wait++) {
+	for (int wait = 0; wait < TIMEOUT_MS; wait++) {
 		counters = soft_udp_count(udp);
 		if (counters.dropped >= 65)
 			break;
@@ -81,14 +81,15 @@ static struct soft_endpoint endpoint_of(const char *address, uint32_t number)
 static bool takes(struct sides *sides, const struct soft_endpoint *from, const struct soft_endpoint *to, uint8_t *bytes, size_t length)
 {
 	struct soft_udp *udp = sides_host(sides, 1)->udp;
-	struct soft_udp_came came = {.source = *from, .destination = *to, .segment = length + SOFT_WIRE_ICRC, .hops = 64};
+	struct soft_udp_rx_batch rx = {.source = *from, .destination = *to, .segment = length + SOFT_WIRE_ICRC,
+				       .hops = 64};
 	uint64_t dropped = soft_udp_count(udp).dropped;
 	struct soft_icrc_headers headers;
 
 	soft_icrc_headers_make(&headers, from, to);
 	soft_icrc_put(bytes + length, soft_icrc_of_packet(&headers, 0, bytes, length));
 	soft_lock_take(&udp->receiving);
-	soft_udp_take(udp, &came, bytes, length + SOFT_WIRE_ICRC);
+	soft_udp_take(udp, &rx, bytes, length + SOFT_WIRE_ICRC);
 	soft_udp_acknowledge(udp);
 	soft_lock_release(&udp->receiving);
 	return soft_udp_count(udp).dropped == dropped;

@@ -284,7 +284,7 @@ static int answers = -1;
 static size_t asked, asked_bytes;
 
 /* Requests to nobody, and messages for connections that there are not, of the third host itself. */
-static void ask_nobody(void)
+static void ask_absent_host(void)
 {
 	struct soft_endpoint own = at(WORLD_THIRD), server = at(WORLD_SERVER);
 	struct sockaddr_storage address = address_of(WORLD_THIRD, SOFT_WIRE_PORT);
@@ -334,7 +334,7 @@ static void count_answers(void)
 
 static void test_refusals(void)
 {
-	actor_do(&third, ask_nobody);
+	actor_do(&third, ask_absent_host);
 	actor_do(&third, ask_nobody_as_client);
 	actor_do(&world_good, world_refuse_good);
 	actor_do(&third, count_answers);

@@ -20,7 +20,7 @@
 #include "soft/objects/qp.h"
 
 #define LARGE (BENCH_MEMORY / 2)
-#define PATIENCE_MS 20000
+#define TIMEOUT_MS 20000
 
 static const uint32_t lengths[] = {0, 1, 3, 8, 64, 1000, 4095, 4096, 4097, 8192, 65536, 100001, LARGE};
 
@@ -325,13 +325,13 @@ static void test_sleepers(void)
 	sides_close(&sides);
 }
 
-static bool owes(struct ibv_qp *ibv_qp)
+static bool ack_pending(struct ibv_qp *ibv_qp)
 {
 	struct soft_qp *qp = soft_qp(ibv_qp);
 	bool result;
 
 	soft_lock_take(&qp->responder.lock);
-	result = qp->segmentation->owes;
+	result = qp->segmentation->ack_pending;
 	soft_lock_release(&qp->responder.lock);
 	return result;
 }
@@ -348,7 +348,7 @@ static bool take_owing(struct sides *sides, struct bare *end)
 	while (!ibv_poll_cq(end->cq, 1, &wc))
 		;
 	CHECK(wc.wr_id == 7 && wc.status == IBV_WC_SUCCESS);
-	return owes(end->qp);
+	return ack_pending(end->qp);
 }
 
 /*
@@ -373,7 +373,7 @@ static void test_connection_manager_pays(void)
 	for (int message = 0; message < 200 || (owed < 20 && message < 20000); message++) {
 		owed += take_owing(&sides, end);
 		CHECK(provider->rdma_listen(id, 1) == 0 || message);
-		CHECK(!owes(end->qp));
+		CHECK(!ack_pending(end->qp));
 		expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
 	}
 	CHECK(owed); /* or nothing was tested */

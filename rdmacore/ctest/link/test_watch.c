@@ -287,22 +287,22 @@ static void test_no_probes(void)
 {
 	struct soft_udp *udp = udp_of(0);
 	struct soft_udp_socket *socket;
-	struct soft_udp_came came = {.source.port = 5, .segment = SOFT_UDP_PROBE};
+	struct soft_udp_rx_batch rx = {.source.port = 5, .segment = SOFT_UDP_PROBE};
 	uint8_t bytes[SOFT_UDP_PROBE] = {0x52, 0x44, 0x4d, 0x70}, own[4], far[4];
 
 	CHECK(inet_pton(AF_INET, NETWORK_ADDRESS, own) == 1 && inet_pton(AF_INET, NETWORK_FAR, far) == 1);
-	soft_gid_from_ipv4(&came.source.address, own);
-	socket = soft_udp_find(udp, &came.source.address, SOFT_WIRE_PORT);
+	soft_gid_from_ipv4(&rx.source.address, own);
+	socket = soft_udp_find(udp, &rx.source.address, SOFT_WIRE_PORT);
 	soft_lock_take(&udp->receiving);
-	CHECK(soft_udp_watch_answer(udp, socket, &came, bytes));
+	CHECK(soft_udp_watch_answer(udp, socket, &rx, bytes));
 	bytes[0] ^= 1;
-	CHECK(!soft_udp_watch_answer(udp, socket, &came, bytes));
+	CHECK(!soft_udp_watch_answer(udp, socket, &rx, bytes));
 	bytes[0] ^= 1;
 	bytes[23] = 1; /* an answer */
-	CHECK(!soft_udp_watch_answer(udp, socket, &came, bytes));
+	CHECK(!soft_udp_watch_answer(udp, socket, &rx, bytes));
 	bytes[23] = 0;
-	soft_gid_from_ipv4(&came.source.address, far);
-	CHECK(!soft_udp_watch_answer(udp, socket, &came, bytes));
+	soft_gid_from_ipv4(&rx.source.address, far);
+	CHECK(!soft_udp_watch_answer(udp, socket, &rx, bytes));
 	soft_lock_release(&udp->receiving);
 }
 

@@ -17,7 +17,7 @@
 #define GUARD_BYTE 0xa5
 #define ROUNDS 40
 #define ENOUGH 30 /* attempts of the writer: all but the first know what was published */
-#define PATIENCE 60 /* seconds */
+#define TIMEOUT_S 60 /* seconds */
 #define PIECE 64
 
 enum kind { MOVED, DEREGISTERED, BOUND, KINDS };
@@ -67,7 +67,7 @@ static void *write_for_ever(void *argument)
 static void wait_for_attempts(struct stage *stage)
 {
 	uint64_t until = atomic_load(&stage->attempts) + ENOUGH;
-	time_t deadline = time(NULL) + PATIENCE;
+	time_t deadline = time(NULL) + TIMEOUT_S;
 
 	while (atomic_load(&stage->attempts) < until) {
 		CHECK(time(NULL) < deadline);

@@ -286,7 +286,7 @@ static void test_wrong_queue(struct xrc *xrc)
 		for (int opcode = 0; opcode < 2; opcode++) {
 			CHECK(request(xrc, opcode ? IBV_WR_SEND : IBV_WR_RDMA_WRITE, 3000, xrc->first.mr, wrong[row]) ==
 			      IBV_WC_REM_INV_REQ_ERR);
-			CHECK(soft_qp_state(soft_qp(xrc->target)->real) == IBV_QPS_ERR);
+			CHECK(soft_qp_state(soft_qp(xrc->target)->target_qp) == IBV_QPS_ERR);
 			expect_event(xrc->target, IBV_EVENT_QP_REQ_ERR);
 			connect_them(xrc);
 		}
@@ -312,7 +312,7 @@ static void test_interrupted(struct xrc *xrc)
 		rule = soft_fault_add(&xrc->net.fabric.faults, &fault);
 		post(xrc, IBV_WR_SEND, SIZE, NULL, number_of(xrc->first.srq));
 		sim_net_run(&xrc->net, xrc->net.fabric.clock.now(&xrc->net.fabric.clock) + 20 * SOFT_MICROSECOND);
-		CHECK(soft_qp(xrc->target)->real->target->source);
+		CHECK(soft_qp(xrc->target)->target_qp->target->source);
 		CHECK(!soft_fault_remove(&xrc->net.fabric.faults, rule, &lost) && lost);
 		if (round == 1) {
 			CHECK(!soft_modify_qp(xrc->target, &error, IBV_QP_STATE));
@@ -327,7 +327,7 @@ static void test_interrupted(struct xrc *xrc)
 		sim_net_run(&xrc->net, UINT64_MAX);
 		CHECK(soft_poll_cq(xrc->cq, 1, &wc) == 1);
 		CHECK(wc.status == (round ? IBV_WC_RETRY_EXC_ERR : IBV_WC_REM_INV_REQ_ERR));
-		CHECK(!soft_qp(xrc->target)->real->target->source);
+		CHECK(!soft_qp(xrc->target)->target_qp->target->source);
 		if (!round)
 			expect_event(xrc->target, IBV_EVENT_QP_REQ_ERR);
 		connect_them(xrc);

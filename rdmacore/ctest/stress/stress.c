@@ -10,7 +10,7 @@
 #include "soft/base/clock.h"
 
 #define USUAL_SECONDS 2
-#define USUAL_PATIENCE 60 /* seconds; a loaded machine may take a thread its processor for long */
+#define USUAL_TIMEOUT 60 /* seconds; a loaded machine may take a thread its processor for long */
 
 /* That of this process, for who ends it. */
 static struct stress *current;
@@ -35,13 +35,13 @@ void stress_open(struct stress *stress, int count, char **arguments)
 	if (!on_soft("devices that go away"))
 		exit(0);
 	*stress = (struct stress){.arguments = (const char *const *)arguments, .seed = 1,
-				  .seconds = USUAL_SECONDS, .patience = USUAL_PATIENCE};
+				  .seconds = USUAL_SECONDS, .timeout = USUAL_TIMEOUT};
 	if (count > 1)
 		stress->seed = strtoull(arguments[1], NULL, 10);
 	if (count > 2)
 		stress->seconds = (unsigned int)strtoul(arguments[2], NULL, 10);
 	if (count > 3)
-		stress->patience = (unsigned int)strtoul(arguments[3], NULL, 10);
+		stress->timeout = (unsigned int)strtoul(arguments[3], NULL, 10);
 	current = stress;
 	CHECK(!atexit(tell_how_to_repeat));
 	stress->provider = open_provider();
@@ -88,7 +88,7 @@ static void *watch(void *argument)
 			if (steps != seen[index] || !atomic_load(&thread->doing))
 				since[index] = now();
 			seen[index] = steps;
-			stuck |= now() - since[index] > stress->patience * SOFT_SECOND;
+			stuck |= now() - since[index] > stress->timeout * SOFT_SECOND;
 		}
 	}
 	if (!stuck)

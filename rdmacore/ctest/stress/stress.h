@@ -37,7 +37,7 @@ struct stress {
 	struct core_provider *provider;
 	const char *const *arguments;
 	uint64_t seed;
-	unsigned int seconds, patience;
+	unsigned int seconds, timeout;
 	uint64_t end; /* nanoseconds of the wall clock */
 	struct stress_thread threads[STRESS_THREADS];
 	unsigned int count;

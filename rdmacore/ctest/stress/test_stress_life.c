@@ -31,7 +31,7 @@
 #define RECEIVES 8 /* of one queue pair */
 #define READ_BYTES (1 << 18) /* of a READ: more than one burst of answers */
 #define USUAL_SECONDS 2
-#define PATIENCE 120 /* seconds over the time; a loaded machine is slow */
+#define TIMEOUT_S 120 /* seconds over the time; a loaded machine is slow */
 #define NOBODY 65534
 
 static const char *const addresses[] = {"127.0.0.1", "192.0.2.1", "192.0.2.2", "192.0.2.50"}; /* the last comes and goes */
@@ -369,7 +369,7 @@ static void act(void)
 	uint64_t rounds = 0, connected = 0;
 	int descriptors = count_descriptors();
 
-	alarm(seconds + PATIENCE);
+	alarm(seconds + TIMEOUT_S);
 	for (unsigned int index = 0; index < DEVICES; index++) {
 		lives[index].random.state = seed * 1000003 + (uint64_t)getpid() * DEVICES + index;
 		CHECK(!pthread_create(&threads[index], NULL, live, &lives[index]));

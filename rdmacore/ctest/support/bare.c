@@ -7,7 +7,7 @@
 #include "ctest/support/check.h"
 #include "soft/base/lock.h"
 
-#define PATIENCE_MS 20000
+#define TIMEOUT_MS 20000
 
 /* The GID that stands for local_address on one of the provider's devices. */
 static bool find_gid(struct bench *bench, struct ibv_context *context)
@@ -224,7 +224,7 @@ struct ibv_async_event expect_async_event(struct bench *bench, enum ibv_event_ty
 	struct pollfd readable = {.fd = bench->context->async_fd, .events = POLLIN};
 	struct ibv_async_event event;
 
-	CHECK(poll(&readable, 1, PATIENCE_MS) == 1);
+	CHECK(poll(&readable, 1, TIMEOUT_MS) == 1);
 	CHECK(!bench->provider->ibv_get_async_event(bench->context, &event));
 	if (event.event_type != type)
 		fprintf(stderr, "async event %d\n", event.event_type);

@@ -4,7 +4,7 @@
 
 #include "ctest/support/check.h"
 
-#define PATIENCE_MS 60000
+#define TIMEOUT_MS 60000
 
 struct core_measure *measure_created(const struct core_measure_spec *given,
 				     const struct core_measure_end *ends, uint32_t count)
@@ -26,7 +26,7 @@ int measure_finished(struct core_measure *measure)
 {
 	struct pollfd done = {.fd = core_measure_fd(measure), .events = POLLIN};
 
-	CHECK(poll(&done, 1, PATIENCE_MS) == 1);
+	CHECK(poll(&done, 1, TIMEOUT_MS) == 1);
 	CHECK(core_measure_finished(measure));
 	return core_measure_join(measure);
 }

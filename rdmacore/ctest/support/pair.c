@@ -9,7 +9,7 @@
 #include "ctest/support/check.h"
 
 #define PAGE 4096
-#define PATIENCE_MS 20000 /* far more than any step takes on a loaded machine */
+#define TIMEOUT_MS 20000 /* far more than any step takes on a loaded machine */
 
 struct core_provider *open_provider(void)
 {
@@ -70,7 +70,7 @@ void wait_readable(struct rdma_event_channel *channel)
 {
 	struct pollfd readable = {.fd = channel->fd, .events = POLLIN};
 
-	CHECK(poll(&readable, 1, PATIENCE_MS) == 1);
+	CHECK(poll(&readable, 1, TIMEOUT_MS) == 1);
 }
 
 struct rdma_cm_event *expect_event(struct core_provider *provider, struct rdma_event_channel *channel,
@@ -215,7 +215,7 @@ static int64_t milliseconds(void)
 struct ibv_wc poll_one(struct ibv_cq *cq)
 {
 	struct timespec pause = {.tv_nsec = 100000};
-	int64_t deadline = milliseconds() + PATIENCE_MS;
+	int64_t deadline = milliseconds() + TIMEOUT_MS;
 	struct ibv_wc wc;
 
 	for (uint64_t attempt = 0; attempt < 1000 || milliseconds() < deadline; attempt++) {

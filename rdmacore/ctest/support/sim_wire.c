@@ -138,7 +138,7 @@ void wire_forge(struct wire *wire, struct side *to, struct soft_packet *packet)
 	uint8_t datagram[WIRE_DATAGRAM];
 	size_t length = wire_datagram(wire, to, packet, datagram);
 
-	CHECK(soft_link_receive(to->host->device, false, SOFT_NOBODY, datagram, length));
+	CHECK(soft_link_receive(to->host->device, false, SOFT_NO_QPN, datagram, length));
 }
 
 bool wire_answer(struct side *side, const struct soft_packet *packet, struct soft_packet *response)

@@ -20,11 +20,11 @@
 /* The places of a queue for that many requests, all of which are granted: a power of two, or 0. */
 static inline uint32_t soft_places(uint32_t requests)
 {
-	uint32_t places = 1;
+	uint32_t slots = 1;
 
-	while (places < requests)
-		places *= 2;
-	return requests ? places : 0;
+	while (slots < requests)
+		slots *= 2;
+	return requests ? slots : 0;
 }
 
 #endif

@@ -117,35 +117,35 @@ static bool rule_applies(struct soft_faults *faults, struct soft_fault_rule *rul
 	return true;
 }
 
-static void pronounce(struct soft_fault_verdict *verdict, const struct soft_fault *fault)
+static void add_rule(struct soft_fault_result *fault_result, const struct soft_fault *fault)
 {
 	switch (fault->action) {
 	case SOFT_FAULT_LOSE:
-		verdict->lose = true;
+		fault_result->lose = true;
 		break;
 	case SOFT_FAULT_DELAY:
-		verdict->delay += fault->delay;
+		fault_result->delay += fault->delay;
 		break;
 	case SOFT_FAULT_DUPLICATE:
-		verdict->duplicate = true;
-		verdict->duplicate_delay = fault->delay;
+		fault_result->duplicate = true;
+		fault_result->duplicate_delay = fault->delay;
 		break;
 	case SOFT_FAULT_REORDER:
-		verdict->reorder = true;
-		verdict->reorder_limit = fault->delay;
+		fault_result->reorder = true;
+		fault_result->reorder_limit = fault->delay;
 		break;
 	case SOFT_FAULT_CORRUPT:
-		verdict->corrupt = true;
+		fault_result->corrupt = true;
 		break;
 	case SOFT_FAULT_ACTIONS:
 		break;
 	}
 }
 
-struct soft_fault_verdict soft_fault_judge(struct soft_faults *faults, const union ibv_gid *from,
+struct soft_fault_result soft_faults_apply(struct soft_faults *faults, const union ibv_gid *from,
 					   const union ibv_gid *to, const struct soft_fault_subject *what)
 {
-	struct soft_fault_verdict verdict = {0};
+	struct soft_fault_result fault_result = {0};
 
 	soft_mutex_lock(&faults->lock);
 	for (int rule = 0; rule < SOFT_FAULTS_MAX; rule++) {
@@ -153,9 +153,9 @@ struct soft_fault_verdict soft_fault_judge(struct soft_faults *faults, const uni
 		    !concerns(&faults->rules[rule].fault, from, to, what) ||
 		    !rule_applies(faults, &faults->rules[rule]))
 			continue;
-		pronounce(&verdict, &faults->rules[rule].fault);
-		verdict.rules |= UINT64_C(1) << rule;
+		add_rule(&fault_result, &faults->rules[rule].fault);
+		fault_result.rules |= UINT64_C(1) << rule;
 	}
 	soft_mutex_unlock(&faults->lock);
-	return verdict;
+	return fault_result;
 }

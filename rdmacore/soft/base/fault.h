@@ -78,7 +78,7 @@ struct soft_faults {
 };
 
 /* What all rules together do to one message; delays add up. */
-struct soft_fault_verdict {
+struct soft_fault_result {
 	bool lose, duplicate, reorder, corrupt;
 	uint64_t delay, duplicate_delay, reorder_limit;
 	uint64_t rules; /* which: a bit each */
@@ -93,7 +93,7 @@ int soft_fault_add(struct soft_faults *faults, const struct soft_fault *fault);
 int soft_fault_remove(struct soft_faults *faults, int rule, uint32_t *done);
 
 /* What happens to a message from one address to the other. */
-struct soft_fault_verdict soft_fault_judge(struct soft_faults *faults, const union ibv_gid *from,
+struct soft_fault_result soft_faults_apply(struct soft_faults *faults, const union ibv_gid *from,
 					   const union ibv_gid *to, const struct soft_fault_subject *what);
 
 /* From now on each message is looked at, also without rules: it is recorded. */

@@ -74,7 +74,7 @@ uid_t soft_local_user(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) ? SOFT_LOCAL_UNKNOWN : credentials.uid;
 }
 
-int soft_local_connect(const char *name, const struct soft_local_trust *trust, uid_t *stranger)
+int soft_local_connect(const char *name, const struct soft_local_trust *trust, uid_t *untrusted_user)
 {
 	struct sockaddr_un address;
 	socklen_t length = to_sockaddr(name, &address);
@@ -89,7 +89,7 @@ int soft_local_connect(const char *name, const struct soft_local_trust *trust, u
 
 		if (soft_local_trusts(trust, user))
 			return fd;
-		*stranger = user;
+		*untrusted_user = user;
 		error = ECONNREFUSED;
 	}
 	close(fd);
@@ -133,13 +133,13 @@ static bool try_other(void *context, const struct soft_local_entry *entry)
 {
 	struct others *others = context;
 	char name[SOFT_LOCAL_NAME];
-	uid_t stranger;
+	uid_t untrusted_user;
 
 	if (!may_serve(others, entry) || others->index++ < others->first || others->index > others->end)
 		return false;
 	if (snprintf(name, sizeof(name), "%s=%s", others->name, entry->rest) >= (int)sizeof(name))
 		return false;
-	others->fd = soft_local_connect(name, others->trust, &stranger);
+	others->fd = soft_local_connect(name, others->trust, &untrusted_user);
 	return others->fd >= 0 || !--others->left;
 }
 

@@ -62,7 +62,7 @@ void soft_local_other_name(const char *name, uint64_t random, char other[SOFT_LO
  * A socket connected to a trusted user's process that listens on the name, or a negative errno; -ECONNREFUSED: there is none.
  * *stranger: a user who is not trusted listens there, else it is left alone.
  */
-int soft_local_connect(const char *name, const struct soft_local_trust *trust, uid_t *stranger);
+int soft_local_connect(const char *name, const struct soft_local_trust *trust, uid_t *untrusted_user);
 /* The same of NAME=NUMBER on a list: of too many whose user is not known those after a random one. */
 int soft_local_connect_other(const char *name, const struct soft_local_trust *trust, const struct soft_local_list *list,
 			     uint64_t random);

@@ -112,7 +112,7 @@ static void pass_turn(struct soft_lock *lock)
 		;
 }
 
-void soft_lock_rest(unsigned int attempt)
+void soft_lock_backoff(unsigned int attempt)
 {
 	rest(attempt, 0);
 }

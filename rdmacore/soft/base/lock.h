@@ -104,7 +104,7 @@ static inline void soft_lock_take_turn(struct soft_lock *lock)
 }
 
 /* Spin, then sleep, between two looks at what another thread will change soon. */
-void soft_lock_rest(unsigned int attempt);
+void soft_lock_backoff(unsigned int attempt);
 
 static inline void soft_lock_release(struct soft_lock *lock)
 {

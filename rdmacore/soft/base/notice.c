@@ -115,7 +115,7 @@ void soft_notice_text(struct soft_notices *notices, const char *format, ...)
 		write_line(notices, line, length < LINE ? length : LINE - 1);
 }
 
-void soft_notice_squatter(struct soft_notices *notices, const char *name, uid_t holder)
+void soft_notice_port_owner(struct soft_notices *notices, const char *name, uid_t holder)
 {
 	if (holder == (uid_t)-1)
 		soft_notice_text(notices, "another process has the name @%s without listening; a second name is used, and it works", name);

@@ -54,7 +54,7 @@ void soft_notices_say(struct soft_notices *notices);
 /* Say this once: the same text again is not said.  Any lock may be held; nothing waits. */
 void soft_notice_text(struct soft_notices *notices, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Another user has a name that is this user's to have. */
-void soft_notice_squatter(struct soft_notices *notices, const char *name, uid_t holder);
+void soft_notice_port_owner(struct soft_notices *notices, const char *name, uid_t holder);
 /* count more of that kind from there were dropped.  Locks up to that of the notices may be held. */
 void soft_notice(struct soft_notices *notices, enum soft_notice kind, const union ibv_gid *source, uint64_t count);
 

@@ -4,7 +4,7 @@
  *
  * A requester holds its own requester.lock and its peer's responder.lock.  No path goes from a responder.lock to a
  * requester.lock, so two queue pairs that send to each other cannot deadlock.  When a responder finds its queue pair at
- * fault, the requester's half follows after responder.lock is released (soft_qp_settle).
+ * fault, the requester's half follows after responder.lock is released (soft_qp_enter_error).
  */
 #ifndef SOFT_BASE_ORDER_H
 #define SOFT_BASE_ORDER_H

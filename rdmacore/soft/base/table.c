@@ -34,9 +34,9 @@ int soft_table_init(struct soft_table *table, uint32_t first, uint32_t limit, ui
 	return 0;
 }
 
-void soft_table_use_blocks(struct soft_table *table, struct soft_table_claimer *claimer)
+void soft_table_use_blocks(struct soft_table *table, struct soft_table_block_source *block_source)
 {
-	table->claimer = claimer;
+	table->block_source = block_source;
 	table->next = 0;
 	forget_recent(table);
 }
@@ -52,35 +52,35 @@ void soft_table_destroy(struct soft_table *table)
 	soft_mutex_destroy(&table->lock);
 }
 
-static struct soft_table_leaf **leaf_of(struct soft_table *table, uint32_t place)
+static struct soft_table_leaf **leaf_of(struct soft_table *table, uint32_t slot)
 {
-	return &table->leaves[place >> SOFT_TABLE_LEAF_BITS];
+	return &table->leaves[slot >> SOFT_TABLE_LEAF_BITS];
 }
 
-/* A place and its number are in the same block. */
-static uint32_t key_of_block(uint32_t place)
+/* A slot and its number are in the same block. */
+static uint32_t key_of_block(uint32_t slot)
 {
-	return place >> SOFT_TABLE_BLOCK_BITS;
+	return slot >> SOFT_TABLE_BLOCK_BITS;
 }
 
-static uint32_t place_of(const struct soft_table *table, uint32_t number)
+static uint32_t slot_of(const struct soft_table *table, uint32_t number)
 {
-	if (!table->claimer)
+	if (!table->block_source)
 		return soft_secret_restore(table->key, NUMBER_BITS, number);
 	return (number & ~BLOCK_MASK) | soft_secret_restore(table->key + key_of_block(number), SOFT_TABLE_BLOCK_BITS,
 							    number & BLOCK_MASK);
 }
 
-static uint32_t number_of(const struct soft_table *table, uint32_t place)
+static uint32_t number_of(const struct soft_table *table, uint32_t slot)
 {
-	if (!table->claimer)
-		return soft_secret_permute(table->key, NUMBER_BITS, place);
-	return (place & ~BLOCK_MASK) | soft_secret_permute(table->key + key_of_block(place), SOFT_TABLE_BLOCK_BITS,
-							   place & BLOCK_MASK);
+	if (!table->block_source)
+		return soft_secret_permute(table->key, NUMBER_BITS, slot);
+	return (slot & ~BLOCK_MASK) | soft_secret_permute(table->key + key_of_block(slot), SOFT_TABLE_BLOCK_BITS,
+							   slot & BLOCK_MASK);
 }
 
 /* One more block, from which the next numbers are. */
-static int claim(struct soft_table *table)
+static int add_block(struct soft_table *table)
 {
 	uint32_t *blocks = realloc(table->blocks, (table->block_count + 1) * sizeof(*blocks));
 	int result;
@@ -89,7 +89,7 @@ static int claim(struct soft_table *table)
 	if (!blocks)
 		return -ENOMEM;
 	table->blocks = blocks;
-	result = table->claimer->claim(table->claimer, &blocks[table->block_count]);
+	result = table->block_source->new_block(table->block_source, &blocks[table->block_count]);
 	if (result)
 		return result;
 	table->block = table->block_count++;
@@ -97,26 +97,26 @@ static int claim(struct soft_table *table)
 	return 0;
 }
 
-/* The next place, used or not, in *place.  tried: how many were used. */
-static int next_place(struct soft_table *table, uint32_t tried, uint32_t *place)
+/* The next slot, used or not, in *slot.  tried: how many were used. */
+static int next_slot(struct soft_table *table, uint32_t tried, uint32_t *slot)
 {
 	int result = 0;
 
 	soft_mutex_expect(&table->lock);
-	if (!table->claimer) {
-		*place = table->next;
+	if (!table->block_source) {
+		*slot = table->next;
 		table->next = (table->next + 1) & NUMBER_MASK;
 		return 0;
 	}
 	if (!table->block_count || tried == table->block_count * BLOCK_SIZE) {
-		result = claim(table);
+		result = add_block(table);
 	} else if (table->next == BLOCK_SIZE &&
-		   (table->block_count >= SOFT_TABLE_BLOCKS || claim(table))) {
+		   (table->block_count >= SOFT_TABLE_BLOCKS || add_block(table))) {
 		table->block = (table->block + 1) % table->block_count;
 		table->next = 0;
 	}
 	if (!result)
-		*place = table->blocks[table->block] << SOFT_TABLE_BLOCK_BITS | table->next++;
+		*slot = table->blocks[table->block] << SOFT_TABLE_BLOCK_BITS | table->next++;
 	return result;
 }
 
@@ -124,7 +124,7 @@ int soft_table_insert(struct soft_table *table, void *object, uint32_t *number)
 {
 	struct soft_table_leaf **leaf;
 	int result = -ENOMEM;
-	uint32_t place;
+	uint32_t slot;
 
 	soft_mutex_lock(&table->lock);
 	if (table->count == table->limit)
@@ -132,14 +132,14 @@ int soft_table_insert(struct soft_table *table, void *object, uint32_t *number)
 	for (uint32_t tried = 0;; tried++) {
 		uint32_t candidate;
 
-		result = next_place(table, tried, &place);
+		result = next_slot(table, tried, &slot);
 		if (result)
 			goto unlock;
-		candidate = number_of(table, place);
-		if (candidate < table->first || (table->claimer && candidate == NO_NUMBER))
+		candidate = number_of(table, slot);
+		if (candidate < table->first || (table->block_source && candidate == NO_NUMBER))
 			continue;
-		leaf = leaf_of(table, place);
-		if (*leaf && (*leaf)->objects[place % LEAF_SIZE])
+		leaf = leaf_of(table, slot);
+		if (*leaf && (*leaf)->objects[slot % LEAF_SIZE])
 			continue;
 		if (!*leaf)
 			*leaf = calloc(1, sizeof(**leaf));
@@ -147,7 +147,7 @@ int soft_table_insert(struct soft_table *table, void *object, uint32_t *number)
 			result = -ENOMEM;
 			goto unlock;
 		}
-		(*leaf)->objects[place % LEAF_SIZE] = object;
+		(*leaf)->objects[slot % LEAF_SIZE] = object;
 		(*leaf)->used++;
 		table->count++;
 		*number = candidate;
@@ -160,12 +160,12 @@ unlock:
 
 void soft_table_remove(struct soft_table *table, uint32_t number)
 {
-	uint32_t place = place_of(table, number & NUMBER_MASK);
-	struct soft_table_leaf **leaf = leaf_of(table, place);
+	uint32_t slot = slot_of(table, number & NUMBER_MASK);
+	struct soft_table_leaf **leaf = leaf_of(table, slot);
 
 	soft_mutex_lock(&table->lock);
-	if (*leaf && (*leaf)->objects[place % LEAF_SIZE]) {
-		(*leaf)->objects[place % LEAF_SIZE] = NULL;
+	if (*leaf && (*leaf)->objects[slot % LEAF_SIZE]) {
+		(*leaf)->objects[slot % LEAF_SIZE] = NULL;
 		table->count--;
 		if (--(*leaf)->used == 0) {
 			free(*leaf);
@@ -176,49 +176,49 @@ void soft_table_remove(struct soft_table *table, uint32_t number)
 }
 
 /* place_of, of a number that is mostly one of those that were looked for before. */
-static uint32_t find_place(struct soft_table *table, uint32_t number)
+static uint32_t find_slot(struct soft_table *table, uint32_t number)
 {
 	uint32_t entry = number % SOFT_TABLE_RECENT;
 
 	soft_mutex_expect(&table->lock);
 	if (table->recent[entry].number != number) {
 		table->recent[entry].number = number;
-		table->recent[entry].place = place_of(table, number);
+		table->recent[entry].slot = slot_of(table, number);
 	}
-	return table->recent[entry].place;
+	return table->recent[entry].slot;
 }
 
 void *soft_table_find(struct soft_table *table, uint32_t number, void (*hold)(void *object))
 {
 	struct soft_table_leaf *leaf;
 	void *object = NULL;
-	uint32_t place;
+	uint32_t slot;
 
 	if (number > NUMBER_MASK)
 		return NULL;
 	soft_mutex_lock(&table->lock);
-	place = find_place(table, number);
-	leaf = *leaf_of(table, place);
+	slot = find_slot(table, number);
+	leaf = *leaf_of(table, slot);
 	if (leaf)
-		object = leaf->objects[place % LEAF_SIZE];
+		object = leaf->objects[slot % LEAF_SIZE];
 	if (object && hold)
 		hold(object);
 	soft_mutex_unlock(&table->lock);
 	return object;
 }
 
-void *soft_table_next(struct soft_table *table, uint32_t *place, void (*hold)(void *object))
+void *soft_table_next(struct soft_table *table, uint32_t *slot, void (*hold)(void *object))
 {
 	void *object = NULL;
 
 	soft_mutex_lock(&table->lock);
-	while (!object && *place <= NUMBER_MASK) {
-		struct soft_table_leaf *leaf = *leaf_of(table, *place);
+	while (!object && *slot <= NUMBER_MASK) {
+		struct soft_table_leaf *leaf = *leaf_of(table, *slot);
 
 		if (leaf)
-			object = leaf->objects[*place % LEAF_SIZE];
+			object = leaf->objects[*slot % LEAF_SIZE];
 		if (!object) /* skip a whole leaf that does not exist */
-			*place += leaf ? 1 : LEAF_SIZE - *place % LEAF_SIZE;
+			*slot += leaf ? 1 : LEAF_SIZE - *slot % LEAF_SIZE;
 	}
 	if (object && hold)
 		hold(object);

@@ -7,7 +7,7 @@
 static void heap_put(struct soft_timers *timers, size_t index, struct soft_timer *timer)
 {
 	timers->heap[index] = timer;
-	timer->place = index + 1;
+	timer->heap_index = index + 1;
 }
 
 static void heap_up(struct soft_timers *timers, size_t index, struct soft_timer *timer)
@@ -43,10 +43,10 @@ static void heap_down(struct soft_timers *timers, size_t index, struct soft_time
 
 static void heap_remove(struct soft_timers *timers, struct soft_timer *timer)
 {
-	size_t index = timer->place - 1;
+	size_t index = timer->heap_index - 1;
 	struct soft_timer *last = timers->heap[--timers->armed];
 
-	timer->place = 0;
+	timer->heap_index = 0;
 	if (last == timer)
 		return;
 	if (last->deadline < timer->deadline)
@@ -67,12 +67,12 @@ static void queue_remove(struct soft_timers *timers, struct soft_timer *timer)
 
 static bool is_armed(const struct soft_timer *timer)
 {
-	return timer->place || timer->link;
+	return timer->heap_index || timer->link;
 }
 
 static void disarm(struct soft_timers *timers, struct soft_timer *timer)
 {
-	if (timer->place)
+	if (timer->heap_index)
 		heap_remove(timers, timer);
 	else if (timer->link)
 		queue_remove(timers, timer);

@@ -17,7 +17,7 @@
 struct soft_timer {
 	void (*expire)(struct soft_timer *timer);
 	uint64_t deadline;
-	size_t place; /* index in the heap + 1; 0 while it is not there */
+	size_t heap_index; /* index in the heap + 1; 0 while it is not there */
 	struct soft_timer *next, **link; /* in the queue; link is NULL while it is not there */
 };
 

@@ -10,19 +10,19 @@
 #define MOST 16 /* pieces that a copy has at once: it goes through few pages at a time */
 #define PIECE (UINT64_C(1) << 21)
 
-struct lent {
+struct placeholder {
 	char *address;
 	size_t length;
-	void *aside; /* where the mapping is that it stands for; NULL: there is none */
+	void *displaced; /* where the mapping is that it stands for; NULL: there is none */
 	int segment; /* what is lent: a segment of shared memory that only this piece has */
 };
 
-_Thread_local volatile int soft_touch;
+_Thread_local volatile int soft_page_guard;
 
 static _Thread_local struct {
-	struct lent pieces[MOST]; /* oldest first */
+	struct placeholder pieces[MOST]; /* oldest first */
 	uint32_t count;
-} lent;
+} placeholders;
 
 /* Whole pages from that of address on, no more than a piece. */
 static size_t measure(uint64_t *address, uint64_t end, uint64_t page)
@@ -131,22 +131,23 @@ static size_t measure_mapping(uint64_t address, size_t length, size_t page)
 
 /* --- taking back ---------------------------------------------------------------------------------- */
 
-static void put_back(const struct lent *piece, size_t from, size_t to)
+static void put_back(const struct placeholder *piece, size_t from, size_t to)
 {
-	mremap((char *)piece->aside + from, to - from, to - from, MREMAP_MAYMOVE | MREMAP_FIXED, piece->address + from);
+	mremap((char *)piece->displaced + from, to - from, to - from, MREMAP_MAYMOVE | MREMAP_FIXED,
+	       piece->address + from);
 }
 
-static void drop(const struct lent *piece, size_t from, size_t to)
+static void drop(const struct placeholder *piece, size_t from, size_t to)
 {
 	if (from < to)
-		munmap((char *)piece->aside + from, to - from);
+		munmap((char *)piece->displaced + from, to - from);
 }
 
 /*
  * What was set aside comes back where the pages still are.  Elsewhere the program has mapped something else, which ends the
  * old mapping.  Linux has no call that does both at once, as shmdt(2) does: what is mapped between the look and the move is lost.
  */
-static void restore(const struct lent *piece)
+static void restore(const struct placeholder *piece)
 {
 	uint64_t base = (uintptr_t)piece->address, start, end;
 	size_t done = 0;
@@ -169,9 +170,9 @@ static void restore(const struct lent *piece)
 }
 
 /* The program may have mapped something there meanwhile; shmdt(2) looks, and unmaps no other mapping than that of the segment. */
-static void take(const struct lent *piece)
+static void take(const struct placeholder *piece)
 {
-	if (piece->aside)
+	if (piece->displaced)
 		restore(piece);
 	else
 		shmdt(piece->address);
@@ -179,18 +180,19 @@ static void take(const struct lent *piece)
 
 /* --- lending -------------------------------------------------------------------------------------- */
 
-static void add(const struct lent *piece)
+static void add(const struct placeholder *piece)
 {
-	soft_touch = SOFT_TOUCHES_LENT;
-	if (lent.count == MOST) {
-		take(&lent.pieces[0]);
-		memmove(&lent.pieces[0], &lent.pieces[1], --lent.count * sizeof(lent.pieces[0]));
+	soft_page_guard = SOFT_GUARDED_PLACEHOLDER;
+	if (placeholders.count == MOST) {
+		take(&placeholders.pieces[0]);
+		memmove(&placeholders.pieces[0], &placeholders.pieces[1],
+			--placeholders.count * sizeof(placeholders.pieces[0]));
 	}
-	lent.pieces[lent.count++] = *piece;
+	placeholders.pieces[placeholders.count++] = *piece;
 }
 
 /* Nothing else is mapped there, unless flags say SHM_REMAP.  0, or an errno value. */
-static int attach(struct lent *piece, int flags)
+static int attach(struct placeholder *piece, int flags)
 {
 	int error = 0;
 
@@ -204,7 +206,7 @@ static int attach(struct lent *piece, int flags)
 }
 
 /* Without shared memory of System V: pages that stay, as nothing else tells them from the program's at once. */
-static int leave(const struct lent *piece)
+static int leave(const struct placeholder *piece)
 {
 	void *mapped = mmap(piece->address, piece->length, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
@@ -218,9 +220,9 @@ static int leave(const struct lent *piece)
 }
 
 /* Where there is nothing: 0, or an errno value. */
-static int lend(uint64_t address, size_t length)
+static int map_placeholder(uint64_t address, size_t length)
 {
-	struct lent piece = {.address = (char *)(uintptr_t)address, .length = length};
+	struct placeholder piece = {.address = (char *)(uintptr_t)address, .length = length};
 	int error = attach(&piece, 0);
 
 	if (!error)
@@ -228,31 +230,31 @@ static int lend(uint64_t address, size_t length)
 	return piece.segment < 0 ? leave(&piece) : error;
 }
 
-bool soft_touch_lend(uint64_t address, uint64_t end)
+bool soft_page_guard_map(uint64_t address, uint64_t end)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	size_t length = measure(&address, end, page);
-	int error = lend(address, length);
+	int error = map_placeholder(address, length);
 
 	if (error == EEXIST && length > page)
-		error = lend(address, page);
+		error = map_placeholder(address, page);
 	return !error || error == EEXIST;
 }
 
-bool soft_touch_replace(uint64_t address, uint64_t end)
+bool soft_page_guard_replace(uint64_t address, uint64_t end)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	struct lent piece = {.length = measure(&address, end, page)};
+	struct placeholder piece = {.length = measure(&address, end, page)};
 
 	/* From Linux 6.17 on one call moves several mappings, and those behind the file's are in use. */
 	piece.length = measure_mapping(address, piece.length, page);
 	piece.address = (char *)(uintptr_t)address;
-	piece.aside = mmap(NULL, piece.length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (piece.aside == MAP_FAILED)
+	piece.displaced = mmap(NULL, piece.length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (piece.displaced == MAP_FAILED)
 		return false;
 	/* The address is never free, so that no other thread's mmap(2) gets it.  That takes Linux 5.13. */
 	if (mremap(piece.address, piece.length, piece.length, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
-		   piece.aside) == MAP_FAILED) {
+		   piece.displaced) == MAP_FAILED) {
 		drop(&piece, 0, piece.length);
 		return false;
 	}
@@ -264,11 +266,11 @@ bool soft_touch_replace(uint64_t address, uint64_t end)
 	return true;
 }
 
-void soft_touch_give_back(void)
+void soft_page_guard_unmap(void)
 {
 	int saved = errno; /* this may be a thread of the user's that polls */
 
-	while (lent.count)
-		take(&lent.pieces[--lent.count]);
+	while (placeholders.count)
+		take(&placeholders.pieces[--placeholders.count]);
 	errno = saved;
 }

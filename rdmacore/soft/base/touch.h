@@ -11,26 +11,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum soft_touch { SOFT_TOUCHES_NOTHING, SOFT_TOUCHES, SOFT_TOUCHES_LENT };
+enum soft_page_guard { SOFT_UNGUARDED, SOFT_GUARDED, SOFT_GUARDED_PLACEHOLDER };
 
 /* Of this thread, and of handlers of signals that interrupt it. */
-extern _Thread_local volatile int soft_touch; /* enum soft_touch */
+extern _Thread_local volatile int soft_page_guard; /* enum soft_page_guard */
 
 /* It has been lent pages, which are taken from it. */
-void soft_touch_give_back(void);
+void soft_page_guard_unmap(void);
 
-static inline void soft_touch_begin(void)
+static inline void soft_page_guard_begin(void)
 {
-	soft_touch = SOFT_TOUCHES;
+	soft_page_guard = SOFT_GUARDED;
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
-static inline void soft_touch_end(void)
+static inline void soft_page_guard_end(void)
 {
 	atomic_signal_fence(memory_order_seq_cst);
-	if (__builtin_expect(soft_touch == SOFT_TOUCHES_LENT, false))
-		soft_touch_give_back();
-	soft_touch = SOFT_TOUCHES_NOTHING;
+	if (__builtin_expect(soft_page_guard == SOFT_GUARDED_PLACEHOLDER, false))
+		soft_page_guard_unmap();
+	soft_page_guard = SOFT_UNGUARDED;
 }
 
 /* The rest is for handlers of signals: between the two, at an address of a region that ends before end. */
@@ -39,8 +39,8 @@ static inline void soft_touch_end(void)
  * Nothing is mapped there.  From now on zeros are, or what somebody else has mapped meanwhile; the thread looks again.  False
  * without memory.
  */
-bool soft_touch_lend(uint64_t address, uint64_t end);
+bool soft_page_guard_map(uint64_t address, uint64_t end);
 /* The same in place of a mapping with nothing behind it: of a file that has become shorter. */
-bool soft_touch_replace(uint64_t address, uint64_t end);
+bool soft_page_guard_replace(uint64_t address, uint64_t end);
 
 #endif

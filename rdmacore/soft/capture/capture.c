@@ -15,7 +15,7 @@
 
 /* More addresses than these share the last interface: a run of hostile programs must not fill memory and file with them. */
 #define INTERFACES 256
-#define FATE 160 /* bytes of what faults did */
+#define OUTCOME 160 /* bytes of what faults did */
 
 struct step {
 	uint32_t number; /* 0: none */
@@ -124,17 +124,17 @@ void soft_capture_name(struct soft_capture *capture, const union ibv_gid *addres
 static bool write_interface(struct soft_capture *capture, struct interface *interface)
 {
 	char address[INET6_ADDRSTRLEN], description[2 * SOFT_PCAPNG_TEXT];
-	uint8_t *place;
+	uint8_t *cursor;
 
 	if (interface->written)
 		return true;
-	place = soft_capture_file_begin(capture->file, SOFT_PCAPNG_OVERHEAD);
-	if (!place || interface->written) /* by another thread, while this one waited */
+	cursor = soft_capture_file_begin(capture->file, SOFT_PCAPNG_OVERHEAD);
+	if (!cursor || interface->written) /* by another thread, while this one waited */
 		return interface->written;
 	write_address(&interface->address, address, sizeof(address));
 	snprintf(description, sizeof(description), "%s%s%s", address, capture->label[0] ? ", " : "", capture->label);
 	soft_capture_file_end(capture->file,
-			      soft_pcapng_interface(place, interface->name[0] ? interface->name : address, description,
+			      soft_pcapng_interface(cursor, interface->name[0] ? interface->name : address, description,
 						    soft_capture_file_snap_length(capture->file)));
 	interface->number = soft_capture_file_add_interface(capture->file);
 	interface->written = true;
@@ -146,13 +146,13 @@ void soft_capture_finish(struct soft_capture *capture)
 	soft_capture_file_lock(capture->file);
 	for (uint32_t index = 0; index < capture->interface_count && !capture->finished; index++) {
 		struct interface *interface = &capture->interfaces[index];
-		uint8_t *place = NULL;
+		uint8_t *cursor = NULL;
 
 		if (interface->written)
-			place = soft_capture_file_begin(capture->file, SOFT_PCAPNG_OVERHEAD);
-		if (place)
+			cursor = soft_capture_file_begin(capture->file, SOFT_PCAPNG_OVERHEAD);
+		if (cursor)
 			soft_capture_file_end(capture->file,
-					      soft_pcapng_statistics(place, interface->number, now(capture),
+					      soft_pcapng_statistics(cursor, interface->number, now(capture),
 								     interface->packets, interface->missing));
 	}
 	capture->finished = true;
@@ -183,39 +183,41 @@ void soft_capture_fault(struct soft_capture *capture, int rule)
 }
 
 /* "lost, delayed by fault 1 (drops.yaml:12 fault)" */
-static void describe_fate(const struct soft_capture *capture, const struct soft_capture_fate *fate, char text[FATE])
+static void describe_outcome(const struct soft_capture *capture, const struct soft_capture_outcome *outcome,
+			     char text[OUTCOME])
 {
 	const struct {
 		bool done;
 		const char *word;
 	} deeds[] = {
-		{fate->verdict.lose, "lost"},
-		{fate->verdict.delay, "delayed"},
-		{fate->verdict.duplicate, "sent twice"},
-		{fate->verdict.reorder, "held back to be reordered"},
-		{fate->verdict.corrupt, "changed by a bit"},
+		{outcome->fault_result.lose, "lost"},
+		{outcome->fault_result.delay, "delayed"},
+		{outcome->fault_result.duplicate, "sent twice"},
+		{outcome->fault_result.reorder, "held back to be reordered"},
+		{outcome->fault_result.corrupt, "changed by a bit"},
 	};
 	size_t length = 0;
 	const char *between = "";
 
 	text[0] = '\0';
-	if (fate->unreachable) {
-		snprintf(text, FATE, "nobody is there to receive it");
+	if (outcome->unreachable) {
+		snprintf(text, OUTCOME, "nobody is there to receive it");
 		return;
 	}
 	for (size_t deed = 0; deed < sizeof(deeds) / sizeof(deeds[0]); deed++) {
 		if (!deeds[deed].done)
 			continue;
-		length += (size_t)snprintf(text + length, FATE - length, "%s%s", between, deeds[deed].word);
+		length += (size_t)snprintf(text + length, OUTCOME - length, "%s%s", between, deeds[deed].word);
 		between = ", ";
 	}
 	between = " by fault";
-	for (int rule = 0; rule < SOFT_FAULTS_MAX && length < FATE; rule++) {
+	for (int rule = 0; rule < SOFT_FAULTS_MAX && length < OUTCOME; rule++) {
 		const char *step = capture->faults[rule];
 
-		if (!(fate->verdict.rules >> rule & 1))
+		if (!(outcome->fault_result.rules >> rule & 1))
 			continue;
-		length += (size_t)snprintf(text + length, FATE - length, step[0] ? "%s %d (%s)" : "%s %d", between, rule + 1,
+		length += (size_t)snprintf(text + length, OUTCOME - length, step[0] ? "%s %d (%s)" : "%s %d", between,
+					   rule + 1,
 					   step);
 		between = ",";
 	}
@@ -225,7 +227,7 @@ static void describe_fate(const struct soft_capture *capture, const struct soft_
 
 /* Note what a report shows of the packet; udp is where its UDP header begins. */
 static void note(struct soft_capture *capture, const struct step *step, const uint8_t *datagram, size_t length,
-		 uint64_t time, const char *fate)
+		 uint64_t time, const char *outcome)
 {
 	size_t udp = datagram[0] >> 4 == 6 ? SOFT_GRH : SOFT_IPV4_HEADER;
 	uint8_t *bytes = (uint8_t *)datagram + udp + SOFT_UDP_HEADER;
@@ -257,7 +259,7 @@ static void note(struct soft_capture *capture, const struct step *step, const ui
 		noted->attribute = (uint16_t)soft_get16((const uint8_t *)packet.segments[0].address + 16);
 	memcpy(noted->from, from.raw, sizeof(noted->from));
 	memcpy(noted->to, to.raw, sizeof(noted->to));
-	copy_text(noted->fate, sizeof(noted->fate), fate);
+	copy_text(noted->fate, sizeof(noted->fate), outcome);
 	capture->noted_count++;
 }
 
@@ -277,31 +279,31 @@ uint32_t soft_capture_take(struct soft_capture *capture, struct core_captured *p
 static bool write_packet(struct soft_capture *capture, struct interface *interface, const uint8_t *datagram,
 			 struct soft_pcapng_packet *packet)
 {
-	uint8_t *place;
+	uint8_t *cursor;
 
 	if (!write_interface(capture, interface))
 		return false;
-	place = soft_capture_file_begin(capture->file, SOFT_PCAPNG_OVERHEAD + packet->captured);
-	if (!place)
+	cursor = soft_capture_file_begin(capture->file, SOFT_PCAPNG_OVERHEAD + packet->captured);
+	if (!cursor)
 		return false;
 	packet->interface = interface->number;
-	memcpy(place + SOFT_PCAPNG_PACKET, datagram, packet->captured);
-	soft_capture_file_end(capture->file, soft_pcapng_packet(place, packet));
+	memcpy(cursor + SOFT_PCAPNG_PACKET, datagram, packet->captured);
+	soft_capture_file_end(capture->file, soft_pcapng_packet(cursor, packet));
 	return true;
 }
 
 void soft_capture_datagram(struct soft_capture *capture, const uint8_t *datagram, size_t length, const union ibv_gid *at,
-			   bool inbound, const struct soft_capture_fate *fate)
+			   bool inbound, const struct soft_capture_outcome *outcome)
 {
 	struct interface *interface;
 	struct soft_pcapng_packet packet;
 	const struct step *step;
-	char text[FATE];
+	char text[OUTCOME];
 
 	soft_capture_file_lock(capture->file);
 	interface = interface_of(capture, at);
 	step = interface->step.number ? &interface->step : &capture->last;
-	describe_fate(capture, fate, text);
+	describe_outcome(capture, outcome, text);
 	packet = (struct soft_pcapng_packet){
 		.time = now(capture),
 		.length = (uint32_t)length,

@@ -48,14 +48,14 @@ void soft_capture_fault(struct soft_capture *capture, int rule);
 uint32_t soft_capture_take(struct soft_capture *capture, struct core_captured *packets, uint32_t count, uint64_t *missed);
 
 /* What happens to a packet beside being sent. */
-struct soft_capture_fate {
-	struct soft_fault_verdict verdict;
+struct soft_capture_outcome {
+	struct soft_fault_result fault_result;
 	bool unreachable; /* nobody is there to receive it */
 };
 
 /* A datagram at the interface of that address, from its IP header on: sent by it, or inbound, from another process. */
 void soft_capture_datagram(struct soft_capture *capture, const uint8_t *datagram, size_t length, const union ibv_gid *at,
-			   bool inbound, const struct soft_capture_fate *fate);
+			   bool inbound, const struct soft_capture_outcome *outcome);
 
 /* --- message.c: what has no bytes ----------------------------------------------------------------- */
 
@@ -82,13 +82,14 @@ void soft_capture_flow_reset(struct soft_capture_flow *flow);
 
 /* A request that is sent: as many packets as it takes on a wire. */
 void soft_capture_request(struct soft_capture *capture, struct soft_capture_flow *flow, const struct soft_capture_path *path,
-			  const struct soft_packet *packet, const struct soft_capture_fate *fate);
+			  const struct soft_packet *packet, const struct soft_capture_outcome *outcome);
 /* The same of an answer to a request of the flow. */
 void soft_capture_answer(struct soft_capture *capture, const struct soft_capture_flow *flow,
 			 const struct soft_capture_path *path, const struct soft_packet *packet,
-			 const struct soft_capture_fate *fate);
+			 const struct soft_capture_outcome *outcome);
 /* A message of connection management, as a datagram from queue pair 1 to queue pair 1; inbound: from another process. */
 void soft_capture_management(struct soft_capture *capture, const union ibv_gid *from, const union ibv_gid *to,
-			     const struct soft_cm_message *message, bool inbound, const struct soft_capture_fate *fate);
+			     const struct soft_cm_message *message, bool inbound,
+				const struct soft_capture_outcome *outcome);
 
 #endif

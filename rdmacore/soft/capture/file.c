@@ -17,9 +17,9 @@
 
 #define BUFFER (UINT32_C(4) << 20)
 /* How long to wait for a pipe that is full when the file is to end. */
-#define END_PATIENCE SOFT_SECOND
+#define END_TIMEOUT SOFT_SECOND
 /* How long who has a packet waits for room. */
-#define ROOM_PATIENCE (100 * SOFT_MILLISECOND)
+#define ROOM_TIMEOUT (100 * SOFT_MILLISECOND)
 #define LOOK_AGAIN (20 * SOFT_MILLISECOND)
 
 /* Whole blocks, one behind the other. */
@@ -93,7 +93,7 @@ static size_t write_buffer(struct soft_capture_file *file, const struct buffer *
 			progress = now();
 		} else if (written < 0 && errno != EAGAIN && errno != EINTR) {
 			*error = errno;
-		} else if (is_ending(file) && now() - progress > END_PATIENCE) {
+		} else if (is_ending(file) && now() - progress > END_TIMEOUT) {
 			*error = ETIMEDOUT;
 		} else {
 			poll(&pipe, 1, (int)(LOOK_AGAIN / SOFT_MILLISECOND));
@@ -108,12 +108,12 @@ static size_t count_lost(const struct buffer *buffer, size_t written, uint64_t *
 	size_t whole = 0;
 
 	*packets = 0;
-	for (size_t place = 0; place < buffer->used;) {
-		const uint8_t *block = buffer->bytes + place;
+	for (size_t offset = 0; offset < buffer->used;) {
+		const uint8_t *block = buffer->bytes + offset;
 
-		place += soft_pcapng_length(block);
-		if (place <= written)
-			whole = place;
+		offset += soft_pcapng_length(block);
+		if (offset <= written)
+			whole = offset;
 		else
 			*packets += soft_pcapng_is_packet(block);
 	}
@@ -195,7 +195,7 @@ uint8_t *soft_capture_file_begin(struct soft_capture_file *file, size_t length)
 	soft_mutex_expect(&file->lock);
 	while (!file->ended && file->filling->used + length > BUFFER) {
 		if (!until)
-			until = now() + ROOM_PATIENCE;
+			until = now() + ROOM_TIMEOUT;
 		if (file->stalled || !await_room(file, until))
 			return NULL;
 	}
@@ -248,9 +248,9 @@ void soft_capture_file_unlock(struct soft_capture_file *file)
 /* --- beginning and end ---------------------------------------------------------------------------- */
 
 /* A descriptor whose writes do not block, or a negative errno. */
-static int open_path(const char *path, uint64_t patience)
+static int open_path(const char *path, uint64_t reader_timeout)
 {
-	uint64_t until = now() + patience;
+	uint64_t until = now() + reader_timeout;
 	struct timespec rest = {.tv_nsec = LOOK_AGAIN};
 
 	for (;;) {
@@ -308,7 +308,7 @@ int soft_capture_file_open(const struct core_capture_options *options, struct so
 	for (int buffer = 0; buffer < 2; buffer++)
 		if (!(file->buffers[buffer].bytes = malloc(BUFFER)))
 			goto free_buffers;
-	file->descriptor = result = open_path(options->path, options->patience);
+	file->descriptor = result = open_path(options->path, options->reader_timeout);
 	if (result < 0)
 		goto free_buffers;
 	if (fstat(file->descriptor, &status)) {

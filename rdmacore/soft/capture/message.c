@@ -43,8 +43,8 @@ void soft_capture_flow_reset(struct soft_capture_flow *flow)
 		return;
 	flow->next = NOTHING;
 	flow->extra = 0;
-	for (uint32_t place = 0; place <= flow->mask; place++)
-		flow->sent[place].psn = NOTHING;
+	for (uint32_t slot = 0; slot <= flow->mask; slot++)
+		flow->sent[slot].psn = NOTHING;
 }
 
 /* What that number is on a wire: of a request that is sent again the same as before. */
@@ -66,10 +66,10 @@ static void add_sent(struct soft_capture_flow *flow, uint32_t psn, uint32_t pack
 
 /* A packet of no more than an MTU. */
 static void send_packet(struct soft_capture *capture, const struct soft_capture_path *path, struct soft_packet *packet,
-			const struct soft_capture_fate *fate)
+			const struct soft_capture_outcome *outcome)
 {
 	size_t length = soft_wire_length(packet), offset, total;
-	uint8_t header[SOFT_GRH], datagram[LONGEST], *place;
+	uint8_t header[SOFT_GRH], datagram[LONGEST], *slot;
 
 	if (!length || length > SOFT_WIRE_OVERHEAD + SOFT_MTU)
 		return;
@@ -82,12 +82,12 @@ static void send_packet(struct soft_capture *capture, const struct soft_capture_
 	offset = soft_ip_offset(header);
 	total = SOFT_GRH - offset + SOFT_UDP_HEADER + length;
 	memcpy(datagram, header + offset, SOFT_GRH - offset);
-	place = datagram + SOFT_GRH - offset;
-	soft_udp_make(place, SOURCE_PORT(path->source), length);
-	place += SOFT_UDP_HEADER;
-	place += soft_wire_encode(packet, place);
-	soft_icrc_put(place, soft_icrc(datagram, total - SOFT_WIRE_ICRC));
-	soft_capture_datagram(capture, datagram, total, path->inbound ? path->to : path->from, path->inbound, fate);
+	slot = datagram + SOFT_GRH - offset;
+	soft_udp_make(slot, SOURCE_PORT(path->source), length);
+	slot += SOFT_UDP_HEADER;
+	slot += soft_wire_encode(packet, slot);
+	soft_icrc_put(slot, soft_icrc(datagram, total - SOFT_WIRE_ICRC));
+	soft_capture_datagram(capture, datagram, total, path->inbound ? path->to : path->from, path->inbound, outcome);
 }
 
 /* The fields that the local link has no need of. */
@@ -109,20 +109,20 @@ static uint32_t packets_of(const struct soft_capture_path *path, uint64_t length
 
 /* The packets of a payload that is longer than an MTU, or the one of a shorter one; the last is as whole is. */
 static void send_parts(struct soft_capture *capture, const struct soft_capture_path *path, const struct soft_packet *whole,
-		       const struct soft_capture_fate *fate)
+		       const struct soft_capture_outcome *outcome)
 {
 	uint32_t count = packets_of(path, whole->length);
 	struct soft_packet part = *whole;
 
-	for (uint32_t place = 0; place < count; place++) {
-		bool last = place + 1 == count;
+	for (uint32_t slot = 0; slot < count; slot++) {
+		bool last = slot + 1 == count;
 
-		part.opcode = soft_operation_part(whole->opcode, place == 0, last);
-		part.psn = (whole->psn + place) & SOFT_PSN_MASK;
+		part.opcode = soft_operation_part(whole->opcode, slot == 0, last);
+		part.psn = (whole->psn + slot) & SOFT_PSN_MASK;
 		part.solicited = whole->solicited && last;
 		part.acknowledge = whole->acknowledge && last;
-		part.length = last ? whole->length - (uint64_t)place * path->mtu : path->mtu;
-		send_packet(capture, path, &part, fate);
+		part.length = last ? whole->length - (uint64_t)slot * path->mtu : path->mtu;
+		send_packet(capture, path, &part, outcome);
 		if (!last)
 			soft_packet_skip(&part, path->mtu);
 	}
@@ -138,7 +138,7 @@ static bool has_payload(const struct soft_packet *packet)
 }
 
 void soft_capture_request(struct soft_capture *capture, struct soft_capture_flow *flow, const struct soft_capture_path *path,
-			  const struct soft_packet *packet, const struct soft_capture_fate *fate)
+			  const struct soft_packet *packet, const struct soft_capture_outcome *outcome)
 {
 	bool payload = has_payload(packet), answered = payload || packet->opcode == SOFT_RDMA_READ_REQUEST;
 	struct soft_packet whole = *packet;
@@ -148,14 +148,14 @@ void soft_capture_request(struct soft_capture *capture, struct soft_capture_flow
 	add_sent(flow, packet->psn, answered ? packets_of(path, packet->length) : 1);
 	whole.psn = (packet->psn + find_sent(flow, packet->psn).extra) & SOFT_PSN_MASK;
 	if (payload)
-		send_parts(capture, path, &whole, fate);
+		send_parts(capture, path, &whole, outcome);
 	else
-		send_packet(capture, path, &whole, fate);
+		send_packet(capture, path, &whole, outcome);
 }
 
 void soft_capture_answer(struct soft_capture *capture, const struct soft_capture_flow *flow,
 			 const struct soft_capture_path *path, const struct soft_packet *packet,
-			 const struct soft_capture_fate *fate)
+			 const struct soft_capture_outcome *outcome)
 {
 	struct sent sent = find_sent(flow, packet->psn);
 	struct soft_packet whole = *packet;
@@ -167,7 +167,7 @@ void soft_capture_answer(struct soft_capture *capture, const struct soft_capture
 	/* The number of what is acknowledged is that of its last packet; of what is refused or not ready, of its first. */
 	if (packet->opcode == SOFT_ACKNOWLEDGE && soft_syndrome_is_ack(packet->syndrome))
 		whole.psn = (whole.psn + sent.packets - 1) & SOFT_PSN_MASK;
-	send_parts(capture, path, &whole, fate);
+	send_parts(capture, path, &whole, outcome);
 }
 
 /*
@@ -185,7 +185,8 @@ static uint64_t transaction_of(const struct soft_cm_message *message)
 }
 
 void soft_capture_management(struct soft_capture *capture, const union ibv_gid *from, const union ibv_gid *to,
-			     const struct soft_cm_message *message, bool inbound, const struct soft_capture_fate *fate)
+			     const struct soft_cm_message *message, bool inbound,
+				const struct soft_capture_outcome *outcome)
 {
 	struct ibv_global_route route = {.dgid = *to};
 	struct soft_capture_path path = {
@@ -210,5 +211,5 @@ void soft_capture_management(struct soft_capture *capture, const union ibv_gid *
 	copy.transaction = transaction_of(message);
 	soft_mad_encode(&copy, mad);
 	complete(&packet, &path);
-	send_packet(capture, &path, &packet, fate);
+	send_packet(capture, &path, &packet, outcome);
 }

@@ -16,9 +16,9 @@
 #define SOFT_PCAPNG_OVERHEAD 1024
 
 /* The section header.  application says what wrote the file. */
-size_t soft_pcapng_section(uint8_t *place, const char *application);
+size_t soft_pcapng_section(uint8_t *cursor, const char *application);
 /* An interface whose packets begin with an IP header, and whose times are nanoseconds.  snap_length 0: packets are whole. */
-size_t soft_pcapng_interface(uint8_t *place, const char *name, const char *description, uint32_t snap_length);
+size_t soft_pcapng_interface(uint8_t *cursor, const char *name, const char *description, uint32_t snap_length);
 
 #define SOFT_PCAPNG_PACKET_BLOCK 6u
 
@@ -52,8 +52,8 @@ struct soft_pcapng_packet {
 /* Where in its block the packet's bytes begin; they are written before the rest. */
 #define SOFT_PCAPNG_PACKET 28
 /* The block around captured bytes that lie at SOFT_PCAPNG_PACKET already. */
-size_t soft_pcapng_packet(uint8_t *place, const struct soft_pcapng_packet *packet);
+size_t soft_pcapng_packet(uint8_t *cursor, const struct soft_pcapng_packet *packet);
 /* How many packets an interface had, and how many of them are not in the file. */
-size_t soft_pcapng_statistics(uint8_t *place, uint32_t interface, uint64_t time, uint64_t packets, uint64_t missing);
+size_t soft_pcapng_statistics(uint8_t *cursor, uint32_t interface, uint64_t time, uint64_t packets, uint64_t missing);
 
 #endif

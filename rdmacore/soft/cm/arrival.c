@@ -26,7 +26,7 @@ static bool is_welcome(struct soft_cm *cm, const struct soft_cm_message *message
 		       soft_address_was_local(cm->device, (const struct sockaddr *)&message->destination);
 	return soft_address_was_local(cm->device, (const struct sockaddr *)&message->source) &&
 	       soft_address_was_local(cm->device, (const struct sockaddr *)&message->destination) &&
-	       !(message->via->outgoing && is_request(message));
+	       !(message->peer_process->outgoing && is_request(message));
 }
 
 void soft_cm_arrived(struct soft_cm *cm, const struct soft_cm_message *message)
@@ -74,10 +74,10 @@ static enum soft_cm_attribute last_message(const struct soft_id *id, struct soft
 	}
 }
 
-static void bereave(struct soft_cm *cm, struct soft_id *id)
+static void peer_died(struct soft_cm *cm, struct soft_id *id)
 {
 	struct soft_cm_message last = {
-		.via = id->via,
+		.peer_process = id->peer_process,
 		.arrived = true,
 		.local = id->remote,
 		.remote = id->local,
@@ -88,24 +88,24 @@ static void bereave(struct soft_cm *cm, struct soft_id *id)
 	bool unanswered = (id->state == SOFT_ID_REQ_SENT && !id->remote) || id->state == SOFT_ID_SIDR_SENT;
 
 	/* It may have died before the request was sent. */
-	if (unanswered && soft_cm_seek_again(id))
+	if (unanswered && soft_cm_relocate(id))
 		return;
 	last.attribute = last_message(id, &last);
 	if (last.attribute)
 		soft_cm_arrived(cm, &last);
 }
 
-void soft_cm_bereave(struct soft_ipc *ipc, struct soft_ipc_peer *peer)
+void soft_cm_peer_died(struct soft_ipc *ipc, struct soft_ipc_peer *peer)
 {
 	struct soft_cm *cm = cm_of(ipc);
-	uint32_t place = 0;
+	uint32_t slot = 0;
 	struct soft_id *id;
 
 	soft_mutex_expect(&cm->lock);
-	while ((id = soft_table_next(&cm->ids, &place, NULL))) {
-		if (id->via == peer)
-			bereave(cm, id);
-		place++;
+	while ((id = soft_table_next(&cm->ids, &slot, NULL))) {
+		if (id->peer_process == peer)
+			peer_died(cm, id);
+		slot++;
 	}
 }
 

@@ -39,14 +39,14 @@ int soft_cm_remove_device(struct soft_cm *cm);
  */
 void soft_cm_leave_hosts(struct soft_cm *cm);
 /* A new one of its name and addresses comes.  *told: ids that heard of the removal.  -ENOENT: it is not away; -ENOMEM. */
-int soft_cm_return_device(struct soft_cm *cm, uint32_t *told);
+int soft_cm_return_device(struct soft_cm *cm, uint32_t *notified);
 /*
  * The network interface gets another hardware address and ids hear ADDR_CHANGE, as after the failover of a bond.
  * -EBUSY when it has another already.
  */
 int soft_cm_change_address(struct soft_cm *cm);
 /* It gets its own again; ids that came in between hear of that.  *told: ids that heard of either.  -ENOENT. */
-int soft_cm_restore_address(struct soft_cm *cm, uint32_t *told);
+int soft_cm_restore_address(struct soft_cm *cm, uint32_t *notified);
 
 /* --- hosts.c: messages from other hosts ----------------------------------------------------------- */
 
@@ -66,7 +66,7 @@ void soft_cm_arrived(struct soft_cm *cm, const struct soft_cm_message *message);
 /* soft_ipc.receive */
 void soft_cm_arrive(struct soft_ipc *ipc, struct soft_cm_message *message);
 /* soft_ipc.lost: ids whose peer's process has died hear what its kernel would have sent. */
-void soft_cm_bereave(struct soft_ipc *ipc, struct soft_ipc_peer *peer);
+void soft_cm_peer_died(struct soft_ipc *ipc, struct soft_ipc_peer *peer);
 
 /* --- finish.c: the end of every operation on ids -------------------------------------------------- */
 
@@ -103,14 +103,14 @@ bool soft_cm_is_served(struct soft_cm *cm, const struct soft_cm_message *request
  * Whether a request of this process that nobody here listens for waits, as soft_cm.aside, until the kernel's list of sockets was
  * read: what it is refused with depends on the other processes.  soft_cm_flush receives it again then.
  */
-bool soft_cm_sets_aside(struct soft_cm *cm, const struct soft_cm_message *request);
+bool soft_cm_defer_refusal(struct soft_cm *cm, const struct soft_cm_message *request);
 /*
  * Whether there is room for one more request: of other hosts, the oldest may be ended for it.  Releases cm.lock for a while
  * then.
  */
 bool soft_cm_make_room(struct soft_cm *cm, const struct soft_cm_message *request);
 /* Free a child that its user was not told of. */
-void soft_cm_free_unborn(struct soft_id *child);
+void soft_cm_free_unreported(struct soft_id *child);
 
 /* --- id_free.c: ids end --------------------------------------------------------------------------- */
 
@@ -164,7 +164,7 @@ bool soft_cm_report_disconnected(struct soft_id *id, int status);
 /* Take the oldest event of a channel, for its user; NULL when there is none. */
 struct soft_cm_event *soft_cm_take_event(struct soft_event_channel *channel);
 /* Take back an event that was not read, which the caller frees. */
-void soft_cm_take_back(struct soft_cm_event *event);
+void soft_cm_withdraw_event(struct soft_cm_event *event);
 /* Take an event that owner has not read; NULL when there is none. */
 struct soft_cm_event *soft_cm_take_unread(struct soft_id *owner);
 /* Move the events that owner has not read to another channel. */
@@ -185,7 +185,7 @@ void soft_cm_repeat_request(struct soft_id *id);
  * The process does not answer for the port any more, and was found by an earlier id: seek who does now, and send to that one.
  * False: this id has sought already.
  */
-bool soft_cm_seek_again(struct soft_id *id);
+bool soft_cm_relocate(struct soft_id *id);
 void soft_cm_answered(struct soft_id *id);
 /* A message that says only which connection it is about. */
 void soft_cm_send_plain(struct soft_id *id, enum soft_cm_attribute attribute);
@@ -202,7 +202,7 @@ void soft_cm_close(struct soft_id *id);
 /* Find it, for a request.  False: it cannot be found out now, and the request is as if lost. */
 bool soft_cm_locate(struct soft_id *id);
 /* The same, although another id has found it already. */
-bool soft_cm_relocate(struct soft_id *id);
+bool soft_cm_locate_anew(struct soft_id *id);
 
 /* --- half_open.c: requests that are not connections yet -------------------------------------------- */
 
@@ -246,11 +246,11 @@ void soft_half_open_leave(struct soft_id *id);
 int soft_gate_open(struct soft_cm *cm);
 void soft_gate_close(struct soft_cm *cm);
 /* Nothing is sent to other hosts any more; cm.lock is held. */
-void soft_gate_mute(struct soft_cm *cm);
+void soft_gate_stop_mad_tx(struct soft_cm *cm);
 /* source: of soft_address_source. */
 bool soft_gate_is_proven(struct soft_cm *cm, uint64_t source);
 /* Whether requests of hosts that have not shown it are kept from now on.  local: of an id that this process has, or had. */
-void soft_gate_shut(struct soft_cm *cm, bool shut, uint32_t local);
+void soft_gate_set_required(struct soft_cm *cm, bool required, uint32_t local);
 /* Whether a message from another host was dealt with: a request is kept and its host asked, or it is the answer to that. */
 bool soft_gate_keeps(struct soft_cm *cm, const struct soft_cm_message *message);
 /* Whether a DREQ of another host for a connection that there is not may have one more answer, which is counted. */
@@ -305,9 +305,9 @@ bool soft_port_has_listener(struct soft_cm *cm, int port_space, uint16_t port);
 /* --- peers.c: connections by the id and the queue pair of their remote end ------------------------ */
 
 /* The connection that has id's remote communication id already; NULL, and id has it now. */
-struct soft_id *soft_peers_claim_id(struct soft_id *id);
+struct soft_id *soft_peers_register_id(struct soft_id *id);
 /* The same by the remote queue pair. */
-struct soft_id *soft_peers_claim_qp(struct soft_id *id);
+struct soft_id *soft_peers_register_qp(struct soft_id *id);
 /* The one that a message is from, by its GUID, its local id, and the process or host that sent it. */
 struct soft_id *soft_peers_find_id(struct soft_cm *cm, const struct soft_cm_message *message);
 void soft_peers_forget(struct soft_id *id);

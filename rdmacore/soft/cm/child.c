@@ -17,9 +17,9 @@ static struct soft_id *create_child(struct soft_id *listener, const struct soft_
 	if (!child)
 		return NULL;
 	child->transaction = req->transaction;
-	child->via = req->via;
+	child->peer_process = req->peer_process;
 	child->between_hosts = req->between_hosts;
-	soft_ipc_use(child->via);
+	soft_ipc_use(child->peer_process);
 	child->on_device = true;
 	child->rdma.qp_type = listener->rdma.qp_type;
 	memcpy(&child->addr.src_storage, &req->destination, sizeof(req->destination));
@@ -91,24 +91,28 @@ bool soft_cm_is_served(struct soft_cm *cm, const struct soft_cm_message *request
 	       soft_port_has_listener(cm, request->port_space, soft_address_port((const struct sockaddr *)&request->destination));
 }
 
-bool soft_cm_sets_aside(struct soft_cm *cm, const struct soft_cm_message *request)
+bool soft_cm_defer_refusal(struct soft_cm *cm, const struct soft_cm_message *request)
 {
 	struct soft_cm_message *copy;
 
 	soft_mutex_expect(&cm->lock);
-	/* A process that was asked by another one does not look (soft_cm_seek_again), and requests of other hosts come after a look. */
-	if (!cm->ipc || request->via || request->between_hosts || request->looked || soft_cm_is_served(cm, request))
+	/*
+	 * A process that was asked by another one does not look (soft_cm_relocate), and requests of other hosts come
+	 * after a look.
+	 */
+	if (!cm->ipc || request->peer_process || request->between_hosts || request->looked ||
+	    soft_cm_is_served(cm, request))
 		return false;
 	copy = malloc(sizeof(*copy));
 	if (!copy)
 		return true; /* it is lost, as on a wire */
 	*copy = *request;
-	copy->next = cm->aside;
-	cm->aside = copy;
+	copy->next = cm->deferred_requests;
+	cm->deferred_requests = copy;
 	return true;
 }
 
-void soft_cm_free_unborn(struct soft_id *child)
+void soft_cm_free_unreported(struct soft_id *child)
 {
 	soft_mutex_expect(&child->cm->lock);
 	soft_cm_close(child);
@@ -120,12 +124,12 @@ static void drop_unread(struct soft_id *child)
 {
 	struct soft_cm_event *event = child->half_open_event;
 
-	soft_cm_take_back(event);
+	soft_cm_withdraw_event(event);
 	free(event);
 	if (child->mra_sent)
 		soft_id_free(child);
 	else
-		soft_cm_free_unborn(child);
+		soft_cm_free_unreported(child);
 }
 
 /* An accepted request ends as if its last repeat had not been answered.  NULL: nothing happens. */
@@ -159,13 +163,13 @@ bool soft_cm_make_room(struct soft_cm *cm, const struct soft_cm_message *request
 		return true;
 	cm->half_open.requests++;
 	replace(cm, soft_half_open_unanswered(cm, request));
-	if (listener->requests >= listener->backlog && !request->via)
+	if (listener->requests >= listener->backlog && !request->peer_process)
 		replace(cm, soft_half_open_crowding(cm, listener, request));
 	room = soft_half_open_room(cm, request);
 	if (room == SOFT_HALF_OPEN_FREE)
 		return true;
 	/* What another process passed on must not outlive its sender, which it may when cm.lock is released. */
-	oldest = room == SOFT_HALF_OPEN_REPLACE && !request->via ? soft_half_open_oldest(cm) : NULL;
+	oldest = room == SOFT_HALF_OPEN_REPLACE && !request->peer_process ? soft_half_open_oldest(cm) : NULL;
 	if (!oldest) {
 		cm->half_open.dropped++;
 		return false;

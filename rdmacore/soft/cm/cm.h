@@ -94,10 +94,11 @@ struct soft_cm {
 	struct soft_cm_network *network; /* whose changes are heard of; NULL: they are not */
 	struct soft_cm_device *opened; /* the newest, which ids are bound to from now on */
 	uint32_t hardware_address; /* of the network interface: 0, or 1 while it has another */
-	uint32_t told_removal, told_address; /* ids that heard of what is in force now */
+	uint32_t notified_removal, notified_address; /* ids that heard of what is in force now */
 	struct soft_table ids; /* by communication id */
 	struct soft_cm_message *first_message, **last_message;
-	struct soft_cm_message *aside; /* requests that soft_cm_flush refuses, unless another process listens (soft_cm_sets_aside) */
+	/* requests that soft_cm_flush refuses, unless another process listens (soft_cm_defer_refusal) */
+	struct soft_cm_message *deferred_requests;
 	struct soft_cm_held *held; /* messages that faults hold back, by due time */
 	struct soft_timer held_timer; /* of the first of them */
 	void (*expire)(struct soft_timer *timer); /* of ids' timers: a function of soft/rdma, which this room cannot name */

@@ -25,8 +25,8 @@ void soft_cm_deliver(struct soft_cm *cm, const struct soft_cm_message *message)
 	struct soft_cm_message *copy;
 
 	soft_mutex_expect(&cm->lock);
-	if (message->via && !message->arrived) {
-		soft_ipc_send(message->via, message);
+	if (message->peer_process && !message->arrived) {
+		soft_ipc_send(message->peer_process, message);
 		return;
 	}
 	if (message->between_hosts && !message->arrived) {
@@ -37,7 +37,7 @@ void soft_cm_deliver(struct soft_cm *cm, const struct soft_cm_message *message)
 	if (!copy)
 		return;
 	*copy = *message;
-	soft_ipc_hold(copy->via);
+	soft_ipc_hold(copy->peer_process);
 	copy->next = NULL;
 	*cm->last_message = copy;
 	cm->last_message = &copy->next;
@@ -58,7 +58,7 @@ struct soft_cm_message *soft_cm_take_message(struct soft_cm *cm)
 
 void soft_cm_free_message(struct soft_cm_message *message)
 {
-	soft_ipc_release(message->via);
+	soft_ipc_release(message->peer_process);
 	free(message);
 }
 
@@ -90,7 +90,7 @@ static void arm(struct soft_cm *cm)
 
 static void free_held(struct soft_cm_held *held)
 {
-	soft_ipc_release(held->message.via);
+	soft_ipc_release(held->message.peer_process);
 	free(held);
 }
 
@@ -135,7 +135,7 @@ static void hold(struct soft_cm *cm, const struct soft_cm_message *message, uint
 		return;
 	*held = (struct soft_cm_held){.message = *message, .due = now(cm) + delay,
 				      .overtakable = overtakable};
-	soft_ipc_hold(message->via);
+	soft_ipc_hold(message->peer_process);
 	while (*link && (*link)->due <= held->due)
 		link = &(*link)->next;
 	held->next = *link;
@@ -143,7 +143,7 @@ static void hold(struct soft_cm *cm, const struct soft_cm_message *message, uint
 	arm(cm);
 }
 
-static bool same_way(const struct soft_cm_message *a, const struct soft_cm_message *b)
+static bool same_flow(const struct soft_cm_message *a, const struct soft_cm_message *b)
 {
 	return soft_address_is_same((const struct sockaddr *)&a->source,
 				    (const struct sockaddr *)&b->source) &&
@@ -157,7 +157,7 @@ static void overtake(struct soft_cm *cm, const struct soft_cm_message *message)
 	struct soft_cm_held **link = &cm->held;
 
 	while (*link) {
-		if ((*link)->overtakable && same_way(&(*link)->message, message))
+		if ((*link)->overtakable && same_flow(&(*link)->message, message))
 			release(cm, link);
 		else
 			link = &(*link)->next;
@@ -166,38 +166,38 @@ static void overtake(struct soft_cm *cm, const struct soft_cm_message *message)
 
 void soft_cm_carry(struct soft_cm *cm, const struct soft_cm_message *message)
 {
-	struct soft_capture_fate fate = {0};
-	struct soft_fault_verdict verdict;
+	struct soft_capture_outcome outcome = {0};
+	struct soft_fault_result fault_result;
 	struct soft_cm_message faulty;
 	union ibv_gid from, to;
 
 	soft_mutex_expect(&cm->lock);
 	soft_address_to_gid((const struct sockaddr *)&message->source, &from);
 	soft_address_to_gid((const struct sockaddr *)&message->destination, &to);
-	verdict = soft_fault_judge(&cm->fabric->faults, &from, &to,
+	fault_result = soft_faults_apply(&cm->fabric->faults, &from, &to,
 				   &(struct soft_fault_subject){SOFT_FAULT_CM, .attribute = message->attribute});
-	fate.verdict = verdict;
+	outcome.fault_result = fault_result;
 	/* The link records what it sends to other hosts and takes from them; of faults it does not know. */
-	if (cm->fabric->capture && (!message->between_hosts || verdict.rules))
-		soft_capture_management(cm->fabric->capture, &from, &to, message, message->arrived, &fate);
-	if (verdict.rules) {
+	if (cm->fabric->capture && (!message->between_hosts || fault_result.rules))
+		soft_capture_management(cm->fabric->capture, &from, &to, message, message->arrived, &outcome);
+	if (fault_result.rules) {
 		faulty = *message;
 		faulty.recorded = true;
 		message = &faulty;
 	}
-	if (verdict.lose)
+	if (fault_result.lose)
 		return;
-	if (verdict.reorder) {
-		hold(cm, message, verdict.reorder_limit ? verdict.reorder_limit : REORDER_LIMIT, true);
-	} else if (verdict.delay) {
-		hold(cm, message, verdict.delay, false);
+	if (fault_result.reorder) {
+		hold(cm, message, fault_result.reorder_limit ? fault_result.reorder_limit : REORDER_LIMIT, true);
+	} else if (fault_result.delay) {
+		hold(cm, message, fault_result.delay, false);
 	} else {
 		soft_cm_deliver(cm, message);
 		overtake(cm, message);
 	}
-	if (verdict.duplicate) {
-		if (verdict.delay + verdict.duplicate_delay)
-			hold(cm, message, verdict.delay + verdict.duplicate_delay, false);
+	if (fault_result.duplicate) {
+		if (fault_result.delay + fault_result.duplicate_delay)
+			hold(cm, message, fault_result.delay + fault_result.duplicate_delay, false);
 		else
 			soft_cm_deliver(cm, message);
 	}

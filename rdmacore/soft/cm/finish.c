@@ -21,10 +21,10 @@ static void deliver(struct soft_cm *cm)
 /* Those aside are received again, with what the kernel's list of sockets says of their ports. */
 static void look_for_listeners(struct soft_cm *cm)
 {
-	struct soft_cm_message *message = cm->aside, *next;
+	struct soft_cm_message *message = cm->deferred_requests, *next;
 	struct soft_local_list list;
 
-	cm->aside = NULL;
+	cm->deferred_requests = NULL;
 	soft_mutex_unlock(&cm->lock);
 	soft_order_expect_none();
 	soft_local_list_read(&list, &cm->fabric->without_users);
@@ -45,7 +45,7 @@ void soft_cm_flush(struct soft_cm *cm)
 {
 	soft_mutex_expect(&cm->lock);
 	deliver(cm);
-	while (cm->aside) {
+	while (cm->deferred_requests) {
 		look_for_listeners(cm);
 		deliver(cm);
 	}

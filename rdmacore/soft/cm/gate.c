@@ -18,10 +18,10 @@
 #include "soft/base/random.h"
 #include "soft/objects/device.h"
 
-#define WAYS 4 /* of one hash: the oldest makes room */
+#define SET_WAYS 4 /* of one hash: the oldest makes room */
 #define PROVEN_SETS 1024
 #define KEPT_SETS 2048
-#define KEPT (KEPT_SETS * WAYS)
+#define KEPT (KEPT_SETS * SET_WAYS)
 /* Nobody waits longer for an answer, and who sent the request has repeated it then, or given it up. */
 #define KEPT_TIME (4 * SOFT_SECOND)
 /* One host is not asked again so soon, while its slot is not another's. */
@@ -41,17 +41,17 @@ struct soft_gate {
 	struct soft_lock asking; /* held while a question is sent, so that the device does not go */
 	struct soft_lock lock; /* guards the rest */
 	uint64_t key; /* of transactions */
-	bool shut;
+	bool required;
 	uint32_t local; /* the id that a question is from: of this process, so that the answer comes here (soft/link/udp_share.c) */
 	/* Hosts by soft_address_source; 0: there is none. */
-	uint64_t proven[PROVEN_SETS][WAYS]; /* the newest first */
+	uint64_t proven[PROVEN_SETS][SET_WAYS]; /* the newest first */
 	struct {
 		uint64_t source, time;
 	} asked[ASKED];
 	uint64_t answered_until; /* what was answered counts no more then */
 	uint16_t answered[SOFT_HALF_OPEN_SOURCES];
 	uint64_t released[RELEASED];
-	uint32_t released_first, released_count, place; /* of the next request of the first of them */
+	uint32_t released_first, released_count, slot; /* of the next request of the first of them */
 	struct {
 		uint64_t source, time;
 	} kept[KEPT];
@@ -77,7 +77,7 @@ static bool is_proven(const struct soft_gate *gate, uint64_t source)
 	bool found = false;
 
 	soft_lock_expect(&gate->lock);
-	for (int way = 0; way < WAYS; way++)
+	for (int way = 0; way < SET_WAYS; way++)
 		found |= set[way] == source;
 	return found;
 }
@@ -92,12 +92,12 @@ bool soft_gate_is_proven(struct soft_cm *cm, uint64_t source)
 	return proven;
 }
 
-void soft_gate_shut(struct soft_cm *cm, bool shut, uint32_t local)
+void soft_gate_set_required(struct soft_cm *cm, bool required, uint32_t local)
 {
 	if (!cm->gate) /* the provider is being closed */
 		return;
 	soft_lock_take(&cm->gate->lock);
-	cm->gate->shut = shut;
+	cm->gate->required = required;
 	cm->gate->local = local;
 	soft_lock_release(&cm->gate->lock);
 }
@@ -110,7 +110,7 @@ static void prove(struct soft_gate *gate, uint64_t source)
 	soft_lock_expect(&gate->lock);
 	if (is_proven(gate, source))
 		return;
-	for (int way = WAYS - 1; way; way--)
+	for (int way = SET_WAYS - 1; way; way--)
 		set[way] = set[way - 1];
 	set[0] = source;
 	/* With no room here its requests come again. */
@@ -121,18 +121,19 @@ static void prove(struct soft_gate *gate, uint64_t source)
 /* Keep a request, in place of its copy, of none, or of the oldest. */
 static void keep(struct soft_gate *gate, const struct soft_cm_message *request, uint64_t source, uint64_t now)
 {
-	uint32_t first = (uint32_t)((source + request->guid + request->local) % KEPT_SETS) * WAYS, chosen = first;
+	uint32_t first = (uint32_t)((source + request->guid + request->local) % KEPT_SETS) * SET_WAYS, chosen = first;
 
 	soft_lock_expect(&gate->lock);
-	for (uint32_t place = first; place < first + WAYS; place++) {
-		const struct soft_cm_message *other = &gate->requests[place];
+	for (uint32_t slot = first; slot < first + SET_WAYS; slot++) {
+		const struct soft_cm_message *other = &gate->requests[slot];
 
-		if (gate->kept[place].source == source && other->local == request->local && other->guid == request->guid) {
-			chosen = place;
+		if (gate->kept[slot].source == source && other->local == request->local &&
+		    other->guid == request->guid) {
+			chosen = slot;
 			break;
 		}
-		if (gate->kept[place].time < gate->kept[chosen].time)
-			chosen = place;
+		if (gate->kept[slot].time < gate->kept[chosen].time)
+			chosen = slot;
 	}
 	gate->kept[chosen].source = source;
 	gate->kept[chosen].time = now;
@@ -141,13 +142,13 @@ static void keep(struct soft_gate *gate, const struct soft_cm_message *request, 
 
 static bool may_ask(struct soft_gate *gate, uint64_t source, uint64_t now)
 {
-	uint32_t place = (uint32_t)(source / PROVEN_SETS % ASKED);
+	uint32_t slot = (uint32_t)(source / PROVEN_SETS % ASKED);
 
 	soft_lock_expect(&gate->lock);
-	if (gate->asked[place].source == source && now - gate->asked[place].time < ASKED_TIME)
+	if (gate->asked[slot].source == source && now - gate->asked[slot].time < ASKED_TIME)
 		return false;
-	gate->asked[place].source = source;
-	gate->asked[place].time = now;
+	gate->asked[slot].source = source;
+	gate->asked[slot].time = now;
 	return true;
 }
 
@@ -176,7 +177,7 @@ static bool keeps_request(struct soft_cm *cm, const struct soft_cm_message *requ
 	uint32_t local;
 
 	soft_lock_take(&gate->lock);
-	kept = gate->shut && !is_proven(gate, source);
+	kept = gate->required && !is_proven(gate, source);
 	if (kept) {
 		keep(gate, request, source, now);
 		asks = may_ask(gate, source, now);
@@ -247,16 +248,16 @@ bool soft_gate_take(struct soft_cm *cm, struct soft_cm_message *request)
 
 	soft_lock_take(&gate->lock);
 	while (gate->released_count && !found) {
-		for (; gate->place < KEPT && !found; gate->place++) {
-			if (gate->kept[gate->place].source != gate->released[gate->released_first])
+		for (; gate->slot < KEPT && !found; gate->slot++) {
+			if (gate->kept[gate->slot].source != gate->released[gate->released_first])
 				continue;
-			found = now - gate->kept[gate->place].time < KEPT_TIME;
-			*request = gate->requests[gate->place];
-			gate->kept[gate->place].source = gate->kept[gate->place].time = 0;
+			found = now - gate->kept[gate->slot].time < KEPT_TIME;
+			*request = gate->requests[gate->slot];
+			gate->kept[gate->slot].source = gate->kept[gate->slot].time = 0;
 		}
 		if (found)
 			break;
-		gate->place = 0;
+		gate->slot = 0;
 		gate->released_first = (gate->released_first + 1) % RELEASED;
 		gate->released_count--;
 	}
@@ -264,7 +265,7 @@ bool soft_gate_take(struct soft_cm *cm, struct soft_cm_message *request)
 	return found;
 }
 
-void soft_gate_mute(struct soft_cm *cm)
+void soft_gate_stop_mad_tx(struct soft_cm *cm)
 {
 	soft_mutex_expect(&cm->lock);
 	if (cm->gate)

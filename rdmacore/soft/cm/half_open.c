@@ -18,21 +18,21 @@ _Static_assert(BACKLOG_MAX / 2 <= UINT16_MAX, "one source is counted in 16 bits"
 /* So many are looked at for one that gives way. */
 #define LOOKED_AT 256
 
-static uint16_t *backlog_of(struct soft_cm *cm, const struct soft_ipc_peer *via)
+static uint16_t *backlog_of(struct soft_cm *cm, const struct soft_ipc_peer *peer_process)
 {
 	uint64_t source = 0; /* this process */
 
-	if (via && via->user == cm->ipc->user)
-		source = (uint64_t)via->process << 32 | 1;
-	else if (via)
-		source = (uint64_t)via->user << 32 | 2;
+	if (peer_process && peer_process->user == cm->ipc->user)
+		source = (uint64_t)peer_process->process << 32 | 1;
+	else if (peer_process)
+		source = (uint64_t)peer_process->user << 32 | 2;
 	return &cm->backlog.by_source[soft_secret_hash(cm->source_key, source) % SOFT_BACKLOG_SOURCES];
 }
 
 bool soft_backlog_has_room(struct soft_cm *cm, const struct soft_cm_message *request)
 {
 	soft_mutex_expect(&cm->lock);
-	return request->between_hosts || *backlog_of(cm, request->via) < BACKLOG_MAX - cm->backlog.total;
+	return request->between_hosts || *backlog_of(cm, request->peer_process) < BACKLOG_MAX - cm->backlog.total;
 }
 
 void soft_backlog_count(struct soft_id *child, int more)
@@ -42,7 +42,7 @@ void soft_backlog_count(struct soft_id *child, int more)
 	soft_mutex_expect(&cm->lock);
 	if (child->between_hosts)
 		return;
-	*backlog_of(cm, child->via) += (uint16_t)more;
+	*backlog_of(cm, child->peer_process) += (uint16_t)more;
 	cm->backlog.total += (uint32_t)more;
 }
 
@@ -66,7 +66,7 @@ static void count_unproven(struct soft_id *id, int more)
 	if (!id->half_open_unproven)
 		return;
 	all->unproven += (uint32_t)more;
-	soft_gate_shut(id->cm, all->unproven >= SOFT_UNPROVEN_MAX, id->local);
+	soft_gate_set_required(id->cm, all->unproven >= SOFT_UNPROVEN_MAX, id->local);
 }
 
 static void set_stage(struct soft_id *id, enum soft_half_open_stage stage)

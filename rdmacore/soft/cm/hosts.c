@@ -269,7 +269,7 @@ static bool is_done(struct soft_cm *cm, const struct soft_cm_message *message)
 	if (message->attribute != SOFT_CM_REQ && message->attribute != SOFT_CM_SIDR_REQ)
 		return is_passed_after(cm, message);
 	listener = find_listener(cm, message);
-	if (listener && !listener->yields_hosts)
+	if (listener && !listener->no_remote_port)
 		return false;
 	if (!pass_on(cm, message, NULL) && !pass_on_by_old_list(cm, message))
 		note_refused(cm, message);
@@ -282,7 +282,7 @@ static void refuse_one(struct soft_cm *cm, struct soft_cm_message *request)
 	struct soft_ipc_port port = soft_ipc_port(request->port_space, (const struct sockaddr *)&request->destination, true);
 	struct soft_id *listener = find_listener(cm, request);
 
-	if ((!listener || listener->yields_hosts) && is_listed(cm, request) && pass_on(cm, request, &cm->inbox->list))
+	if ((!listener || listener->no_remote_port) && is_listed(cm, request) && pass_on(cm, request, &cm->inbox->list))
 		return;
 	request->served = cm->ipc && soft_claim_has_listener(cm->ipc, &port, &cm->inbox->list);
 	soft_cm_arrived(cm, request);

@@ -22,7 +22,7 @@ struct soft_id *soft_id_lock_any(struct rdma_cm_id *rdma_id)
 	}
 	progress = id->cm->device->progress;
 	if (progress)
-		progress->settle(progress);
+		progress->flush_acks(progress);
 	soft_mutex_lock(&id->cm->lock);
 	if (id->state != SOFT_ID_DESTROYED)
 		return id;
@@ -53,7 +53,7 @@ int soft_id_wait_moved(struct soft_id *id)
 	return soft_refuse(EBUSY, "the id's queue pair is being modified by a thread that was stopped");
 }
 
-void soft_id_step_out(struct soft_id *id)
+void soft_id_unlock_for_io(struct soft_id *id)
 {
 	id->moving++;
 	id->binding = true;
@@ -61,7 +61,7 @@ void soft_id_step_out(struct soft_id *id)
 	soft_order_expect_none();
 }
 
-int soft_id_come_back(struct soft_id *id, enum soft_id_state state)
+int soft_id_relock(struct soft_id *id, enum soft_id_state state)
 {
 	soft_mutex_lock(&id->cm->lock);
 	id->moving--;

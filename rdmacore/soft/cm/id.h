@@ -56,7 +56,7 @@ struct soft_id {
 	bool unaccepted; /* a child before its rdma_accept */
 	bool connect_error; /* the user read CONNECT_ERROR, after which no event of the connection is reported */
 	uint32_t events_reported, events_acknowledged;
-	bool binding; /* a call has left cm.lock to look who has its port (soft_id_step_out) */
+	bool binding; /* a call has left cm.lock to look who has its port (soft_id_unlock_for_io) */
 	uint32_t moving; /* calls that modify its queue pair, or bind it, with cm.lock released */
 	struct soft_cm_event *unread, **last_unread;
 	struct soft_id *channel_next, **channel_link; /* soft_event_channel.ids */
@@ -67,7 +67,7 @@ struct soft_id {
 	bool port_chosen; /* by soft */
 	struct soft_claim *claim; /* of the port, towards other processes */
 	struct soft_claim *claim_for_hosts; /* the same, of a listener that other hosts reach */
-	bool yields_hosts; /* another process has that claim */
+	bool no_remote_port; /* another process has that claim */
 	struct rdma_addr addr;
 	bool on_device; /* its address leads to the device */
 	uint32_t hardware_address; /* soft_cm.hardware_address when it got its address */
@@ -77,7 +77,7 @@ struct soft_id {
 	int backlog;
 	int requests; /* CONNECT_REQUESTs not read yet */
 
-	struct soft_ipc_peer *via; /* the process of its peer; NULL: this one */
+	struct soft_ipc_peer *peer_process; /* the process of its peer; NULL: this one */
 	bool between_hosts; /* its peer is on another host */
 	enum soft_half_open_stage half_open_stage;
 	uint16_t half_open_source;
@@ -87,7 +87,7 @@ struct soft_id {
 	uint64_t accepted_at; /* by the wall clock */
 	struct soft_cm_event *half_open_event; /* while it is unread */
 	struct soft_id *half_open_earlier, *half_open_later; /* soft_half_open_list */
-	bool located; /* via was found for this id, and not for an earlier one */
+	bool peer_process_fresh; /* via was found for this id, and not for an earlier one */
 	uint64_t transaction; /* of the request, and all messages after it */
 	uint32_t local, remote; /* communication ids */
 	uint64_t remote_guid;
@@ -109,10 +109,10 @@ struct soft_id {
 	uint64_t request_timeout; /* of request: response_timeout, or what an MRA asked for */
 	struct soft_cm_message request; /* REQ, REP, DREQ or SIDR REQ that waits for an answer */
 	unsigned int retries_left;
-	unsigned int insisted; /* times that the request found nobody listening (soft/cm/locate.c) */
+	unsigned int unlistened_retries; /* times that the request found nobody listening (soft/cm/locate.c) */
 	bool answer_comes; /* to a query; else it times out */
 	uint64_t query_ends; /* and when, and how long to the next look whether the kernel has an answer */
-	uint64_t query_rest;
+	uint64_t query_interval;
 
 	struct ibv_qp_init_attr *endpoint_attr; /* rdma_create_ep: of the queue pairs of children */
 	void *connect_prefix; /* ai_connect: goes before the private data of the first rdma_connect */
@@ -154,8 +154,8 @@ int soft_id_wait_moved(struct soft_id *id);
  * destroyed nor bound or resolved by another thread.  The second takes cm.lock: 0, or what has become of the id, which was in that
  * state: ENXIO when its device was removed, else EINVAL.
  */
-void soft_id_step_out(struct soft_id *id);
-int soft_id_come_back(struct soft_id *id, enum soft_id_state state);
+void soft_id_unlock_for_io(struct soft_id *id);
+int soft_id_relock(struct soft_id *id, enum soft_id_state state);
 /* Put id on a channel, or on none. */
 void soft_id_set_channel(struct soft_id *id, struct soft_event_channel *channel);
 /* The queue pair number that an end tells its peer: of the id's queue pair, or of param. */

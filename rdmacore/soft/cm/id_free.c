@@ -63,7 +63,7 @@ void soft_id_leave_channel(struct soft_event_channel *channel)
 }
 
 /* Keep the memory of id for a while, and free that of the oldest. */
-static void bury(struct soft_id *id)
+static void defer_free(struct soft_id *id)
 {
 	struct soft_cm *cm = id->cm;
 	struct soft_id *oldest;
@@ -95,8 +95,8 @@ void soft_id_free(struct soft_id *id)
 	soft_joins_free(id);
 	soft_id_set_channel(id, NULL);
 	soft_id_unbind_device(id);
-	soft_ipc_leave(id->via);
-	id->via = NULL;
+	soft_ipc_leave(id->peer_process);
+	id->peer_process = NULL;
 	/* Its expire takes cm.lock, and does nothing for a closed id. */
 	soft_mutex_unlock(&cm->lock);
 	soft_timer_unregister(&cm->fabric->timers, &id->timer);
@@ -108,5 +108,5 @@ void soft_id_free(struct soft_id *id)
 		soft_id_leave_channel(own);
 		soft_event_channel_free(own);
 	}
-	bury(id);
+	defer_free(id);
 }

@@ -6,13 +6,13 @@
 #include "soft/base/fabric.h"
 #include "soft/ipc/ipc.h"
 
-static void set_via(struct soft_id *id, struct soft_ipc_peer *via)
+static void set_peer_process(struct soft_id *id, struct soft_ipc_peer *peer_process)
 {
-	if (via == id->via)
+	if (peer_process == id->peer_process)
 		return;
-	soft_ipc_use(via);
-	soft_ipc_leave(id->via);
-	id->via = via;
+	soft_ipc_use(peer_process);
+	soft_ipc_leave(id->peer_process);
+	id->peer_process = peer_process;
 }
 
 /*
@@ -20,16 +20,16 @@ static void set_via(struct soft_id *id, struct soft_ipc_peer *via)
  * count on a queue pair and an address taking an adapter and its kernel milliseconds, and here they take none.  So often a
  * request that nobody listens for looks again, after a millisecond, two, four and so on, before it is refused.
  */
-#define INSISTENCE 8
+#define UNLISTENED_RETRIES 8
 
 /* With a virtual clock nothing happens while it waits. */
-static bool insist(struct soft_id *id)
+static bool retry_unlistened(struct soft_id *id)
 {
-	if (id->insisted == INSISTENCE || soft_clock_is_virtual(&id->cm->fabric->clock))
+	if (id->unlistened_retries == UNLISTENED_RETRIES || soft_clock_is_virtual(&id->cm->fabric->clock))
 		return false;
-	id->request_timeout = SOFT_MILLISECOND << id->insisted++;
+	id->request_timeout = SOFT_MILLISECOND << id->unlistened_retries++;
 	id->retries_left++; /* it was not sent */
-	set_via(id, NULL);
+	set_peer_process(id, NULL);
 	return true;
 }
 
@@ -39,26 +39,26 @@ static bool locate(struct soft_id *id, bool anew)
 	struct soft_cm *cm = id->cm;
 	const struct sockaddr *destination = &id->addr.dst_addr;
 	struct soft_ipc_port port = soft_ipc_port(id->rdma.ps, destination, false);
-	struct soft_ipc_peer *via = NULL;
+	struct soft_ipc_peer *peer_process = NULL;
 	bool made = false, here;
 	int error = ECONNREFUSED;
 
 	if (!cm->ipc || !soft_address_is_ip(destination))
 		return true;
 	if (id->between_hosts) {
-		set_via(id, NULL);
+		set_peer_process(id, NULL);
 		return true;
 	}
 	here = soft_port_find_listener(cm, id->rdma.ps, destination);
 	if (!here)
-		error = soft_ipc_connect(cm->ipc, &port, &id->addr.dst_storage, anew, NULL, &via, &made);
-	if (error && (error != ECONNREFUSED || (!here && insist(id))))
+		error = soft_ipc_connect(cm->ipc, &port, &id->addr.dst_storage, anew, NULL, &peer_process, &made);
+	if (error && (error != ECONNREFUSED || (!here && retry_unlistened(id))))
 		return false;
-	if (id->insisted)
+	if (id->unlistened_retries)
 		id->request_timeout = id->response_timeout;
 	/* Where nobody listens this process answers, as the one kernel of the machine would. */
-	set_via(id, error ? NULL : via);
-	id->located |= made;
+	set_peer_process(id, error ? NULL : peer_process);
+	id->peer_process_fresh |= made;
 	return true;
 }
 
@@ -68,7 +68,7 @@ bool soft_cm_locate(struct soft_id *id)
 	return locate(id, false);
 }
 
-bool soft_cm_relocate(struct soft_id *id)
+bool soft_cm_locate_anew(struct soft_id *id)
 {
 	soft_mutex_expect(&id->cm->lock);
 	return locate(id, true);

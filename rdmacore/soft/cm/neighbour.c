@@ -79,15 +79,16 @@ static bool ask(int fd, struct message *message, uint16_t type, size_t length)
 /* What an attribute has, if that is so long at least; else NULL.  fixed: of the body before the attributes. */
 static const void *find(const struct message *message, size_t fixed, uint16_t type, size_t length)
 {
-	const uint8_t *place = message->rest + NLMSG_ALIGN(fixed), *end = (const uint8_t *)message + message->header.nlmsg_len;
+	const uint8_t *cursor = message->rest + NLMSG_ALIGN(fixed), *end = (const uint8_t *)message +
+		message->header.nlmsg_len;
 	struct rtattr attribute;
 
-	for (; place + sizeof(attribute) <= end; place += RTA_ALIGN(attribute.rta_len)) {
-		memcpy(&attribute, place, sizeof(attribute));
-		if (attribute.rta_len < sizeof(attribute) || attribute.rta_len > end - place)
+	for (; cursor + sizeof(attribute) <= end; cursor += RTA_ALIGN(attribute.rta_len)) {
+		memcpy(&attribute, cursor, sizeof(attribute));
+		if (attribute.rta_len < sizeof(attribute) || attribute.rta_len > end - cursor)
 			return NULL;
 		if (attribute.rta_type == type && attribute.rta_len >= RTA_LENGTH(length))
-			return place + RTA_LENGTH(0);
+			return cursor + RTA_LENGTH(0);
 	}
 	return NULL;
 }

@@ -16,17 +16,20 @@ static unsigned int bucket_of(const struct soft_cm *cm, uint64_t guid, uint32_t 
 	return (unsigned int)(soft_secret_hash(soft_secret_hash(cm->source_key, guid), number) % SOFT_PEER_BUCKETS);
 }
 
-static bool is_with(const struct soft_id *id, const struct soft_ipc_peer *via, bool between_hosts, const struct sockaddr *address)
+static bool is_with(const struct soft_id *id, const struct soft_ipc_peer *peer_process, bool between_hosts,
+		    const struct sockaddr *address)
 {
-	return id->between_hosts == between_hosts && soft_ipc_is_same(id->via, via) &&
+	return id->between_hosts == between_hosts && soft_ipc_is_same(id->peer_process, peer_process) &&
 	       (!between_hosts || soft_address_is_same(&id->addr.dst_addr, address));
 }
 
 /* Of those in a bucket of remote_ids. */
-static struct soft_id *find_id(struct soft_id *id, uint64_t guid, uint32_t remote, const struct soft_ipc_peer *via,
+static struct soft_id *find_id(struct soft_id *id, uint64_t guid, uint32_t remote,
+			       const struct soft_ipc_peer *peer_process,
 			       bool between_hosts, const struct sockaddr *address)
 {
-	while (id && (id->remote != remote || id->remote_guid != guid || !is_with(id, via, between_hosts, address)))
+	while (id && (id->remote != remote || id->remote_guid != guid ||
+		      !is_with(id, peer_process, between_hosts, address)))
 		id = id->remote_id_next;
 	return id;
 }
@@ -34,14 +37,16 @@ static struct soft_id *find_id(struct soft_id *id, uint64_t guid, uint32_t remot
 struct soft_id *soft_peers_find_id(struct soft_cm *cm, const struct soft_cm_message *message)
 {
 	soft_mutex_expect(&cm->lock);
-	return find_id(cm->remote_ids[bucket_of(cm, message->guid, message->local)], message->guid, message->local, message->via,
+	return find_id(cm->remote_ids[bucket_of(cm, message->guid, message->local)], message->guid, message->local,
+		       message->peer_process,
 		       message->between_hosts, (const struct sockaddr *)&message->source);
 }
 
-struct soft_id *soft_peers_claim_id(struct soft_id *id)
+struct soft_id *soft_peers_register_id(struct soft_id *id)
 {
 	struct soft_id **bucket = &id->cm->remote_ids[bucket_of(id->cm, id->remote_guid, id->remote)];
-	struct soft_id *other = find_id(*bucket, id->remote_guid, id->remote, id->via, id->between_hosts, &id->addr.dst_addr);
+	struct soft_id *other = find_id(*bucket, id->remote_guid, id->remote, id->peer_process, id->between_hosts,
+					&id->addr.dst_addr);
 
 	soft_mutex_expect(&id->cm->lock);
 	if (other)
@@ -54,14 +59,14 @@ struct soft_id *soft_peers_claim_id(struct soft_id *id)
 	return NULL;
 }
 
-struct soft_id *soft_peers_claim_qp(struct soft_id *id)
+struct soft_id *soft_peers_register_qp(struct soft_id *id)
 {
 	struct soft_id **bucket = &id->cm->remote_qps[bucket_of(id->cm, id->remote_guid, id->remote_qp_num)];
 
 	soft_mutex_expect(&id->cm->lock);
 	for (struct soft_id *other = *bucket; other; other = other->remote_qp_next)
 		if (other->remote_qp_num == id->remote_qp_num && other->remote_guid == id->remote_guid &&
-		    is_with(other, id->via, id->between_hosts, &id->addr.dst_addr))
+		    is_with(other, id->peer_process, id->between_hosts, &id->addr.dst_addr))
 			return other;
 	id->remote_qp_next = *bucket;
 	id->remote_qp_link = bucket;

@@ -71,9 +71,9 @@ static int make_claim(struct soft_id *id, const struct soft_ipc_port *port, cons
 
 	if (error)
 		return error;
-	soft_id_step_out(id);
+	soft_id_unlock_for_io(id);
 	soft_local_list_read(&list, &id->cm->fabric->without_users);
-	error = soft_id_come_back(id, state);
+	error = soft_id_relock(id, state);
 	if (!error && id->claim != own && !port->for_hosts)
 		error = EINVAL;
 	if (!error)
@@ -162,9 +162,9 @@ static int listen_for_hosts(struct soft_id *id)
 	soft_address_to_gid(address, &gid);
 	if (soft_gid_is_this_host_only(&gid))
 		return 0;
-	soft_id_step_out(id);
+	soft_id_unlock_for_io(id);
 	refused = management->open(management, soft_address_is_any(address) ? NULL : &gid); /* which looks for who has the port */
-	error = soft_id_come_back(id, state);
+	error = soft_id_relock(id, state);
 	if (error)
 		return error;
 	if (refused) {
@@ -180,7 +180,7 @@ static int listen_for_hosts(struct soft_id *id)
 	error = make_claim(id, &port, address, false, NULL, &claimed);
 	if (id->state != state)
 		return error;
-	id->yields_hosts = error;
+	id->no_remote_port = error;
 	if (error)
 		return 0;
 	id->claim_for_hosts = claimed;

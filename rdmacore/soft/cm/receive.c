@@ -10,7 +10,7 @@ static void refuse(struct soft_cm *cm, const struct soft_cm_message *refused, ui
 {
 	struct soft_cm_message rej = {
 		.attribute = SOFT_CM_REJ,
-		.via = refused->via,
+		.peer_process = refused->peer_process,
 		.between_hosts = refused->between_hosts,
 		.transaction = refused->transaction,
 		.local = refused->remote,
@@ -58,19 +58,19 @@ static void receive_req(struct soft_cm *cm, const struct soft_cm_message *req)
 	if (!soft_cm_make_room(cm, req))
 		return;
 	child = soft_cm_request_child(cm, req, &listener);
-	if (!listener && soft_cm_sets_aside(cm, req))
+	if (!listener && soft_cm_defer_refusal(cm, req))
 		return;
 	if (!listener)
 		refuse(cm, req, soft_cm_is_served(cm, req) ? SOFT_REJ_CONSUMER_DEFINED :
 							     SOFT_REJ_INVALID_SERVICE_ID);
 	if (!child)
 		return;
-	soft_peers_claim_id(child);
-	stale = soft_peers_claim_qp(child);
+	soft_peers_register_id(child);
+	stale = soft_peers_register_qp(child);
 	if (stale)
 		end_stale(cm, req, stale);
 	if (stale || !soft_cm_report(listener, child, RDMA_CM_EVENT_CONNECT_REQUEST, 0, req)) {
-		soft_cm_free_unborn(child);
+		soft_cm_free_unreported(child);
 		return;
 	}
 	/* The user may take long to answer: ask for time (IBTA 12.9.8.1). */
@@ -118,9 +118,9 @@ static void receive_rep(struct soft_id *id, const struct soft_cm_message *rep)
 	id->remote = rep->local;
 	id->remote_guid = rep->guid;
 	id->remote_qp_num = rep->qp_num;
-	if (soft_peers_claim_id(id))
+	if (soft_peers_register_id(id))
 		return;
-	stale = soft_peers_claim_qp(id);
+	stale = soft_peers_register_qp(id);
 	if (stale) {
 		soft_peers_forget(id);
 		end_stale(id->cm, rep, stale);
@@ -150,7 +150,7 @@ static void receive_rej(struct soft_id *id, const struct soft_cm_message *rej)
 {
 	bool lingers = rej->reason == SOFT_REJ_STALE_CONN;
 
-	if (id->state == SOFT_ID_REQ_SENT && !id->remote && soft_cm_seek_again(id))
+	if (id->state == SOFT_ID_REQ_SENT && !id->remote && soft_cm_relocate(id))
 		return;
 	switch (id->state) {
 	case SOFT_ID_REQ_RECEIVED:
@@ -211,7 +211,7 @@ static void receive_drep(struct soft_id *id)
 /* Only the process or the host of the id's peer may. */
 static bool may_speak(const struct soft_id *id, const struct soft_cm_message *message)
 {
-	if (id->between_hosts != message->between_hosts || id->via != message->via)
+	if (id->between_hosts != message->between_hosts || id->peer_process != message->peer_process)
 		return false;
 	return !message->between_hosts ||
 	       soft_address_is_same(&id->addr.dst_addr, (const struct sockaddr *)&message->source);
@@ -238,7 +238,7 @@ static void receive_lost(struct soft_cm *cm, const struct soft_cm_message *messa
 {
 	struct soft_cm_message drep = {
 		.attribute = SOFT_CM_DREP,
-		.via = message->via,
+		.peer_process = message->peer_process,
 		.between_hosts = message->between_hosts,
 		.transaction = message->transaction,
 		.local = message->remote,

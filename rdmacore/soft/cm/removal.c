@@ -49,14 +49,14 @@ static bool change_address(struct soft_id *id)
 /* How many ids were told. */
 static uint32_t for_each_id(struct soft_cm *cm, bool (*act)(struct soft_id *id))
 {
-	uint32_t place = 0, told = 0;
+	uint32_t slot = 0, notified = 0;
 	struct soft_id *id;
 
-	while ((id = soft_table_next(&cm->ids, &place, NULL))) {
-		told += act(id);
-		place++;
+	while ((id = soft_table_next(&cm->ids, &slot, NULL))) {
+		notified += act(id);
+		slot++;
 	}
-	return told;
+	return notified;
 }
 
 void soft_cm_remove_interfaces(struct soft_cm *cm)
@@ -73,7 +73,7 @@ int soft_cm_remove_device(struct soft_cm *cm)
 	soft_mutex_lock(&cm->lock);
 	if (!soft_device_is_away(cm->device)) {
 		soft_device_leave(cm->device);
-		cm->told_removal = for_each_id(cm, remove_id);
+		cm->notified_removal = for_each_id(cm, remove_id);
 		result = 0;
 	}
 	soft_cm_unlock(cm);
@@ -82,7 +82,7 @@ int soft_cm_remove_device(struct soft_cm *cm)
 	return result;
 }
 
-int soft_cm_return_device(struct soft_cm *cm, uint32_t *told)
+int soft_cm_return_device(struct soft_cm *cm, uint32_t *notified)
 {
 	int result = -ENOENT;
 
@@ -92,7 +92,7 @@ int soft_cm_return_device(struct soft_cm *cm, uint32_t *told)
 		result = soft_cm_open_device(cm);
 		if (result)
 			soft_device_leave(cm->device);
-		*told = cm->told_removal;
+		*notified = cm->notified_removal;
 	}
 	soft_cm_unlock(cm);
 	return result;
@@ -105,21 +105,21 @@ int soft_cm_change_address(struct soft_cm *cm)
 	soft_mutex_lock(&cm->lock);
 	if (!cm->hardware_address) {
 		cm->hardware_address = 1;
-		cm->told_address = for_each_id(cm, change_address);
+		cm->notified_address = for_each_id(cm, change_address);
 		result = 0;
 	}
 	soft_cm_unlock(cm);
 	return result;
 }
 
-int soft_cm_restore_address(struct soft_cm *cm, uint32_t *told)
+int soft_cm_restore_address(struct soft_cm *cm, uint32_t *notified)
 {
 	int result = -ENOENT;
 
 	soft_mutex_lock(&cm->lock);
 	if (cm->hardware_address) {
 		cm->hardware_address = 0;
-		*told = cm->told_address + for_each_id(cm, change_address);
+		*notified = cm->notified_address + for_each_id(cm, change_address);
 		result = 0;
 	}
 	soft_cm_unlock(cm);

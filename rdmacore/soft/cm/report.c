@@ -161,7 +161,7 @@ struct soft_cm_event *soft_cm_take_event(struct soft_event_channel *channel)
 	return event;
 }
 
-void soft_cm_take_back(struct soft_cm_event *event)
+void soft_cm_withdraw_event(struct soft_cm_event *event)
 {
 	soft_mutex_expect(&event->owner->cm->lock);
 	unlink_unread(event);
@@ -174,7 +174,7 @@ struct soft_cm_event *soft_cm_take_unread(struct soft_id *owner)
 
 	soft_mutex_expect(&owner->cm->lock);
 	if (event)
-		soft_cm_take_back(event);
+		soft_cm_withdraw_event(event);
 	return event;
 }
 

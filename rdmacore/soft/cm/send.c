@@ -11,7 +11,7 @@ void soft_cm_prepare(struct soft_id *id, struct soft_cm_message *message,
 	soft_mutex_expect(&id->cm->lock);
 	*message = (struct soft_cm_message){
 		.attribute = attribute,
-		.via = id->via,
+		.peer_process = id->peer_process,
 		.between_hosts = id->between_hosts,
 		.transaction = id->transaction,
 		.local = id->local,
@@ -44,7 +44,7 @@ void soft_cm_send_request(struct soft_id *id)
 {
 	soft_mutex_expect(&id->cm->lock);
 	id->retries_left = SOFT_CM_RETRIES;
-	id->insisted = 0;
+	id->unlistened_retries = 0;
 	id->request_timeout = id->response_timeout;
 	soft_cm_repeat_request(id);
 }
@@ -71,13 +71,13 @@ static void arm(struct soft_id *id)
 
 static void send_now(struct soft_id *id)
 {
-	id->request.via = id->via;
+	id->request.peer_process = id->peer_process;
 	soft_cm_send(id->cm, &id->request);
 	arm(id);
 }
 
 /* Whether nobody has answered yet, so that somebody else may. */
-static bool seeks(const struct soft_id *id)
+static bool may_relocate(const struct soft_id *id)
 {
 	return (id->state == SOFT_ID_REQ_SENT && !id->remote) || id->state == SOFT_ID_SIDR_SENT;
 }
@@ -85,19 +85,19 @@ static bool seeks(const struct soft_id *id)
 void soft_cm_repeat_request(struct soft_id *id)
 {
 	soft_mutex_expect(&id->cm->lock);
-	if (seeks(id) && !soft_cm_locate(id))
+	if (may_relocate(id) && !soft_cm_locate(id))
 		arm(id); /* as if it were lost */
 	else
 		send_now(id);
 }
 
-bool soft_cm_seek_again(struct soft_id *id)
+bool soft_cm_relocate(struct soft_id *id)
 {
 	soft_mutex_expect(&id->cm->lock);
-	if (!id->via || id->located)
+	if (!id->peer_process || id->peer_process_fresh)
 		return false;
-	if (soft_cm_relocate(id)) {
-		id->located = true;
+	if (soft_cm_locate_anew(id)) {
+		id->peer_process_fresh = true;
 		send_now(id);
 	} else {
 		arm(id);

@@ -5,7 +5,7 @@ static void refuse(struct soft_cm *cm, const struct soft_cm_message *request)
 {
 	struct soft_cm_message reply = {
 		.attribute = SOFT_CM_SIDR_REP,
-		.via = request->via,
+		.peer_process = request->peer_process,
 		.between_hosts = request->between_hosts,
 		.transaction = request->transaction,
 		.remote = request->local,
@@ -28,17 +28,17 @@ void soft_sidr_receive_request(struct soft_cm *cm, const struct soft_cm_message 
 	if (!soft_cm_make_room(cm, request))
 		return;
 	child = soft_cm_request_child(cm, request, &listener);
-	if (!listener && soft_cm_sets_aside(cm, request))
+	if (!listener && soft_cm_defer_refusal(cm, request))
 		return;
 	if (!listener)
 		refuse(cm, request);
 	if (!child)
 		return;
 	child->state = SOFT_ID_SIDR_RECEIVED;
-	soft_peers_claim_id(child);
+	soft_peers_register_id(child);
 	if (soft_cm_report(listener, child, RDMA_CM_EVENT_CONNECT_REQUEST, 0, request))
 		return;
-	soft_cm_free_unborn(child);
+	soft_cm_free_unreported(child);
 }
 
 void soft_sidr_receive_reply(struct soft_id *id, const struct soft_cm_message *reply)
@@ -46,7 +46,7 @@ void soft_sidr_receive_reply(struct soft_id *id, const struct soft_cm_message *r
 	bool success = reply->reason == SOFT_SIDR_SUCCESS;
 
 	soft_mutex_expect(&id->cm->lock);
-	if (id->state == SOFT_ID_SIDR_SENT && reply->reason == SOFT_SIDR_UNSUPPORTED && soft_cm_seek_again(id))
+	if (id->state == SOFT_ID_SIDR_SENT && reply->reason == SOFT_SIDR_UNSUPPORTED && soft_cm_relocate(id))
 		return;
 	if (id->state != SOFT_ID_SIDR_SENT ||
 	    !soft_cm_report(id, id, success ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_UNREACHABLE,

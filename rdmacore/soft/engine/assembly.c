@@ -260,13 +260,13 @@ bool soft_assembly_answer(struct soft_qp *qp, const struct soft_packet *packet,
 	} else if (packet->opcode == SOFT_RDMA_READ_REQUEST) {
 		begin_stream(qp, packet, false);
 	} else if (response->opcode == SOFT_ACKNOWLEDGE) {
-		segmentation->owes |= packet->acknowledge;
+		segmentation->ack_pending |= packet->acknowledge;
 		if (packet->acknowledge)
-			soft_patience_request(segmentation);
+			soft_ack_delay_request(segmentation);
 		return false;
 	}
 	/* Every response acknowledges all before it (IBTA 9.7.5.1.2). */
-	soft_patience_acknowledged(segmentation);
+	soft_ack_delay_acknowledged(segmentation);
 	return packet->opcode != SOFT_RDMA_READ_REQUEST || response->syndrome != SOFT_ACK;
 }
 
@@ -287,8 +287,8 @@ bool soft_assembly_repeat(struct soft_qp *qp, const struct soft_packet *packet,
 		return soft_atomic_replay(qp, packet, response);
 	default:
 		/* The peer did not get the acknowledgement, or not in time. */
-		soft_patience_end(qp->segmentation);
-		qp->segmentation->owes = true;
+		soft_ack_delay_end(qp->segmentation);
+		qp->segmentation->ack_pending = true;
 		return false;
 	}
 }
@@ -337,9 +337,9 @@ bool soft_assembly_acknowledge(struct soft_qp *qp, struct soft_packet *response)
 	struct soft_segmentation *segmentation = qp->segmentation;
 
 	soft_lock_expect(&qp->responder.lock);
-	if (!segmentation->owes || qp->responder.failed || !soft_qp_receives(qp))
+	if (!segmentation->ack_pending || qp->responder.failed || !soft_qp_receives(qp))
 		return false;
-	soft_patience_acknowledged(segmentation);
+	soft_ack_delay_acknowledged(segmentation);
 	soft_answer_begin(qp, response, qp->responder.psn - 1);
 	return true;
 }
@@ -356,7 +356,7 @@ struct soft_segmentation *soft_segmentation_create(struct soft_link *link, size_
 	segmentation->acknowledge_every = SOFT_ACKNOWLEDGE_EVERY;
 	segmentation->read_limit = SOFT_READ_MAX;
 	segmentation->assembly.kind = SOFT_NO_MESSAGE;
-	soft_patience_begin(&segmentation->patience);
+	soft_ack_delay_init(&segmentation->ack_delay);
 	return segmentation;
 }
 
@@ -389,8 +389,8 @@ void soft_segmentation_stop(struct soft_qp *qp)
 	if (qp->target)
 		soft_target_abandon(qp);
 	segmentation->stream.active = false;
-	segmentation->owes = false;
-	soft_patience_begin(&segmentation->patience);
+	segmentation->ack_pending = false;
+	soft_ack_delay_init(&segmentation->ack_delay);
 	segmentation->cursor = 0;
 	segmentation->answered = 0;
 	segmentation->window = segmentation->window_limit;

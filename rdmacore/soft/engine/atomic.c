@@ -16,7 +16,7 @@ void soft_atomic_execute(struct soft_qp *qp, const struct soft_packet *packet, v
 	uint64_t before;
 
 	soft_lock_expect(&qp->responder.lock);
-	soft_touch_begin();
+	soft_page_guard_begin();
 	if (packet->opcode == SOFT_FETCH_ADD) {
 		before = __atomic_fetch_add(word, packet->operand, __ATOMIC_SEQ_CST);
 	} else {
@@ -25,7 +25,7 @@ void soft_atomic_execute(struct soft_qp *qp, const struct soft_packet *packet, v
 		__atomic_compare_exchange_n(word, &before, packet->operand, false, __ATOMIC_SEQ_CST,
 					    __ATOMIC_SEQ_CST);
 	}
-	soft_touch_end();
+	soft_page_guard_end();
 	*result = (struct soft_atomic_result){packet->psn, true, before};
 	responder->result_next = (responder->result_next + 1) % responder->result_count;
 	response->opcode = SOFT_ATOMIC_ACKNOWLEDGE;

@@ -31,7 +31,7 @@ void soft_qp_forget_peer(struct soft_qp *qp);
  * After one half failed, move both to ERR and flush every outstanding request (IBTA 10.3.1.7).  Does nothing when
  * neither failed.  Takes both locks.
  */
-void soft_qp_settle(struct soft_qp *qp);
+void soft_qp_enter_error(struct soft_qp *qp);
 /* To RESET when it is destroyed.  Completions that were not polled yet stay.  Takes both locks. */
 void soft_qp_reset(struct soft_qp *qp);
 
@@ -49,11 +49,12 @@ bool soft_requester_next(struct soft_qp *qp, struct soft_packet *packet);
 void soft_requester_sent(struct soft_qp *qp);
 /*
  * A BIND_MW or LOCAL_INV at the head of the queue is done in two halves (soft/objects/mw.h).  False when there is none.
- * True: the caller notes requester.local_turn, passes soft_quiesce with no lock held, and calls soft_requester_end_local.
+ * True: the caller notes requester.mw_op_seq, passes soft_quiesce with no lock held, and calls
+ * soft_requester_end_local.
  */
 bool soft_requester_begin_local(struct soft_qp *qp);
 /* True when the first half had to be done again: soft_quiesce, and this once more.  Ignores work of another turn. */
-bool soft_requester_end_local(struct soft_qp *qp, uint32_t turn);
+bool soft_requester_end_local(struct soft_qp *qp, uint32_t seq);
 /* An acknowledgement or a response arrived. */
 void soft_requester_receive(struct soft_qp *qp, const struct soft_packet *packet);
 /* requester.wait_delay has passed: send again, or give up. */
@@ -160,8 +161,8 @@ bool soft_assembly_acknowledge(struct soft_qp *qp, struct soft_packet *response)
 /* --- patience.c: how long an acknowledgement waits; responder.lock is held ------------------------- */
 
 /* An answer of the program goes now: whether the acknowledgement that is pending goes with it. */
-bool soft_assembly_joins(struct soft_qp *qp);
-/* Whether the acknowledgement that is pending waits for such an answer.  in_vain: it has, for so long that it goes now. */
-bool soft_assembly_waits(struct soft_qp *qp, bool in_vain);
+bool soft_ack_is_piggybacked(struct soft_qp *qp);
+/* Whether the acknowledgement that is pending waits for such an answer.  idle: it has, for so long that it goes now. */
+bool soft_ack_waits(struct soft_qp *qp, bool idle);
 
 #endif

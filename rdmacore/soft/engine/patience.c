@@ -4,7 +4,7 @@
  * It goes with the next answer that the program sends, at little cost.  Nothing would be cheaper, but whoever sends a
  * message, waits for it to complete and only then sends the next one would wait for ever.  So it is tried from time to time:
  * an answer goes without the acknowledgement.  When the next request comes nevertheless, the peer does not wait for it, and
- * one in every LATE goes with an answer from then on, until the peer is found waiting.
+ * one in every NEEDLESS_EVERY goes with an answer from then on, until the peer is found waiting.
  *
  * Links call this that know when nothing has come for a while.  responder.lock is held.
  */
@@ -13,69 +13,69 @@
 #include "soft/engine/segment.h"
 
 /* Requests that one acknowledgement is for, when the peer does not wait. */
-#define LATE 16
+#define NEEDLESS_EVERY 16
 /* Acknowledgements between two tries; each that fails doubles it. */
-#define TRY_MIN 32
-#define TRY_MAX 1024
+#define PROBE_MIN 32
+#define PROBE_MAX 1024
 
-void soft_patience_begin(struct soft_patience *patience)
+void soft_ack_delay_init(struct soft_ack_delay *ack_delay)
 {
-	*patience = (struct soft_patience){.interval = TRY_MIN};
+	*ack_delay = (struct soft_ack_delay){.interval = PROBE_MIN};
 }
 
-void soft_patience_request(struct soft_segmentation *segmentation)
+void soft_ack_delay_request(struct soft_segmentation *segmentation)
 {
-	struct soft_patience *patience = &segmentation->patience;
+	struct soft_ack_delay *ack_delay = &segmentation->ack_delay;
 
-	if (patience->requests < LATE)
-		patience->requests++;
-	if (!patience->tries || patience->requests < 2)
+	if (ack_delay->requests < NEEDLESS_EVERY)
+		ack_delay->requests++;
+	if (!ack_delay->probing || ack_delay->requests < 2)
 		return;
-	patience->tries = false;
-	patience->late = true;
-	patience->interval = TRY_MIN;
+	ack_delay->probing = false;
+	ack_delay->needless = true;
+	ack_delay->interval = PROBE_MIN;
 }
 
-void soft_patience_acknowledged(struct soft_segmentation *segmentation)
+void soft_ack_delay_acknowledged(struct soft_segmentation *segmentation)
 {
-	segmentation->owes = false;
-	segmentation->patience.requests = 0;
-	segmentation->patience.tries = false;
+	segmentation->ack_pending = false;
+	segmentation->ack_delay.requests = 0;
+	segmentation->ack_delay.probing = false;
 }
 
-void soft_patience_end(struct soft_segmentation *segmentation)
+void soft_ack_delay_end(struct soft_segmentation *segmentation)
 {
-	struct soft_patience *patience = &segmentation->patience;
+	struct soft_ack_delay *ack_delay = &segmentation->ack_delay;
 
-	if (patience->tries && patience->interval < TRY_MAX)
-		patience->interval *= 2;
-	patience->tries = patience->late = false;
+	if (ack_delay->probing && ack_delay->interval < PROBE_MAX)
+		ack_delay->interval *= 2;
+	ack_delay->probing = ack_delay->needless = false;
 }
 
-bool soft_assembly_joins(struct soft_qp *qp)
+bool soft_ack_is_piggybacked(struct soft_qp *qp)
 {
-	struct soft_patience *patience = &qp->segmentation->patience;
+	struct soft_ack_delay *ack_delay = &qp->segmentation->ack_delay;
 
 	soft_lock_expect(&qp->responder.lock);
-	if (!qp->segmentation->owes || patience->tries)
+	if (!qp->segmentation->ack_pending || ack_delay->probing)
 		return false;
-	if (patience->late)
-		return patience->requests == LATE;
-	if (++patience->joined < patience->interval)
+	if (ack_delay->needless)
+		return ack_delay->requests == NEEDLESS_EVERY;
+	if (++ack_delay->piggybacked < ack_delay->interval)
 		return true;
-	patience->joined = 0;
-	patience->tries = true;
+	ack_delay->piggybacked = 0;
+	ack_delay->probing = true;
 	return false;
 }
 
-bool soft_assembly_waits(struct soft_qp *qp, bool in_vain)
+bool soft_ack_waits(struct soft_qp *qp, bool idle)
 {
 	struct soft_segmentation *segmentation = qp->segmentation;
 
 	soft_lock_expect(&qp->responder.lock);
-	if (!segmentation->owes || !(segmentation->patience.late || segmentation->patience.tries))
+	if (!segmentation->ack_pending || !(segmentation->ack_delay.needless || segmentation->ack_delay.probing))
 		return false;
-	if (in_vain)
-		soft_patience_end(segmentation);
-	return !in_vain;
+	if (idle)
+		soft_ack_delay_end(segmentation);
+	return !idle;
 }

@@ -95,7 +95,7 @@ enum ibv_wc_status soft_request_build(struct soft_qp *qp, struct soft_send_wqe *
 			packet->placement = wqe->flush.placement;
 			packet->selectivity = wqe->flush.selectivity;
 		}
-		if (!(wqe->traits & SOFT_PLACES))
+		if (!(wqe->traits & SOFT_NO_RESPONSE_DATA))
 			access = IBV_ACCESS_LOCAL_WRITE;
 	}
 	return translate(qp, wqe, access, packet) ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR;

@@ -65,7 +65,7 @@ void soft_requester_reset(struct soft_qp *qp)
 	requester->wait_delay = 0;
 	requester->responding = 0;
 	requester->resend_until = 0;
-	requester->local_base = requester->local_turn;
+	requester->mw_op_base = requester->mw_op_seq;
 	requester->drain_event = false;
 	requester->deferred = false;
 	soft_capture_flow_reset(requester->flow);
@@ -229,11 +229,11 @@ bool soft_requester_begin_local(struct soft_qp *qp)
 		return false;
 	}
 	requester->wait = SOFT_WAIT_LOCAL;
-	requester->local_turn++;
+	requester->mw_op_seq++;
 	return true;
 }
 
-bool soft_requester_end_local(struct soft_qp *qp, uint32_t turn)
+bool soft_requester_end_local(struct soft_qp *qp, uint32_t seq)
 {
 	struct soft_requester *requester = &qp->requester;
 	struct soft_send_wqe *wqe = soft_send_wqe(requester, requester->completed);
@@ -241,7 +241,7 @@ bool soft_requester_end_local(struct soft_qp *qp, uint32_t turn)
 
 	soft_lock_expect(&qp->requester.lock);
 	/* It was flushed or reset meanwhile; what waits now was begun by another thread. */
-	if (requester->wait != SOFT_WAIT_LOCAL || requester->local_turn != turn)
+	if (requester->wait != SOFT_WAIT_LOCAL || requester->mw_op_seq != seq)
 		return false;
 	if (wqe->opcode == IBV_WR_BIND_MW)
 		result = soft_mw_enable(qp, wqe);
@@ -429,7 +429,7 @@ static void response_arrives(struct soft_qp *qp, const struct soft_packet *packe
 	own.num_segments = 0;
 	if (wqe->psn != packet->psn) /* of a request that is complete */
 		return;
-	if (traits & SOFT_PLACES && !atomic && !packet->length) {
+	if (traits & SOFT_NO_RESPONSE_DATA && !atomic && !packet->length) {
 		complete(qp, IBV_WC_SUCCESS);
 		progress(qp, qp->segmentation);
 		return;

@@ -162,9 +162,9 @@ static void execute_atomic_write(struct soft_qp *qp, const struct soft_packet *p
 	value = (struct soft_segment){&word, sizeof(word)};
 	soft_segments_copy(&value, packet->segments, sizeof(word));
 	/* Release: a thread that sees this word sees all that was written before it (IBTA annex A19). */
-	soft_touch_begin();
+	soft_page_guard_begin();
 	__atomic_store_n((uint64_t *)segment.address, word, __ATOMIC_RELEASE);
-	soft_touch_end();
+	soft_page_guard_end();
 	answer_placed(response);
 }
 

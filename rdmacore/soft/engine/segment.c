@@ -23,7 +23,7 @@ static uint32_t unanswered(struct soft_qp *qp, uint32_t psn)
 
 static bool is_read(uint8_t traits)
 {
-	return traits & SOFT_RESPONDS && !(traits & (SOFT_ATOMIC | SOFT_PLACES));
+	return traits & SOFT_RESPONDS && !(traits & (SOFT_ATOMIC | SOFT_NO_RESPONSE_DATA));
 }
 
 /*
@@ -38,46 +38,46 @@ static uint32_t read_part(const struct soft_segmentation *segmentation)
 }
 
 /* The place after the part in which that one is, in a READ of count packets. */
-static uint32_t read_part_end(const struct soft_segmentation *segmentation, uint32_t place, uint32_t count)
+static uint32_t read_part_end(const struct soft_segmentation *segmentation, uint32_t index, uint32_t count)
 {
-	uint32_t part = read_part(segmentation), left = part - place % part;
+	uint32_t part = read_part(segmentation), left = part - index % part;
 
-	return count - place < left ? count : place + left;
+	return count - index < left ? count : index + left;
 }
 
 bool soft_segment_may_send(struct soft_qp *qp, const struct soft_send_wqe *wqe)
 {
 	struct soft_segmentation *segmentation = qp->segmentation;
-	uint32_t place, waiting, count;
+	uint32_t index, waiting, count;
 
 	soft_lock_expect(&qp->requester.lock);
 	if (qp->service != SOFT_RELIABLE_CONNECTION)
 		return true;
-	place = place_in_message(qp);
-	waiting = unanswered(qp, wqe->psn + place);
+	index = place_in_message(qp);
+	waiting = unanswered(qp, wqe->psn + index);
 	if (!waiting || !is_read(wqe->traits))
 		return waiting < segmentation->window;
 	/* After a loss one part after the other, until the window is as wide as before. */
 	if (segmentation->window < segmentation->window_limit)
 		return false;
 	count = soft_segment_count(qp, wqe->length);
-	return waiting + read_part_end(segmentation, place, count) - place <= segmentation->read_limit;
+	return waiting + read_part_end(segmentation, index, count) - index <= segmentation->read_limit;
 }
 
-static void cut_payload(struct soft_qp *qp, const struct soft_send_wqe *wqe, uint32_t place,
+static void cut_payload(struct soft_qp *qp, const struct soft_send_wqe *wqe, uint32_t index,
 			uint32_t count, struct soft_packet *packet)
 {
 	struct soft_segmentation *segmentation = qp->segmentation;
-	uint64_t offset = (uint64_t)place * segmentation->mtu;
-	bool first = place == 0, last = place + 1 == count;
+	uint64_t offset = (uint64_t)index * segmentation->mtu;
+	bool first = index == 0, last = index + 1 == count;
 	/* A window that is wider has one in it that asks.  Would the last one ask each time, few and fewer went at once. */
 	bool stops = segmentation->window < segmentation->acknowledge_every &&
 		     unanswered(qp, packet->psn) + 1 >= segmentation->window;
 
 	packet->message_length = wqe->length;
 	packet->acknowledge = qp->service == SOFT_RELIABLE_CONNECTION &&
-			      (last || stops || (place + 1) % segmentation->acknowledge_every == 0);
-	segmentation->cursor = last ? 0 : place + 1;
+			      (last || stops || (index + 1) % segmentation->acknowledge_every == 0);
+	segmentation->cursor = last ? 0 : index + 1;
 	if (first && last)
 		return;
 	packet->opcode = soft_operation_part(packet->opcode, first, last);
@@ -90,20 +90,20 @@ void soft_segment_cut(struct soft_qp *qp, const struct soft_send_wqe *wqe, struc
 {
 	struct soft_segmentation *segmentation = qp->segmentation;
 	uint8_t traits = wqe->traits;
-	uint32_t count = soft_segment_count(qp, wqe->length), place = place_in_message(qp), after;
+	uint32_t count = soft_segment_count(qp, wqe->length), index = place_in_message(qp), after;
 
 	soft_lock_expect(&qp->requester.lock);
 	packet->migrated = true;
 	packet->congestion = 0;
 	packet->partition = SOFT_WIRE_PARTITION;
-	packet->psn = (wqe->psn + place) & SOFT_PSN_MASK;
+	packet->psn = (wqe->psn + index) & SOFT_PSN_MASK;
 	after = packet->psn + 1;
 	if (traits & SOFT_RESPONDS) {
 		packet->acknowledge = true;
 		if (is_read(traits)) {
 			/* What has not come yet. */
-			uint64_t offset = (uint64_t)place * segmentation->mtu;
-			uint32_t end = read_part_end(segmentation, place, count);
+			uint64_t offset = (uint64_t)index * segmentation->mtu;
+			uint32_t end = read_part_end(segmentation, index, count);
 
 			packet->remote_address += offset;
 			packet->length = (end == count ? wqe->length : (uint64_t)end * segmentation->mtu) - offset;
@@ -112,11 +112,11 @@ void soft_segment_cut(struct soft_qp *qp, const struct soft_send_wqe *wqe, struc
 		}
 		packet->message_length = (uint32_t)packet->length;
 	} else {
-		cut_payload(qp, wqe, place, count, packet);
+		cut_payload(qp, wqe, index, count, packet);
 	}
-	if (soft_psn_difference(after, segmentation->frontier) > 0 ||
+	if (soft_psn_difference(after, segmentation->next_unsent_psn) > 0 ||
 	    qp->service != SOFT_RELIABLE_CONNECTION)
-		segmentation->frontier = after & SOFT_PSN_MASK;
+		segmentation->next_unsent_psn = after & SOFT_PSN_MASK;
 }
 
 bool soft_segment_is_answered(struct soft_qp *qp, const struct soft_send_wqe *wqe, uint32_t packets,
@@ -171,7 +171,7 @@ bool soft_segment_retry(struct soft_qp *qp)
 bool soft_segment_is_stray(const struct soft_qp *qp, const struct soft_packet *packet)
 {
 	soft_lock_expect(&qp->requester.lock);
-	return soft_psn_difference(packet->psn, qp->segmentation->frontier) >= 0;
+	return soft_psn_difference(packet->psn, qp->segmentation->next_unsent_psn) >= 0;
 }
 
 bool soft_segment_is_stale(struct soft_qp *qp, const struct soft_packet *packet)
@@ -186,7 +186,7 @@ enum soft_segment_result soft_segment_read(struct soft_qp *qp, struct soft_send_
 	struct soft_segmentation *segmentation = qp->segmentation;
 	uint64_t offset = (uint64_t)segmentation->answered * segmentation->mtu;
 	/* An ATOMIC_WRITE brings nothing back. */
-	uint64_t left = wqe->traits & SOFT_PLACES ? 0 : wqe->length - offset;
+	uint64_t left = wqe->traits & SOFT_NO_RESPONSE_DATA ? 0 : wqe->length - offset;
 	uint64_t length = left < segmentation->mtu ? left : segmentation->mtu;
 	int32_t ahead = soft_psn_difference(packet->psn, wqe->psn + segmentation->answered);
 	uint8_t traits = wqe->traits;

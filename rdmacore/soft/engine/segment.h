@@ -52,11 +52,12 @@ struct soft_read_stream {
 };
 
 /* Of the acknowledgements that are pending: patience.c. */
-struct soft_patience {
-	bool late; /* the peer does not wait for them */
-	bool tries; /* it is being tried whether it does */
+struct soft_ack_delay {
+	bool needless; /* the peer does not wait for them */
+	bool probing; /* it is being tried whether it does */
 	uint8_t requests; /* since the last one went, as far as they count */
-	uint16_t joined, interval; /* those that went with an answer since the last try, and how many before the next */
+	/* those that went with an answer since the last try, and how many before the next */
+	uint16_t piggybacked, interval;
 };
 
 struct soft_segmentation {
@@ -69,15 +70,15 @@ struct soft_segmentation {
 	/* The requester's, under requester.lock. */
 	uint32_t cursor; /* packets sent of the message before transmitted; 0: all of it was */
 	uint32_t answered; /* packets answered of the message at completed */
-	uint32_t frontier; /* the number after the highest that was ever sent */
+	uint32_t next_unsent_psn; /* the number after the highest that was ever sent */
 	uint32_t window;
 	bool retrying; /* it went back, and nothing was answered since */
 	bool timed, prolonged; /* the timer runs for the oldest request, or one before that, and then once more */
 
 	/* The responder's, under responder.lock. */
-	bool owes; /* an ACK of all before responder.psn */
-	bool owing; /* the link was told, and will ask for it */
-	struct soft_patience patience;
+	bool ack_pending; /* an ACK of all before responder.psn */
+	bool ack_queued; /* the link was told, and will ask for it */
+	struct soft_ack_delay ack_delay;
 	struct soft_assembly assembly;
 	struct soft_read_stream stream;
 
@@ -95,13 +96,13 @@ struct soft_segmentation {
 
 /* --- patience.c: how long an acknowledgement waits; responder.lock is held ------------------------- */
 
-void soft_patience_begin(struct soft_patience *patience);
+void soft_ack_delay_init(struct soft_ack_delay *ack_delay);
 /* A request came that asks for an acknowledgement. */
-void soft_patience_request(struct soft_segmentation *segmentation);
+void soft_ack_delay_request(struct soft_segmentation *segmentation);
 /* All before responder.psn is acknowledged. */
-void soft_patience_acknowledged(struct soft_segmentation *segmentation);
+void soft_ack_delay_acknowledged(struct soft_segmentation *segmentation);
 /* The peer waits. */
-void soft_patience_end(struct soft_segmentation *segmentation);
+void soft_ack_delay_end(struct soft_segmentation *segmentation);
 
 /* Packets, and so sequence numbers, of a message of that length; 1 without an MTU. */
 static inline uint32_t soft_segment_count(const struct soft_qp *qp, uint64_t length)

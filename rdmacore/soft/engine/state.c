@@ -47,12 +47,12 @@ void soft_qp_enter(struct soft_qp *qp, enum ibv_qp_state state)
 		soft_responder_reset(qp);
 		soft_qp_forget_peer(qp);
 		qp->attr = (struct ibv_qp_attr){0};
-		qp->hears = SOFT_NOBODY;
+		qp->accepted_qpn = SOFT_NO_QPN;
 		soft_qp_forget_events(qp);
 	}
 }
 
-void soft_qp_settle(struct soft_qp *qp)
+void soft_qp_enter_error(struct soft_qp *qp)
 {
 	soft_qp_lock(qp);
 	if (qp->responder.failed || soft_qp_state(qp) == IBV_QPS_ERR)

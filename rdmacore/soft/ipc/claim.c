@@ -186,7 +186,7 @@ static int bind_name(struct soft_claim *claim, const struct soft_ipc_port *port,
 	if (squatted) {
 		char name[SOFT_IPC_NAME];
 
-		soft_notice_squatter(&ipc->fabric->notices, claim->name, *holder);
+		soft_notice_port_owner(&ipc->fabric->notices, claim->name, *holder);
 		strcpy(name, claim->name);
 		soft_local_other_name(name, ipc->instance, claim->name);
 	}
@@ -308,7 +308,7 @@ bool soft_claim_may_listen(const struct soft_ipc *ipc, const struct soft_ipc_por
  * the listener has, or leave its backlog full: that name is passed over.
  */
 int soft_claim_connect(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct sockaddr *destination,
-		       const struct soft_local_list *list, int *out, uid_t *stranger)
+		       const struct soft_local_list *list, int *out, uid_t *untrusted_user)
 {
 	const struct soft_local_trust same = {.user = ipc->user}, *trust = port->for_hosts ? &same : &ipc->trust;
 	struct place places[PLACES];
@@ -316,11 +316,11 @@ int soft_claim_connect(const struct soft_ipc *ipc, const struct soft_ipc_port *p
 	int fd = -ECONNREFUSED, error = -ECONNREFUSED;
 
 	soft_mutex_expect(ipc->lock);
-	*stranger = SOFT_LOCAL_UNKNOWN;
+	*untrusted_user = SOFT_LOCAL_UNKNOWN;
 	list_places(destination, places);
 	for (int index = 0; index < PLACES && fd < 0; index++) {
 		write_name(ipc, port, &places[index], name);
-		fd = soft_local_connect(name, trust, stranger);
+		fd = soft_local_connect(name, trust, untrusted_user);
 		if (fd < 0 && error == -ECONNREFUSED)
 			error = fd;
 	}

@@ -57,7 +57,7 @@ struct soft_claim {
 struct soft_ipc_counts {
 	uint64_t invalid; /* records that were none, each the end of its connection */
 	uint64_t refused; /* connections over the bound */
-	uint64_t strangers; /* connections of users that are not trusted */
+	uint64_t untrusted_users; /* connections of users that are not trusted */
 	uint64_t dropped; /* messages over the bound of what waits to be sent */
 };
 
@@ -198,7 +198,7 @@ void soft_claim_release(struct soft_claim *claim);
  * is not trusted; (uid_t)-1: there is none.
  */
 int soft_claim_connect(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct sockaddr *destination,
-		       const struct soft_local_list *list, int *fd, uid_t *stranger);
+		       const struct soft_local_list *list, int *fd, uid_t *untrusted_user);
 /* Whether the list has a process of any user that listens on the port, or is not known. */
 bool soft_claim_may_listen(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct soft_local_list *list);
 /* Whether a process of a trusted user that is on the list listens on the port, if only for other addresses. */

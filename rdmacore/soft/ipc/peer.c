@@ -189,7 +189,7 @@ int soft_ipc_connect(struct soft_ipc *ipc, const struct soft_ipc_port *port, con
 		     bool anew, const struct soft_local_list *list, struct soft_ipc_peer **out, bool *made)
 {
 	struct soft_ipc_peer *known = find_route(ipc, port, destination);
-	uid_t stranger;
+	uid_t untrusted_user;
 	int error, fd;
 
 	soft_mutex_expect(ipc->lock);
@@ -197,11 +197,11 @@ int soft_ipc_connect(struct soft_ipc *ipc, const struct soft_ipc_port *port, con
 	*out = known;
 	if (!*made)
 		return 0;
-	error = soft_claim_connect(ipc, port, (const struct sockaddr *)destination, list, &fd, &stranger);
-	if (error && stranger != (uid_t)-1 && !port->for_hosts)
+	error = soft_claim_connect(ipc, port, (const struct sockaddr *)destination, list, &fd, &untrusted_user);
+	if (error && untrusted_user != (uid_t)-1 && !port->for_hosts)
 		soft_notice_text(&ipc->fabric->notices,
 				 "not connected to port %u: a process of user %u listens there, and this fabric is not shared; both processes need --fabric NAME --shared",
-				 port->number, stranger);
+				 port->number, untrusted_user);
 	if (!error)
 		error = soft_peer_add(ipc, fd, true, out);
 	if (known && (!error || error == ECONNREFUSED))

@@ -37,7 +37,7 @@ static bool take(struct soft_ipc_peer *peer, const uint8_t *record, size_t lengt
 		peer->ipc->receive(peer->ipc, &message);
 		return true;
 	case SOFT_RECORD_MESSAGE:
-		message.via = peer;
+		message.peer_process = peer;
 		message.arrived = true;
 		peer->ipc->receive(peer->ipc, &message);
 		return true;
@@ -119,7 +119,7 @@ static bool is_welcome(struct soft_claim *claim, uid_t user)
 
 	if (!ipc->user || soft_local_trusts(&ipc->trust, user))
 		return true;
-	ipc->counts.strangers++;
+	ipc->counts.untrusted_users++;
 	soft_notice_text(&ipc->fabric->notices,
 			 "refused processes of user %u: this fabric is not shared; both processes need --fabric NAME --shared", user);
 	return false;

@@ -11,51 +11,51 @@
 #define MAGIC 0x52434d41u
 #define VERSION 1
 
-static uint8_t *put_header(uint8_t *place, enum soft_record_kind kind, uint64_t instance)
+static uint8_t *put_header(uint8_t *cursor, enum soft_record_kind kind, uint64_t instance)
 {
-	place = soft_put32(place, MAGIC);
-	*place++ = VERSION;
-	*place++ = (uint8_t)kind;
-	return soft_put64(soft_put16(place, 0), instance);
+	cursor = soft_put32(cursor, MAGIC);
+	*cursor++ = VERSION;
+	*cursor++ = (uint8_t)kind;
+	return soft_put64(soft_put16(cursor, 0), instance);
 }
 
-static uint8_t *put_address(uint8_t *place, const struct sockaddr_storage *address)
+static uint8_t *put_address(uint8_t *cursor, const struct sockaddr_storage *address)
 {
 	const struct sockaddr_in *in4 = (const void *)address;
 	const struct sockaddr_in6 *in6 = (const void *)address;
 	bool ipv6 = address->ss_family == AF_INET6;
 
-	memset(place, 0, SOFT_RECORD_ADDRESS);
-	place[0] = ipv6 ? 6 : 4;
-	memcpy(place + 2, &in4->sin_port, sizeof(in4->sin_port)); /* sin6_port is in the same place */
+	memset(cursor, 0, SOFT_RECORD_ADDRESS);
+	cursor[0] = ipv6 ? 6 : 4;
+	memcpy(cursor + 2, &in4->sin_port, sizeof(in4->sin_port)); /* sin6_port is in the same place */
 	if (ipv6) {
-		soft_put32(place + 4, in6->sin6_scope_id);
-		memcpy(place + 8, &in6->sin6_addr, sizeof(in6->sin6_addr));
+		soft_put32(cursor + 4, in6->sin6_scope_id);
+		memcpy(cursor + 8, &in6->sin6_addr, sizeof(in6->sin6_addr));
 	} else {
-		memcpy(place + 20, &in4->sin_addr, sizeof(in4->sin_addr));
+		memcpy(cursor + 20, &in4->sin_addr, sizeof(in4->sin_addr));
 	}
-	return place + SOFT_RECORD_ADDRESS;
+	return cursor + SOFT_RECORD_ADDRESS;
 }
 
-static bool get_address(const uint8_t *place, struct sockaddr_storage *address)
+static bool get_address(const uint8_t *cursor, struct sockaddr_storage *address)
 {
 	static const uint8_t zeros[16];
 	struct sockaddr_in *in4 = (void *)address;
 	struct sockaddr_in6 *in6 = (void *)address;
 
 	memset(address, 0, sizeof(*address));
-	memcpy(&in4->sin_port, place + 2, sizeof(in4->sin_port));
-	if (place[1])
+	memcpy(&in4->sin_port, cursor + 2, sizeof(in4->sin_port));
+	if (cursor[1])
 		return false;
-	switch (place[0]) {
+	switch (cursor[0]) {
 	case 4:
 		in4->sin_family = AF_INET;
-		memcpy(&in4->sin_addr, place + 20, sizeof(in4->sin_addr));
-		return !memcmp(place + 4, zeros, 16);
+		memcpy(&in4->sin_addr, cursor + 20, sizeof(in4->sin_addr));
+		return !memcmp(cursor + 4, zeros, 16);
 	case 6:
 		in6->sin6_family = AF_INET6;
-		in6->sin6_scope_id = soft_get32(place + 4);
-		memcpy(&in6->sin6_addr, place + 8, sizeof(in6->sin6_addr));
+		in6->sin6_scope_id = soft_get32(cursor + 4);
+		memcpy(&in6->sin6_addr, cursor + 8, sizeof(in6->sin6_addr));
 		return true;
 	default:
 		return false;
@@ -64,11 +64,12 @@ static bool get_address(const uint8_t *place, struct sockaddr_storage *address)
 
 size_t soft_record_encode(const struct soft_cm_message *message, uint64_t instance, uint8_t record[SOFT_RECORD_MAX])
 {
-	uint8_t *place = put_header(record, message->between_hosts ? SOFT_RECORD_FROM_HOST : SOFT_RECORD_MESSAGE, instance);
+	uint8_t *cursor = put_header(record, message->between_hosts ? SOFT_RECORD_FROM_HOST : SOFT_RECORD_MESSAGE,
+				     instance);
 
-	place = put_address(place, &message->source);
-	place = put_address(place, &message->destination);
-	soft_mad_encode(message, place);
+	cursor = put_address(cursor, &message->source);
+	cursor = put_address(cursor, &message->destination);
+	soft_mad_encode(message, cursor);
 	return SOFT_RECORD_MAX;
 }
 
@@ -78,14 +79,14 @@ size_t soft_record_encode_end(uint64_t instance, uint8_t record[SOFT_RECORD_MAX]
 	return SOFT_RECORD_HEADER;
 }
 
-static bool decode_message(const uint8_t *place, struct soft_cm_message *message)
+static bool decode_message(const uint8_t *cursor, struct soft_cm_message *message)
 {
 	struct sockaddr_storage source, destination;
 
 	/* First the datagram, which sets all of message, and the addresses of a REQ from within it. */
-	if (!get_address(place, &source) || !get_address(place + SOFT_RECORD_ADDRESS, &destination) ||
+	if (!get_address(cursor, &source) || !get_address(cursor + SOFT_RECORD_ADDRESS, &destination) ||
 	    source.ss_family != destination.ss_family ||
-	    !soft_mad_decode(place + 2 * SOFT_RECORD_ADDRESS, message))
+	    !soft_mad_decode(cursor + 2 * SOFT_RECORD_ADDRESS, message))
 		return false;
 	message->source = source;
 	message->destination = destination;

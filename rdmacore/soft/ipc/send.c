@@ -11,7 +11,7 @@
 /* Bounds of what others can make this process hold. */
 #define QUEUED_MAX (1u << 18) /* messages that wait to be sent, 80 MB */
 #define QUEUED_PEER (1u << 16) /* to one peer */
-#define QUEUED_STRANGER (1u << 12) /* to one of another user */
+#define QUEUED_UNTRUSTED (1u << 12) /* to one of another user */
 
 /* What waits to be sent is lost. */
 static void drop_out(struct soft_ipc_peer *peer)
@@ -103,7 +103,7 @@ void soft_ipc_flush(struct soft_ipc *ipc)
 static bool make_room(struct soft_ipc_peer *peer)
 {
 	uint32_t capacity = peer->out_capacity ? 2 * peer->out_capacity : BATCH;
-	uint32_t limit = peer->user == peer->ipc->user ? QUEUED_PEER : QUEUED_STRANGER;
+	uint32_t limit = peer->user == peer->ipc->user ? QUEUED_PEER : QUEUED_UNTRUSTED;
 	uint8_t (*out)[SOFT_RECORD_MAX];
 
 	if (peer->out_count >= limit || peer->ipc->queued >= QUEUED_MAX)

@@ -41,7 +41,7 @@ void soft_transmit_expire(struct soft_timer *timer);
 
 /* One pass over a send queue, and what is left to do once its locks are released. */
 struct soft_pass {
-	struct soft_qp *failed_peer; /* held; soft_qp_settle is due */
+	struct soft_qp *failed_peer; /* held; soft_qp_enter_error is due */
 	struct soft_multicast_members *failed_group; /* held; the same for each member */
 	bool again; /* there may be more to send */
 	uint64_t work_left; /* bytes to copy, each message counted as SOFT_MESSAGE_WORK more */
@@ -94,7 +94,7 @@ struct soft_path {
 /* Called with a requester.lock or a responder.lock held, from any thread. */
 struct soft_link {
 	bool icrc; /* compute and check it */
-	bool joins_acknowledgements; /* one that is pending goes out with a request, if there is one */
+	bool piggybacks_acks; /* one that is pending goes out with a request, if there is one */
 	bool lax_timeouts; /* a timeout may be up to twice as long */
 	size_t route_size; /* of soft_segmentation.route */
 	uint32_t read_room; /* packets of answers to READs that may still go out in this pass, of a link with answer_later */
@@ -122,7 +122,7 @@ struct soft_link {
 	 * qp has an acknowledgement pending.  The link calls soft_link_acknowledge with no lock held, when it has nothing more
 	 * for that queue pair or after a time of its choice.  False when it cannot.
 	 */
-	bool (*owe)(struct soft_link *link, struct soft_qp *qp);
+	bool (*queue_ack)(struct soft_link *link, struct soft_qp *qp);
 	/*
 	 * The answer of qp to a READ goes on, and read_room is used up.  The link calls soft_link_answer_read in a later pass, so that
 	 * none is long.  NULL: an answer goes out whole.
@@ -139,7 +139,7 @@ struct soft_link {
 struct soft_arrival {
 	union ibv_gid source, destination;
 	uint16_t port; /* UDP source port, of a link that compares it */
-	uint32_t sender; /* the queue pair that sent it; SOFT_NOBODY: the link does not know */
+	uint32_t sender; /* the queue pair that sent it; SOFT_NO_QPN: the link does not know */
 	uint8_t header[SOFT_GRH]; /* of a datagram */
 	/* What the last packet was for, held, or NULL: others that came with it are often for the same. */
 	struct soft_qp *receiver;
@@ -180,10 +180,10 @@ void soft_link_flush(struct soft_qp *qp, struct soft_burst *burst);
 /* Send the acknowledgement that is pending, if it still is.  No lock of a queue pair is held. */
 void soft_link_acknowledge(struct soft_qp *qp);
 /*
- * The same, unless it waits for an answer to go with: then false.  in_vain: it has waited, nothing came meanwhile, and it
+ * The same, unless it waits for an answer to go with: then false.  idle: it has waited, nothing came meanwhile, and it
  * goes now.
  */
-bool soft_link_acknowledge_answered(struct soft_qp *qp, bool in_vain);
+bool soft_link_acknowledge_answered(struct soft_qp *qp, bool idle);
 /* The addresses that a packet has, as its sender sees them.  A lock of the queue pair is held. */
 const union ibv_gid *soft_link_source(const struct soft_qp *qp, const struct soft_packet *packet);
 const union ibv_gid *soft_link_destination(const struct soft_qp *qp, const struct soft_packet *packet);

@@ -42,7 +42,7 @@ struct soft_qp *soft_link_peer(struct soft_qp *qp)
 
 /* Record a packet from qp, which is here, to there; with answer one back.  requester.lock is held. */
 static void record(struct soft_qp *qp, const union ibv_gid *here, const union ibv_gid *there,
-		   const struct soft_packet *packet, bool answer, const struct soft_capture_fate *fate)
+		   const struct soft_packet *packet, bool answer, const struct soft_capture_outcome *outcome)
 {
 	struct soft_capture *capture = soft_qp_device(qp)->fabric->capture;
 	struct soft_requester *requester = &qp->requester;
@@ -64,9 +64,9 @@ static void record(struct soft_qp *qp, const union ibv_gid *here, const union ib
 	if (!requester->flow && !datagram)
 		requester->flow = soft_capture_flow_create(requester->mask + 1);
 	if (answer)
-		soft_capture_answer(capture, requester->flow, &path, packet, fate);
+		soft_capture_answer(capture, requester->flow, &path, packet, outcome);
 	else
-		soft_capture_request(capture, requester->flow, &path, packet, fate);
+		soft_capture_request(capture, requester->flow, &path, packet, outcome);
 }
 
 static __attribute__((noinline)) bool judge(struct soft_qp *qp, const union ibv_gid *here, const union ibv_gid *there,
@@ -74,13 +74,13 @@ static __attribute__((noinline)) bool judge(struct soft_qp *qp, const union ibv_
 {
 	struct soft_fabric *fabric = soft_qp_device(qp)->fabric;
 	struct soft_fault_subject what = soft_link_subject(qp, packet);
-	struct soft_capture_fate fate = {
-		.verdict = soft_fault_judge(&fabric->faults, answer ? there : here, answer ? here : there, &what),
+	struct soft_capture_outcome outcome = {
+		.fault_result = soft_faults_apply(&fabric->faults, answer ? there : here, answer ? here : there, &what),
 	};
 
 	if (fabric->capture)
-		record(qp, here, there, packet, answer, &fate);
-	return fate.verdict.lose;
+		record(qp, here, there, packet, answer, &outcome);
+	return outcome.fault_result.lose;
 }
 
 /* Whether a packet is lost, by the same arguments.  Mostly nobody looks at it. */
@@ -100,7 +100,8 @@ static void lose(struct soft_qp *qp)
 
 	while (soft_requester_next(qp, &packet)) {
 		if (recorded)
-			record(qp, here, &route->dgid, &packet, false, &(struct soft_capture_fate){.unreachable = true});
+			record(qp, here, &route->dgid, &packet, false,
+			       &(struct soft_capture_outcome){.unreachable = true});
 		if (qp->service != SOFT_RELIABLE_CONNECTION)
 			soft_requester_sent(qp);
 	}
@@ -137,7 +138,7 @@ static inline __attribute__((always_inline)) void exchange(struct soft_qp *qp, s
 	struct soft_packet packet, response;
 
 	soft_lock_take(&peer->responder.lock);
-	if (!soft_qp_hears(peer, qp) || peer->xrc != (xrc ? SOFT_TARGET : SOFT_NO_XRC)) {
+	if (!soft_qp_accepts(peer, qp) || peer->xrc != (xrc ? SOFT_TARGET : SOFT_NO_XRC)) {
 		soft_lock_release(&peer->responder.lock);
 		lose(qp);
 		return;
@@ -201,7 +202,7 @@ static void transmit_datagrams(struct soft_qp *qp, struct soft_pass *pass)
 			group = soft_multicast_find(&device->multicast, gid);
 			set_sending(qp, true);
 			for (uint32_t member = 0; group && member < group->count; member++) {
-				if (group->queue_pairs[member] != qp || qp->hears_itself)
+				if (group->queue_pairs[member] != qp || qp->mcast_loopback)
 					pass->again |= deliver(group->queue_pairs[member], &packet);
 				soft_pass_count(pass, packet.length);
 			}

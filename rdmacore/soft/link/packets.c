@@ -23,11 +23,11 @@
 #define UNCOVERED 4
 
 /* Lists that ways are in, by their keys. */
-#define WAYS 1024
+#define FLOWS 1024
 
 /* Packets on one way overtake none, but for faults.  What a fault does to them does nothing to those on others. */
-struct way {
-	struct way *next; /* of its list, or of those that are unused */
+struct flow {
+	struct flow *next; /* of its list, or of those that are unused */
 	uint64_t key;
 	uint64_t latest; /* arrival of what is on its way */
 	uint32_t events;
@@ -38,7 +38,7 @@ struct event {
 	uint64_t due, order; /* of two at the same time, the one with the lower order comes first */
 	struct soft_device *device; /* where it arrives */
 	struct soft_packets_sender sender; /* with a send function: it is another link's, and leaves */
-	struct way *way; /* on which it must not be reordered; NULL: it may be */
+	struct flow *flow; /* on which it must not be reordered; NULL: it may be */
 	struct soft_qp *qp; /* held: it has an acknowledgement pending; NULL: a datagram */
 	uint32_t from; /* the queue pair that sent it */
 	size_t begin, length; /* of the datagram */
@@ -54,8 +54,8 @@ struct soft_packets {
 	struct soft_lock lock; /* guards the rest */
 	struct soft_random random;
 	struct soft_device *devices[SOFT_PACKETS_DEVICES];
-	struct way *ways; /* as many as events */
-	struct way *used_ways[WAYS], *unused_ways;
+	struct flow *flows; /* as many as events */
+	struct flow *used_flows[FLOWS], *unused_flows;
 	uint32_t device_count;
 	struct event *events;
 	struct event **unused; /* a stack */
@@ -123,48 +123,48 @@ static struct event *take(struct soft_packets *packets)
 	return packets->unused_count ? packets->unused[--packets->unused_count] : NULL;
 }
 
-static struct way **list_of(struct soft_packets *packets, uint64_t key)
+static struct flow **list_of(struct soft_packets *packets, uint64_t key)
 {
-	return &packets->used_ways[key * UINT64_C(0x9e3779b97f4a7c15) >> 54];
+	return &packets->used_flows[key * UINT64_C(0x9e3779b97f4a7c15) >> 54];
 }
 
 /* The way of that key has an event more. */
-static struct way *use_way(struct soft_packets *packets, uint64_t key)
+static struct flow *use_flow(struct soft_packets *packets, uint64_t key)
 {
-	struct way **list = list_of(packets, key), *way = *list;
+	struct flow **list = list_of(packets, key), *flow = *list;
 
 	soft_lock_expect(&packets->lock);
-	while (way && way->key != key)
-		way = way->next;
-	if (!way) {
-		way = packets->unused_ways;
-		packets->unused_ways = way->next;
-		*way = (struct way){.next = *list, .key = key};
-		*list = way;
+	while (flow && flow->key != key)
+		flow = flow->next;
+	if (!flow) {
+		flow = packets->unused_flows;
+		packets->unused_flows = flow->next;
+		*flow = (struct flow){.next = *list, .key = key};
+		*list = flow;
 	}
-	way->events++;
-	return way;
+	flow->events++;
+	return flow;
 }
 
 /* With its last event it has no order to keep. */
-static void leave_way(struct soft_packets *packets, struct way *way)
+static void leave_flow(struct soft_packets *packets, struct flow *flow)
 {
-	struct way **link = list_of(packets, way->key);
+	struct flow **link = list_of(packets, flow->key);
 
-	if (--way->events)
+	if (--flow->events)
 		return;
-	while (*link != way)
+	while (*link != flow)
 		link = &(*link)->next;
-	*link = way->next;
-	way->next = packets->unused_ways;
-	packets->unused_ways = way;
+	*link = flow->next;
+	flow->next = packets->unused_flows;
+	packets->unused_flows = flow;
 }
 
 static void give_back(struct soft_packets *packets, struct event *event)
 {
-	if (event->way)
-		leave_way(packets, event->way);
-	event->way = NULL;
+	if (event->flow)
+		leave_flow(packets, event->flow);
+	event->flow = NULL;
 	packets->unused[packets->unused_count++] = event;
 }
 
@@ -215,13 +215,14 @@ static struct event *copy(struct soft_packets *packets, const struct event *even
 }
 
 /* Send the datagram on the way of that key, with the faults that apply. */
-static void carry(struct soft_packets *packets, struct event *event, uint64_t key, const struct soft_fault_verdict *verdict)
+static void carry(struct soft_packets *packets, struct event *event, uint64_t key,
+		  const struct soft_fault_result *fault_result)
 {
 	uint64_t due = now(packets) + packets->options.delay + below(packets, packets->options.jitter);
 	struct event *twin;
 
 	soft_lock_expect(&packets->lock);
-	if (verdict->corrupt) {
+	if (fault_result->corrupt) {
 		/* A packet of another link has no headers here. */
 		size_t bth = event->sender.send ? 0 : PACKET;
 		uint8_t bit = (uint8_t)(1u << below(packets, 8));
@@ -230,20 +231,20 @@ static void carry(struct soft_packets *packets, struct event *event, uint64_t ke
 		packets->counters.corrupted++;
 		event->bytes[bth + offset + (offset >= UNCOVERED)] ^= bit;
 	}
-	event->way = use_way(packets, key);
-	if (due < event->way->latest)
-		due = event->way->latest;
-	due += verdict->delay;
-	if (verdict->duplicate && (twin = copy(packets, event))) {
+	event->flow = use_flow(packets, key);
+	if (due < event->flow->latest)
+		due = event->flow->latest;
+	due += fault_result->delay;
+	if (fault_result->duplicate && (twin = copy(packets, event))) {
 		packets->counters.duplicated++;
 		twin->device = event->device;
-		schedule(packets, twin, due + verdict->duplicate_delay);
+		schedule(packets, twin, due + fault_result->duplicate_delay);
 	}
-	if (verdict->reorder) {
+	if (fault_result->reorder) {
 		packets->counters.reordered++;
-		due += below(packets, verdict->reorder_limit ? verdict->reorder_limit : REORDER_LIMIT);
+		due += below(packets, fault_result->reorder_limit ? fault_result->reorder_limit : REORDER_LIMIT);
 	} else {
-		event->way->latest = due;
+		event->flow->latest = due;
 	}
 	schedule(packets, event, due);
 }
@@ -283,8 +284,8 @@ static void send_datagram(struct soft_link *link, struct soft_burst *burst, stru
 	struct event *event = (struct event *)(void *)(bytes - PACKET - offsetof(struct event, bytes)), *other;
 	const union ibv_gid *from = soft_link_source(qp, packet), *to = soft_link_destination(qp, packet);
 	struct soft_faults *faults = &packets->fabric->faults;
-	struct soft_capture_fate fate = {0};
-	const struct soft_fault_verdict *verdict = &fate.verdict;
+	struct soft_capture_outcome outcome = {0};
+	const struct soft_fault_result *fault_result = &outcome.fault_result;
 	uint32_t source, target;
 
 	(void)burst;
@@ -296,28 +297,28 @@ static void send_datagram(struct soft_link *link, struct soft_burst *burst, stru
 	if (soft_faults_active(faults)) {
 		struct soft_fault_subject what = soft_link_subject(qp, packet);
 
-		fate.verdict = soft_fault_judge(faults, from, to, &what);
+		outcome.fault_result = soft_faults_apply(faults, from, to, &what);
 		if (packets->fabric->capture)
 			soft_capture_datagram(packets->fabric->capture, event->bytes + event->begin, event->length, from,
-					      false, &fate);
+					      false, &outcome);
 	}
 	soft_lock_take(&packets->lock);
 	source = find(packets, from);
 	target = find(packets, to);
-	packets->counters.lost += verdict->lose;
-	if (verdict->lose) {
+	packets->counters.lost += fault_result->lose;
+	if (fault_result->lose) {
 		give_back(packets, event);
 	} else if (soft_gid_is_multicast(to)) {
 		/* A copy for every device, which knows the members of the group. */
 		for (target = 0; target < packets->device_count; target++)
 			if ((other = copy(packets, event))) {
 				other->device = packets->devices[target];
-				carry(packets, other, key_of(qp, packet, source, target), verdict);
+				carry(packets, other, key_of(qp, packet, source, target), fault_result);
 			}
 		give_back(packets, event);
 	} else if (target < SOFT_PACKETS_DEVICES) {
 		event->device = packets->devices[target];
-		carry(packets, event, key_of(qp, packet, source, target), verdict);
+		carry(packets, event, key_of(qp, packet, source, target), fault_result);
 	} else {
 		packets->counters.dropped++;
 		give_back(packets, event);
@@ -325,7 +326,7 @@ static void send_datagram(struct soft_link *link, struct soft_burst *burst, stru
 	soft_lock_release(&packets->lock);
 }
 
-static bool owe(struct soft_link *link, struct soft_qp *qp)
+static bool queue_ack(struct soft_link *link, struct soft_qp *qp)
 {
 	struct soft_packets *packets = soft_container_of(link, struct soft_packets, link);
 	struct event *event = NULL;
@@ -342,7 +343,7 @@ static bool owe(struct soft_link *link, struct soft_qp *qp)
 	return event;
 }
 
-static void happen(struct soft_packets *packets, struct event *event, bool *delivered)
+static void handle_event(struct soft_packets *packets, struct event *event, bool *delivered)
 {
 	if (event->qp) {
 		soft_link_acknowledge(event->qp);
@@ -369,7 +370,7 @@ static void expire(struct soft_timer *timer)
 		bool datagram = !event->qp, delivered = false;
 
 		soft_lock_release(&packets->lock);
-		happen(packets, event, &delivered);
+		handle_event(packets, event, &delivered);
 		soft_lock_take(&packets->lock);
 		packets->counters.delivered += datagram && delivered;
 		packets->counters.dropped += datagram && !delivered;
@@ -380,15 +381,15 @@ static void expire(struct soft_timer *timer)
 	soft_lock_release(&packets->lock);
 }
 
-void soft_packets_send(struct soft_packets *packets, const struct soft_fault_verdict *verdict,
+void soft_packets_send(struct soft_packets *packets, const struct soft_fault_result *fault_result,
 		       const struct soft_packets_sender *sender, const uint8_t *bytes, size_t length)
 {
 	struct event *event = NULL;
 
 	soft_lock_take(&packets->lock);
 	packets->counters.sent++;
-	packets->counters.lost += verdict->lose;
-	if (!verdict->lose && length <= SOFT_DATAGRAM && !(event = take(packets)))
+	packets->counters.lost += fault_result->lose;
+	if (!fault_result->lose && length <= SOFT_DATAGRAM && !(event = take(packets)))
 		packets->counters.overflowed++;
 	if (event) {
 		event->qp = NULL;
@@ -396,7 +397,7 @@ void soft_packets_send(struct soft_packets *packets, const struct soft_fault_ver
 		event->begin = 0;
 		event->length = length;
 		memcpy(event->bytes, bytes, length);
-		carry(packets, event, sender->way, verdict);
+		carry(packets, event, sender->flow, fault_result);
 	}
 	soft_lock_release(&packets->lock);
 }
@@ -420,20 +421,20 @@ int soft_packets_create(struct soft_fabric *fabric, const struct soft_packets_op
 	if (!packets)
 		return result;
 	packets->link = (struct soft_link){.icrc = options->icrc, .begin = begin, .send = send_datagram,
-				       .owe = owe};
+				       .queue_ack = queue_ack};
 	packets->fabric = fabric;
 	packets->options = *options;
 	packets->random.state = options->seed;
 	packets->events = calloc(options->datagrams, sizeof(*packets->events));
 	packets->unused = calloc(options->datagrams, sizeof(struct event *));
 	packets->heap = calloc(options->datagrams, sizeof(struct event *));
-	packets->ways = calloc(options->datagrams, sizeof(*packets->ways));
-	if (!packets->events || !packets->unused || !packets->heap || !packets->ways)
+	packets->flows = calloc(options->datagrams, sizeof(*packets->flows));
+	if (!packets->events || !packets->unused || !packets->heap || !packets->flows)
 		goto free_queues;
 	for (uint32_t index = options->datagrams; index; index--) {
 		give_back(packets, &packets->events[index - 1]);
-		packets->ways[index - 1].next = packets->unused_ways;
-		packets->unused_ways = &packets->ways[index - 1];
+		packets->flows[index - 1].next = packets->unused_flows;
+		packets->unused_flows = &packets->flows[index - 1];
 	}
 	result = soft_timer_register(&fabric->timers, &packets->timer, expire);
 	if (result)
@@ -444,7 +445,7 @@ int soft_packets_create(struct soft_fabric *fabric, const struct soft_packets_op
 	return 0;
 
 free_queues:
-	free(packets->ways);
+	free(packets->flows);
 	free(packets->heap);
 	free(packets->unused);
 	free(packets->events);
@@ -463,7 +464,7 @@ void soft_packets_destroy(struct soft_packets *packets)
 	}
 	for (uint32_t index = 0; index < packets->device_count; index++)
 		packets->devices[index]->link = NULL;
-	free(packets->ways);
+	free(packets->flows);
 	free(packets->heap);
 	free(packets->unused);
 	free(packets->events);

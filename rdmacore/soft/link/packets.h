@@ -13,7 +13,7 @@
 
 struct soft_device;
 struct soft_fabric;
-struct soft_fault_verdict;
+struct soft_fault_result;
 struct soft_packets;
 
 #define SOFT_PACKETS_DEVICES 16
@@ -49,12 +49,12 @@ struct soft_packets_counters soft_packets_count(struct soft_packets *packets);
 /* Of a packet of another link: who sends it when its time has come, and what that needs, copied. */
 struct soft_packets_sender {
 	void (*send)(const struct soft_packets_sender *sender, uint8_t *bytes, size_t length);
-	uint64_t way; /* packets of one way keep their order, but for faults; any number */
+	uint64_t flow; /* packets of one way keep their order, but for faults; any number */
 	uint64_t route[16];
 };
 
 /* Send a packet of another link, with the faults that apply.  No lock that the sender takes is held. */
-void soft_packets_send(struct soft_packets *packets, const struct soft_fault_verdict *verdict,
+void soft_packets_send(struct soft_packets *packets, const struct soft_fault_result *fault_result,
 		       const struct soft_packets_sender *sender, const uint8_t *bytes, size_t length);
 /* Whether nothing is on its way. */
 bool soft_packets_is_empty(struct soft_packets *packets);

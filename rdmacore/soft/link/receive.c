@@ -28,7 +28,7 @@ static bool is_peer(const struct soft_qp *qp, const struct soft_arrival *arrival
 		return link->is_peer(qp, arrival);
 	return is_same(&route->dgid, &arrival->source) &&
 	       is_same(&soft_qp_device(qp)->gid_table.gids[route->sgid_index], &arrival->destination) &&
-	       (arrival->sender == SOFT_NOBODY || arrival->sender == qp->attr.dest_qp_num);
+	       (arrival->sender == SOFT_NO_QPN || arrival->sender == qp->attr.dest_qp_num);
 }
 
 /* As much of the answer to a READ as may go out now.  True: it goes on.  responder.lock is held. */
@@ -49,18 +49,18 @@ static bool answer_read(struct soft_qp *qp, struct soft_burst *burst)
 static bool end_request(struct soft_qp *qp, struct soft_burst *burst)
 {
 	struct soft_segmentation *segmentation = qp->segmentation;
-	bool goes_on = answer_read(qp, burst), failed, owes;
+	bool goes_on = answer_read(qp, burst), failed, ack_pending;
 
 	soft_link_flush(qp, burst);
 	if (qp->xrc)
 		soft_target_leave(qp);
 	failed = qp->responder.failed;
-	owes = segmentation->owes && !segmentation->owing;
-	segmentation->owing |= owes;
+	ack_pending = segmentation->ack_pending && !segmentation->ack_queued;
+	segmentation->ack_queued |= ack_pending;
 	soft_lock_release(&qp->responder.lock);
 	if (failed)
-		soft_qp_settle(qp);
-	if (owes && !segmentation->link->owe(segmentation->link, qp))
+		soft_qp_enter_error(qp);
+	if (ack_pending && !segmentation->link->queue_ack(segmentation->link, qp))
 		soft_link_acknowledge(qp);
 	return goes_on;
 }
@@ -128,7 +128,7 @@ static void receive_datagram(struct soft_qp *qp, const struct soft_packet *packe
 	failed = qp->responder.failed;
 	soft_lock_release(&qp->responder.lock);
 	if (failed)
-		soft_qp_settle(qp);
+		soft_qp_enter_error(qp);
 }
 
 static void receive_multicast(struct soft_device *device, const union ibv_gid *group,
@@ -140,7 +140,7 @@ static void receive_multicast(struct soft_device *device, const union ibv_gid *g
 		struct soft_qp *qp = members->queue_pairs[member];
 		bool own = qp->ibv.qp_num == packet->source && soft_device_owns(device, source);
 
-		if (!own || qp->hears_itself)
+		if (!own || qp->mcast_loopback)
 			receive_datagram(qp, packet);
 	}
 	soft_multicast_release(members);

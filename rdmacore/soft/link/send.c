@@ -91,9 +91,9 @@ bool soft_link_send(struct soft_qp *qp)
 	}
 	if (burst.count) {
 		/* Behind it: the reply to a request acknowledges it at little cost. */
-		if (qp->segmentation->link->joins_acknowledgements && qp->service == SOFT_RELIABLE_CONNECTION) {
+		if (qp->segmentation->link->piggybacks_acks && qp->service == SOFT_RELIABLE_CONNECTION) {
 			soft_lock_take(&qp->responder.lock); /* it comes after requester.lock */
-			if (soft_assembly_joins(qp))
+			if (soft_ack_is_piggybacked(qp))
 				acknowledge(qp, &burst);
 			soft_lock_release(&qp->responder.lock);
 		}
@@ -108,21 +108,21 @@ void soft_link_acknowledge(struct soft_qp *qp)
 
 	soft_burst_begin(&burst);
 	soft_lock_take(&qp->responder.lock);
-	qp->segmentation->owing = false;
+	qp->segmentation->ack_queued = false;
 	acknowledge(qp, &burst);
 	soft_lock_release(&qp->responder.lock);
 	soft_link_flush(qp, &burst);
 }
 
-bool soft_link_acknowledge_answered(struct soft_qp *qp, bool in_vain)
+bool soft_link_acknowledge_answered(struct soft_qp *qp, bool idle)
 {
 	struct soft_burst burst;
 	bool waits;
 
 	soft_burst_begin(&burst);
 	soft_lock_take(&qp->responder.lock);
-	waits = soft_assembly_waits(qp, in_vain);
-	qp->segmentation->owing = waits;
+	waits = soft_ack_waits(qp, idle);
+	qp->segmentation->ack_queued = waits;
 	if (!waits)
 		acknowledge(qp, &burst);
 	soft_lock_release(&qp->responder.lock);

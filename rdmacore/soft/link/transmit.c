@@ -13,30 +13,30 @@
 #define WORK_OF_TURN (UINT64_C(1) << 24)
 
 /* Settle the receivers that failed.  No lock is held. */
-static void settle_peers(const struct soft_pass *pass)
+static void fail_peers(const struct soft_pass *pass)
 {
 	struct soft_multicast_members *group = pass->failed_group;
 
 	soft_order_expect_none();
 	if (pass->failed_peer) {
-		soft_qp_settle(pass->failed_peer);
+		soft_qp_enter_error(pass->failed_peer);
 		soft_qp_release(pass->failed_peer);
 	}
 	if (group)
 		for (uint32_t member = 0; member < group->count; member++)
-			soft_qp_settle(group->queue_pairs[member]);
+			soft_qp_enter_error(group->queue_pairs[member]);
 	soft_multicast_release(group);
 }
 
 /* The second half of a BIND_MW or LOCAL_INV, in the domain that is held since the first. */
-static void finish_local(struct soft_qp *qp, struct soft_pd *domain, uint32_t turn, struct soft_pass *pass)
+static void finish_local(struct soft_qp *qp, struct soft_pd *domain, uint32_t seq, struct soft_pass *pass)
 {
 	bool again = true;
 
 	while (again) {
 		soft_pass_count(pass, soft_quiesce(domain) * SOFT_MESSAGE_WORK);
 		soft_lock_take(&qp->requester.lock);
-		again = soft_requester_end_local(qp, turn);
+		again = soft_requester_end_local(qp, seq);
 		soft_lock_release(&qp->requester.lock);
 	}
 	soft_pd_release(domain);
@@ -94,7 +94,7 @@ static bool transmit(struct soft_qp *qp, uint64_t *work, bool *held)
 	struct soft_pass pass = {.work_left = *work};
 	enum ibv_qp_state state = soft_qp_state(qp);
 	struct soft_pd *domain = NULL;
-	uint32_t turn = 0;
+	uint32_t seq = 0;
 	bool failed, local, again;
 
 	if (state == IBV_QPS_RTS || state == IBV_QPS_SQD) {
@@ -108,7 +108,7 @@ static bool transmit(struct soft_qp *qp, uint64_t *work, bool *held)
 		/* Queue pair and domain may be destroyed as soon as the lock is released. */
 		domain = soft_pd_domain(qp->ibv.pd);
 		soft_pd_hold(domain);
-		turn = requester->local_turn;
+		seq = requester->mw_op_seq;
 	}
 	failed = soft_qp_state(qp) == IBV_QPS_ERR;
 	if (!failed && requester->wait_delay) {
@@ -127,10 +127,10 @@ static bool transmit(struct soft_qp *qp, uint64_t *work, bool *held)
 	soft_lock_release(&requester->lock);
 
 	if (failed)
-		soft_qp_settle(qp);
-	settle_peers(&pass);
+		soft_qp_enter_error(qp);
+	fail_peers(&pass);
 	if (local)
-		finish_local(qp, domain, turn, &pass);
+		finish_local(qp, domain, seq, &pass);
 	*work = pass.work_left;
 	return again;
 }

@@ -27,7 +27,7 @@
 #define STAGED 1024
 
 /* A block is ours when its port of 127.0.0.1 is.  0 or a positive errno. */
-static int claim_block(struct soft_udp *udp, uint32_t *block)
+static int bind_block(struct soft_udp *udp, uint32_t *block)
 {
 	uint64_t random = soft_fabric_random(udp->fabric);
 	uint32_t step = (uint32_t)(random >> 32) | 1; /* odd: all of them in turn */
@@ -35,7 +35,7 @@ static int claim_block(struct soft_udp *udp, uint32_t *block)
 
 	for (uint32_t tries = 0; tries < SOFT_UDP_BLOCKS; tries++) {
 		*block = ((uint32_t)random + tries * step) % SOFT_UDP_BLOCKS;
-		if (soft_udp_claim(udp, (uint16_t)(SOFT_UDP_PORTS + *block), &error))
+		if (soft_udp_bind_block(udp, (uint16_t)(SOFT_UDP_PORTS + *block), &error))
 			error = soft_udp_share_block(udp, *block);
 		if (error != EADDRINUSE)
 			return error;
@@ -44,9 +44,10 @@ static int claim_block(struct soft_udp *udp, uint32_t *block)
 }
 
 /* A block whose numbers the claimer has not had: one that is ours already, or another. */
-static int claim(struct soft_table_claimer *claimer, uint32_t *number)
+static int next_block(struct soft_table_block_source *block_source, uint32_t *number)
 {
-	struct soft_udp_claimer *mine = soft_container_of(claimer, struct soft_udp_claimer, claimer);
+	struct soft_udp_block_source *mine = soft_container_of(block_source, struct soft_udp_block_source,
+							       block_source);
 	struct soft_udp *udp = mine->udp;
 	struct soft_udp_block *block = udp->blocks;
 	int error = 0;
@@ -56,7 +57,7 @@ static int claim(struct soft_table_claimer *claimer, uint32_t *number)
 		block++;
 	if (block == udp->blocks + udp->block_count) {
 		soft_mutex_unlock(&udp->lock);
-		error = claim_block(udp, number);
+		error = bind_block(udp, number);
 		soft_mutex_lock(&udp->lock);
 		/* There are no more blocks than sockets. */
 		if (!error) {
@@ -72,9 +73,9 @@ static int claim(struct soft_table_claimer *claimer, uint32_t *number)
 	return -error;
 }
 
-static void init_claimer(struct soft_udp *udp, enum soft_udp_numbers numbers)
+static void init_block_source(struct soft_udp *udp, enum soft_udp_numbers numbers)
 {
-	udp->claimers[numbers] = (struct soft_udp_claimer){{claim}, udp, numbers};
+	udp->block_sources[numbers] = (struct soft_udp_block_source){{next_block}, udp, numbers};
 }
 
 /* What comes there, and from other hosts for that address, is told with its headers. */
@@ -221,7 +222,7 @@ int soft_udp_create(struct soft_fabric *fabric, struct soft_device *device, bool
 	udp->buffer_wanted = BUFFER_BYTES;
 	udp->link = (struct soft_link){
 		.icrc = true,
-		.joins_acknowledgements = true,
+		.piggybacks_acks = true,
 		.lax_timeouts = true,
 		.route_size = sizeof(struct soft_udp_route),
 		.connect = connect_queue_pair,
@@ -230,12 +231,12 @@ int soft_udp_create(struct soft_fabric *fabric, struct soft_device *device, bool
 		.begin = soft_udp_begin,
 		.send = soft_udp_send,
 		.flush = soft_udp_flush,
-		.owe = soft_udp_owe,
+		.queue_ack = soft_udp_queue_ack,
 		.answer_later = soft_udp_answer_later,
 		.request_later = soft_udp_request_later,
 	};
-	init_claimer(udp, SOFT_UDP_QUEUE_PAIRS);
-	init_claimer(udp, SOFT_UDP_COMMUNICATION);
+	init_block_source(udp, SOFT_UDP_QUEUE_PAIRS);
+	init_block_source(udp, SOFT_UDP_COMMUNICATION);
 	udp->ready = soft_udp_ready;
 	udp->open_management = soft_udp_open_management;
 	udp->ask_identifications = soft_udp_ask_identifications;
@@ -243,7 +244,7 @@ int soft_udp_create(struct soft_fabric *fabric, struct soft_device *device, bool
 	result = soft_udp_send_init(udp);
 	if (result)
 		goto free_udp;
-	result = soft_packets_create(fabric, &stage, &udp->stage);
+	result = soft_packets_create(fabric, &stage, &udp->delay_queue);
 	if (result)
 		goto destroy_send;
 	result = soft_udp_progress_init(udp);
@@ -255,7 +256,7 @@ int soft_udp_create(struct soft_fabric *fabric, struct soft_device *device, bool
 	device->link = &udp->link;
 	soft_udp_management_init(udp);
 	device->progress = &udp->progress;
-	soft_table_use_blocks(&device->queue_pairs, &udp->claimers[SOFT_UDP_QUEUE_PAIRS].claimer);
+	soft_table_use_blocks(&device->queue_pairs, &udp->block_sources[SOFT_UDP_QUEUE_PAIRS].block_source);
 	*out = udp;
 	return 0;
 
@@ -263,7 +264,7 @@ destroy_progress:
 	soft_udp_progress_stop(udp);
 	soft_udp_progress_destroy(udp);
 destroy_stage:
-	soft_packets_destroy(udp->stage);
+	soft_packets_destroy(udp->delay_queue);
 destroy_send:
 	soft_udp_send_destroy(udp);
 free_udp:
@@ -281,9 +282,9 @@ void soft_udp_destroy(struct soft_udp *udp)
 	uint32_t count;
 
 	udp->device->link = NULL;
-	udp->device->management.claimer = NULL;
+	udp->device->management.block_source = NULL;
 	udp->device->management.open = NULL;
-	if (udp->device->management.send) /* else soft_cm_mute did it, with the lock of those who read it */
+	if (udp->device->management.send) /* else soft_cm_stop_mad_tx did it, with the lock of those who read it */
 		udp->device->management.send = NULL;
 	udp->device->progress = NULL;
 	soft_udp_share_end_watch(udp);
@@ -292,7 +293,7 @@ void soft_udp_destroy(struct soft_udp *udp)
 		soft_poller_remove(&udp->fabric->poller, &udp->sockets[index]->source);
 	soft_udp_progress_stop(udp);
 	soft_udp_share_stop(udp);
-	soft_packets_destroy(udp->stage);
+	soft_packets_destroy(udp->delay_queue);
 	soft_udp_progress_destroy(udp);
 	for (uint32_t index = 0; index < count; index++) {
 		close(udp->sockets[index]->source.fd);

@@ -35,28 +35,29 @@ void soft_udp_name_ends(struct soft_udp *udp, const uint8_t *bytes, union ibv_gi
 	soft_qp_release(qp);
 }
 
-struct soft_fault_verdict soft_udp_judge(struct soft_udp *udp, const struct soft_arrival *arrival, const uint8_t *bytes,
+struct soft_fault_result soft_udp_apply_faults(struct soft_udp *udp, const struct soft_arrival *arrival,
+					       const uint8_t *bytes,
 					 size_t length)
 {
 	struct soft_fault_subject what = {SOFT_FAULT_DATA, .operation = bytes[0] & SOFT_OPERATION,
 					  .psn = soft_get24(bytes + PSN)};
 	union ibv_gid from = arrival->source, to = arrival->destination;
-	struct soft_fault_verdict verdict;
+	struct soft_fault_result fault_result;
 
 	if (soft_get24(bytes + DESTINATION) == SOFT_GSI_QUEUE_PAIR && length >= ATTRIBUTE + 2)
 		what = (struct soft_fault_subject){SOFT_FAULT_CM, .attribute = soft_get16(bytes + ATTRIBUTE)};
 	else
 		soft_udp_name_ends(udp, bytes, &from, &to);
-	verdict = soft_fault_judge(&udp->fabric->faults, &from, &to, &what);
+	fault_result = soft_faults_apply(&udp->fabric->faults, &from, &to, &what);
 	/* The ICRC, which is checked already, would have told. */
-	if (verdict.corrupt) {
+	if (fault_result.corrupt) {
 		soft_count(udp->device, SOFT_COUNT_ICRC);
-		verdict.lose = true;
+		fault_result.lose = true;
 	}
-	return verdict;
+	return fault_result;
 }
 
-uint64_t soft_udp_way(const union ibv_gid *peer, const uint8_t *bytes, bool inbound)
+uint64_t soft_udp_flow(const union ibv_gid *peer, const uint8_t *bytes, bool inbound)
 {
 	uint64_t halves[2], mixed;
 
@@ -72,7 +73,7 @@ struct later {
 	struct soft_arrival arrival;
 };
 
-static void go_on(const struct soft_packets_sender *sender, uint8_t *bytes, size_t length)
+static void resume_delivery(const struct soft_packets_sender *sender, uint8_t *bytes, size_t length)
 {
 	struct later later;
 
@@ -80,18 +81,20 @@ static void go_on(const struct soft_packets_sender *sender, uint8_t *bytes, size
 	later.deliver(later.udp, &later.arrival, bytes, length);
 }
 
-bool soft_udp_hold_back(struct soft_udp *udp, const struct soft_fault_verdict *verdict, const struct soft_arrival *arrival,
+bool soft_udp_hold_back(struct soft_udp *udp, const struct soft_fault_result *fault_result,
+			const struct soft_arrival *arrival,
 			const uint8_t *bytes, size_t length,
 			void (*deliver)(struct soft_udp *udp, struct soft_arrival *arrival, uint8_t *bytes, size_t length))
 {
-	struct soft_packets_sender sender = {.send = go_on, .way = soft_udp_way(&arrival->source, bytes, true)};
+	struct soft_packets_sender sender = {.send = resume_delivery, .flow = soft_udp_flow(&arrival->source, bytes,
+											    true)};
 	struct later later = {udp, deliver, *arrival};
 
 	_Static_assert(sizeof(later) <= sizeof(sender.route), "what a sender needs");
-	if (!verdict->rules && soft_packets_is_empty(udp->stage))
+	if (!fault_result->rules && soft_packets_is_empty(udp->delay_queue))
 		return false;
 	later.arrival.receiver = NULL;
 	memcpy(sender.route, &later, sizeof(later));
-	soft_packets_send(udp->stage, verdict, &sender, bytes, length);
+	soft_packets_send(udp->delay_queue, fault_result, &sender, bytes, length);
 	return true;
 }

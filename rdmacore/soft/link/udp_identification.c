@@ -24,7 +24,7 @@
 #define BURST 3 /* packets */
 #define LENGTH 200 /* of each */
 #define OTHER 100 /* what is left of a packet with another header than meant; of the rest, its identification + 1 */
-#define PATIENCE_MS 20 /* for what mostly has arrived when the call that sent it returns */
+#define ARRIVAL_MS 20 /* for what mostly has arrived when the call that sent it returns */
 
 /* In an IPv4 header, and what is there of a packet that must not be cut (RFC 791). */
 #define IDENTIFICATION 4
@@ -98,7 +98,7 @@ static ssize_t receive_one(int fd)
 	uint8_t bytes[LENGTH];
 	ssize_t length = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 
-	if (length < 0 && poll(&arrival, 1, PATIENCE_MS) > 0)
+	if (length < 0 && poll(&arrival, 1, ARRIVAL_MS) > 0)
 		length = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 	return length;
 }

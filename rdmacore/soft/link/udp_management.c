@@ -62,7 +62,7 @@ static void send_datagram(struct soft_management *management, const union ibv_gi
 	};
 	uint8_t bytes[SOFT_WIRE_BTH + SOFT_WIRE_DETH + SOFT_MAD + SOFT_WIRE_ICRC];
 	const struct ibv_global_route path = {.hop_limit = SOFT_HOP_LIMIT};
-	const struct soft_capture_fate fate = {0};
+	const struct soft_capture_outcome outcome = {0};
 	struct soft_udp_route route;
 	int error = 0;
 
@@ -70,13 +70,14 @@ static void send_datagram(struct soft_management *management, const union ibv_gi
 		return;
 	soft_icrc_encode(&route.headers, 0, &packet, bytes, sizeof(bytes));
 	if (record) /* before anybody can answer it */
-		soft_udp_record(udp, &route.socket->endpoint, &route.peer, &path, bytes, sizeof(bytes), false, &fate);
+		soft_udp_record(udp, &route.socket->endpoint, &route.peer, &path, bytes, sizeof(bytes), false,
+				&outcome);
 	soft_udp_send_alone(udp, &route, bytes, sizeof(bytes));
 }
 
 void soft_udp_management_init(struct soft_udp *udp)
 {
-	udp->device->management.claimer = &udp->claimers[SOFT_UDP_COMMUNICATION].claimer;
+	udp->device->management.block_source = &udp->block_sources[SOFT_UDP_COMMUNICATION].block_source;
 	udp->device->management.open = open_address;
 	udp->device->management.send = send_datagram;
 	udp->device->mtu = soft_gid_host_mtu();

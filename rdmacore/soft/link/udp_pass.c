@@ -12,7 +12,7 @@
 #include "soft/wire/packet.h"
 
 /* Connections to blocks of others, each a descriptor. */
-#define PASSAGES 256
+#define FORWARD_OUTS 256
 #define SEND_BUFFER (4 << 20) /* the kernel grants net.core.wmem_max at most */
 /* Attempts to find who has a block: of all together, so that packets to nobody cost no more than that. */
 #define ATTEMPTS 64
@@ -20,10 +20,10 @@
  * The kernel's list of sockets, which takes it 0.3 us for each of the machine, is read again after so many times what it took of
  * the processor, and a little.
  */
-#define LIST_REST 20
+#define LIST_INTERVAL 20
 #define ATTEMPTS_TIME (10 * SOFT_MILLISECOND)
 #define KEPT (256 << 10) /* bytes that wait while the list is read */
-#define NOBODY_TIME (50 * SOFT_MILLISECOND) /* and so long nobody is asked for the same one again */
+#define ABSENT_TIME (50 * SOFT_MILLISECOND) /* and so long nobody is asked for the same one again */
 
 static bool has_block(const struct soft_udp_share *share, uint32_t block)
 {
@@ -46,19 +46,19 @@ static uint32_t block_of(const uint8_t *bytes, size_t length)
 	return number >> SOFT_TABLE_BLOCK_BITS < SOFT_UDP_BLOCKS ? number >> SOFT_TABLE_BLOCK_BITS : SOFT_UDP_BLOCKS;
 }
 
-static void close_passage(struct soft_udp_share *share, uint32_t block)
+static void close_forward_out(struct soft_udp_share *share, uint32_t block)
 {
-	if (share->passages[block].fd < 0)
+	if (share->forward_out[block].fd < 0)
 		return;
-	close(share->passages[block].fd);
-	share->passages[block].fd = -1;
-	share->passage_count--;
+	close(share->forward_out[block].fd);
+	share->forward_out[block].fd = -1;
+	share->forward_out_count--;
 }
 
-static void close_passages(struct soft_udp_share *share)
+static void close_forwards_out(struct soft_udp_share *share)
 {
-	for (uint32_t block = 0; block < SOFT_UDP_BLOCKS && share->passage_count; block++)
-		close_passage(share, block);
+	for (uint32_t block = 0; block < SOFT_UDP_BLOCKS && share->forward_out_count; block++)
+		close_forward_out(share, block);
 }
 
 static uint64_t now_of(struct soft_udp_share *share)
@@ -71,13 +71,13 @@ static bool may_attempt(struct soft_udp_share *share, uint32_t block)
 {
 	uint64_t now = now_of(share);
 
-	if (now < share->passages[block].nobody_until)
+	if (now < share->forward_out[block].absent_until)
 		return false;
 	if (now >= share->attempts_until) {
 		share->attempts_until = now + ATTEMPTS_TIME;
 		share->attempts = ATTEMPTS;
 	}
-	share->passages[block].nobody_until = now + NOBODY_TIME;
+	share->forward_out[block].absent_until = now + ABSENT_TIME;
 	return share->attempts && share->attempts--;
 }
 
@@ -95,7 +95,7 @@ void soft_udp_free_kept(struct soft_udp_kept *kept)
 }
 
 /* Packets wait while it is unknown who has their block.  Without memory they are lost, as on any network. */
-static void keep(struct soft_udp_share *share, const struct soft_udp_came *came, const uint8_t *bytes, size_t length)
+static void keep(struct soft_udp_share *share, const struct soft_udp_rx_batch *rx, const uint8_t *bytes, size_t length)
 {
 	struct soft_udp_kept *kept = NULL;
 
@@ -106,7 +106,7 @@ static void keep(struct soft_udp_share *share, const struct soft_udp_came *came,
 		atomic_fetch_add_explicit(&share->udp->counters.not_passed, 1, memory_order_relaxed);
 		return;
 	}
-	*kept = (struct soft_udp_kept){.came = *came, .length = length};
+	*kept = (struct soft_udp_kept){.rx = *rx, .length = length};
 	memcpy(kept->bytes, bytes, length);
 	*share->last_kept = kept;
 	share->last_kept = &kept->next;
@@ -121,7 +121,7 @@ struct soft_udp_kept *soft_udp_renew_list(struct soft_udp_share *share, struct s
 	soft_lock_expect(&share->udp->receiving);
 	share->list = *list;
 	*list = old;
-	share->list_until = now_of(share) + LIST_REST * took + SOFT_MILLISECOND;
+	share->list_until = now_of(share) + LIST_INTERVAL * took + SOFT_MILLISECOND;
 	share->kept = NULL;
 	share->last_kept = &share->kept;
 	share->kept_bytes = 0;
@@ -130,7 +130,7 @@ struct soft_udp_kept *soft_udp_renew_list(struct soft_udp_share *share, struct s
 
 void soft_udp_pass_destroy(struct soft_udp_share *share)
 {
-	close_passages(share);
+	close_forwards_out(share);
 	soft_local_list_free(&share->list);
 	soft_udp_free_kept(share->kept);
 }
@@ -143,58 +143,60 @@ static int connect_other(struct soft_udp_share *share, uint32_t block, const cha
 	if (fd < 0 && now_of(share) >= share->list_until && !soft_timer_defer(&share->udp->fabric->timers, &share->listing))
 		share->list_until = UINT64_MAX;
 	if (fd < 0 && is_being_read(share))
-		share->passages[block].nobody_until = 0;
+		share->forward_out[block].absent_until = 0;
 	return fd;
 }
 
-static bool open_passage(struct soft_udp_share *share, uint32_t block)
+static bool open_forward_out(struct soft_udp_share *share, uint32_t block)
 {
 	const struct soft_local_trust same = {.user = share->user};
 	char name[SOFT_LOCAL_NAME];
-	uid_t stranger;
+	uid_t untrusted_user;
 	int fd, size = SEND_BUFFER;
 
 	if (!may_attempt(share, block))
 		return false;
 	soft_udp_block_name(share, block, name);
-	fd = soft_local_connect(name, &same, &stranger);
+	fd = soft_local_connect(name, &same, &untrusted_user);
 	if (fd < 0)
 		fd = connect_other(share, block, name, &same);
 	if (fd < 0)
 		return false;
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-	if (share->passage_count == PASSAGES)
-		close_passages(share); /* those in use come again */
-	share->passages[block].fd = fd;
-	share->passages[block].nobody_until = 0;
-	share->passage_count++;
+	if (share->forward_out_count == FORWARD_OUTS)
+		close_forwards_out(share); /* those in use come again */
+	share->forward_out[block].fd = fd;
+	share->forward_out[block].absent_until = 0;
+	share->forward_out_count++;
 	return true;
 }
 
 /* Neither connect(2) nor close(2) may be where a thread of the program ends by cancellation. */
-static bool open_passage_anew(struct soft_udp_share *share, uint32_t block)
+static bool reopen_forward_out(struct soft_udp_share *share, uint32_t block)
 {
 	bool opened;
 	int state;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	close_passage(share, block);
-	opened = open_passage(share, block);
+	close_forward_out(share, block);
+	opened = open_forward_out(share, block);
 	pthread_setcancelstate(state, &state);
 	return opened;
 }
 
 /* False: nobody has the block. */
-static bool pass_on(struct soft_udp_share *share, uint32_t block, const struct soft_udp_came *came, uint8_t *bytes, size_t length)
+static bool pass_on(struct soft_udp_share *share, uint32_t block, const struct soft_udp_rx_batch *rx, uint8_t *bytes,
+		    size_t length)
 {
-	struct soft_udp_record header = {SOFT_UDP_MAGIC, (uint16_t)came->segment, came->first, came->source.port, came->hops, came->traffic_class,
-				came->source.address, came->destination.address};
+	struct soft_udp_record header = {SOFT_UDP_MAGIC, (uint16_t)rx->segment, rx->first, rx->source.port, rx->hops,
+					 rx->traffic_class,
+				rx->source.address, rx->destination.address};
 	struct iovec parts[2] = {{&header, sizeof(header)}, {bytes, length}};
 	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
 
 	for (int attempt = 0; attempt < 2; attempt++) {
-		if (share->passages[block].fd >= 0) {
-			if (soft_udp_sendmsg(share->passages[block].fd, &message) >= 0) {
+		if (share->forward_out[block].fd >= 0) {
+			if (soft_udp_sendmsg(share->forward_out[block].fd, &message) >= 0) {
 				atomic_fetch_add_explicit(&share->udp->counters.passed, 1, memory_order_relaxed);
 				return true;
 			}
@@ -204,11 +206,11 @@ static bool pass_on(struct soft_udp_share *share, uint32_t block, const struct s
 				return true;
 			}
 		}
-		if (open_passage_anew(share, block))
+		if (reopen_forward_out(share, block))
 			continue;
 		if (!is_being_read(share))
 			return false;
-		keep(share, came, bytes, length);
+		keep(share, rx, bytes, length);
 		return true;
 	}
 	return false;
@@ -218,24 +220,24 @@ static bool pass_on(struct soft_udp_share *share, uint32_t block, const struct s
  * Who has datagrams passed on to it wants their headers whole: from the first of them on this process asks for those, which costs
  * a longer system call for each packet.
  */
-static void show_headers(struct soft_udp *udp, const struct soft_udp_came *came, const uint8_t *bytes)
+static void show_headers(struct soft_udp *udp, const struct soft_udp_rx_batch *rx, const uint8_t *bytes)
 {
 	struct soft_udp_socket *socket;
 
 	if ((bytes[0] & SOFT_SERVICE) != SOFT_UNRELIABLE_DATAGRAM || soft_get24(bytes + 5) == SOFT_GSI_QUEUE_PAIR)
 		return;
-	socket = soft_udp_find(udp, &came->destination.address, SOFT_WIRE_PORT);
+	socket = soft_udp_find(udp, &rx->destination.address, SOFT_WIRE_PORT);
 	if (socket && !atomic_load_explicit(&socket->shows_headers, memory_order_relaxed))
 		soft_udp_show_headers(socket);
 }
 
 /* The length of what is for one block, from the first packet on. */
-static size_t run_of(const struct soft_udp_came *came, const uint8_t *bytes, size_t length, uint32_t *block)
+static size_t run_of(const struct soft_udp_rx_batch *rx, const uint8_t *bytes, size_t length, uint32_t *block)
 {
 	size_t end = 0;
 
 	do {
-		size_t left = length - end, packet = left < came->segment ? left : came->segment;
+		size_t left = length - end, packet = left < rx->segment ? left : rx->segment;
 		uint32_t other = block_of(bytes + end, packet);
 
 		if (!end)
@@ -247,15 +249,16 @@ static size_t run_of(const struct soft_udp_came *came, const uint8_t *bytes, siz
 	return end;
 }
 
-size_t soft_udp_pass_on(struct soft_udp *udp, const struct soft_udp_came *came, uint8_t *bytes, size_t length, bool *passed)
+size_t soft_udp_pass_on(struct soft_udp *udp, const struct soft_udp_rx_batch *rx, uint8_t *bytes, size_t length,
+			bool *passed)
 {
 	struct soft_udp_share *share = udp->share;
 	uint32_t block;
-	size_t run = run_of(came, bytes, length, &block);
+	size_t run = run_of(rx, bytes, length, &block);
 
 	soft_lock_expect(&udp->receiving);
-	*passed = block < SOFT_UDP_BLOCKS && !has_block(share, block) && pass_on(share, block, came, bytes, run);
+	*passed = block < SOFT_UDP_BLOCKS && !has_block(share, block) && pass_on(share, block, rx, bytes, run);
 	if (*passed)
-		show_headers(udp, came, bytes);
+		show_headers(udp, rx, bytes);
 	return run;
 }

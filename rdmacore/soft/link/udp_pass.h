@@ -22,7 +22,7 @@ struct soft_udp_record {
 /* Packets for a process that has not been found yet. */
 struct soft_udp_kept {
 	struct soft_udp_kept *next;
-	struct soft_udp_came came;
+	struct soft_udp_rx_batch rx;
 	size_t length;
 	uint8_t bytes[];
 };
@@ -40,13 +40,13 @@ struct soft_udp_share {
 	struct soft_source source; /* an epoll set of the ends */
 	/* The next two under udp.lock. */
 	struct soft_udp_end *ends;
-	uint32_t giver_count;
+	uint32_t forward_in_count;
 	/* The rest under udp.receiving. */
 	struct {
 		int fd; /* -1: there is none */
-		uint64_t nobody_until;
-	} passages[SOFT_UDP_BLOCKS];
-	uint32_t passage_count, attempts; /* attempts that are left */
+		uint64_t absent_until;
+	} forward_out[SOFT_UDP_BLOCKS];
+	uint32_t forward_out_count, attempts; /* attempts that are left */
 	uint64_t attempts_until;
 	struct soft_local_list list; /* the kernel's of sockets, as it was read last */
 	uint64_t list_until; /* it is not read again before */
@@ -70,7 +70,8 @@ void soft_udp_pass_destroy(struct soft_udp_share *share);
 int soft_udp_watch_init(struct soft_udp_share *share);
 void soft_udp_watch_stop(struct soft_udp_share *share);
 /* Whether a datagram of SOFT_UDP_PROBE bytes is a probe, which then is answered.  udp.receiving is held. */
-bool soft_udp_watch_answer(struct soft_udp *udp, struct soft_udp_socket *socket, const struct soft_udp_came *came, const uint8_t *bytes);
+bool soft_udp_watch_answer(struct soft_udp *udp, struct soft_udp_socket *socket, const struct soft_udp_rx_batch *rx,
+			   const uint8_t *bytes);
 
 /* The name of a block: of this user, as only its processes share the port. */
 static inline void soft_udp_block_name(const struct soft_udp_share *share, uint32_t block, char name[SOFT_LOCAL_NAME])

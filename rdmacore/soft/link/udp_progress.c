@@ -29,21 +29,21 @@
 #define OTHER_SOCKETS 4
 /* Of so many looks one is at a socket for management, so that neither data nor management waits for the end of the other. */
 #define MANAGEMENT_TURN 16
-#define REST_MIN (200 * SOFT_MICROSECOND)
-#define REST_MAX (1000 * SOFT_MICROSECOND)
+#define CHECK_MIN (200 * SOFT_MICROSECOND)
+#define CHECK_MAX (1000 * SOFT_MICROSECOND)
 /* Looks of the timer, and the time between two, before nobody polls any more. */
-#define QUIET 8
-#define REST_QUIET (500 * SOFT_MICROSECOND)
+#define IDLE_CHECKS 8
+#define CHECK_IDLE (500 * SOFT_MICROSECOND)
 /* Of so many looks after which somebody has polled lately one is followed by a second: the first, and then it costs little. */
-#define DOUBTS 8
+#define RECHECK_EVERY 8
 /* Who polls again and again has done so within that time, or sends. */
-#define MISSED (100 * SOFT_MICROSECOND)
+#define RECHECK_TIME (100 * SOFT_MICROSECOND)
 /* How long the poller's thread does not rest after packets were missed, which doubles when they were within AT_ONCE. */
-#define AWAKE_MIN (1 * SOFT_MILLISECOND)
-#define AWAKE_MAX (1000 * SOFT_MILLISECOND)
+#define ACTIVE_MIN (1 * SOFT_MILLISECOND)
+#define ACTIVE_MAX (1000 * SOFT_MILLISECOND)
 #define AT_ONCE (1 * SOFT_MILLISECOND)
 /* An acknowledgement waits no longer for an answer to go with: a program's own work for a message, and a way there and back. */
-#define PATIENCE (20 * SOFT_MICROSECOND)
+#define ACK_DELAY_MAX (20 * SOFT_MICROSECOND)
 
 static uint64_t now_of(struct soft_udp *udp)
 {
@@ -51,20 +51,20 @@ static uint64_t now_of(struct soft_udp *udp)
 }
 
 /* Send what is pending and does not wait for an answer; or, when nothing has come for a while, what does. */
-static void acknowledge_answered(struct soft_udp *udp, bool in_vain)
+static void acknowledge_answered(struct soft_udp *udp, bool idle)
 {
-	uint32_t kept = in_vain ? 0 : udp->asked;
+	uint32_t kept = idle ? 0 : udp->acks_delayed;
 
 	soft_lock_expect(&udp->receiving);
-	for (uint32_t index = kept; index < udp->owing_count; index++) {
-		struct soft_qp *qp = udp->owing[index];
+	for (uint32_t index = kept; index < udp->ack_queue_count; index++) {
+		struct soft_qp *qp = udp->ack_queue[index];
 
-		if (soft_link_acknowledge_answered(qp, in_vain))
+		if (soft_link_acknowledge_answered(qp, idle))
 			soft_qp_release(qp);
 		else
-			udp->owing[kept++] = qp;
+			udp->ack_queue[kept++] = qp;
 	}
-	udp->owing_count = udp->asked = kept;
+	udp->ack_queue_count = udp->acks_delayed = kept;
 }
 
 /* Nothing has come, and some acknowledgements wait for an answer. */
@@ -73,9 +73,9 @@ static void wait_for_answer(struct soft_udp *udp)
 	uint64_t now = now_of(udp);
 
 	soft_lock_expect(&udp->receiving);
-	if (!udp->vain_since)
-		udp->vain_since = now;
-	else if (now - udp->vain_since >= PATIENCE)
+	if (!udp->idle_since)
+		udp->idle_since = now;
+	else if (now - udp->idle_since >= ACK_DELAY_MAX)
 		acknowledge_answered(udp, true);
 }
 
@@ -192,10 +192,10 @@ static void poll_now(struct soft_progress *progress)
 	acknowledge_answered(udp, false);
 	found = look(udp);
 	soft_udp_end_pass(udp);
-	if (!soft_udp_is_resting(udp))
+	if (!soft_udp_poller_is_idle(udp))
 		soft_udp_acknowledge(udp);
-	if (found || !udp->owing_count)
-		udp->vain_since = 0;
+	if (found || !udp->ack_queue_count)
+		udp->idle_since = 0;
 	else
 		wait_for_answer(udp);
 	soft_lock_release(&udp->receiving);
@@ -208,16 +208,16 @@ static bool wait_for(struct soft_udp *udp, uint32_t events)
 	bool done = true;
 
 	soft_mutex_expect(&udp->lock);
-	atomic_store(&udp->resting, !events);
+	atomic_store(&udp->poller_idle, !events);
 	for (uint32_t index = 0; index < count; index++)
 		done &= !soft_poller_change(&udp->fabric->poller, &socket_at(udp, index)->source, events);
 	if (!done)
-		atomic_store(&udp->resting, true);
+		atomic_store(&udp->poller_idle, true);
 	return done;
 }
 
 /* It has changed when somebody has polled since, or sent a packet. */
-static uint32_t signs_of_life(struct soft_udp *udp)
+static uint32_t activity(struct soft_udp *udp)
 {
 	return atomic_load(&udp->polls) + (uint32_t)atomic_load_explicit(&udp->counters.sent, memory_order_relaxed);
 }
@@ -227,41 +227,41 @@ static bool is_spinning(struct soft_udp *udp, uint64_t now)
 {
 	uint32_t polls = atomic_load(&udp->polls);
 
-	if (polls == udp->polls_woken) /* nobody has, for as long as the packet took */
+	if (polls == udp->polls_at_wakeup) /* nobody has, for as long as the packet took */
 		atomic_store(&udp->polling_since, now);
-	udp->polls_woken = polls;
+	udp->polls_at_wakeup = polls;
 	return !atomic_load(&udp->slept) && now > atomic_load(&udp->polling_since) + SPINNING;
 }
 
 /* Leave the sockets to those who poll. */
-static void rest(struct soft_udp *udp, uint64_t now)
+static void go_idle(struct soft_udp *udp, uint64_t now)
 {
 	soft_mutex_lock(&udp->lock);
-	if (!soft_udp_is_resting(udp)) {
+	if (!soft_udp_poller_is_idle(udp)) {
 		(void)wait_for(udp, 0);
-		udp->signs_seen = signs_of_life(udp);
-		udp->quiet = 0;
-		udp->rest = REST_MIN;
-		udp->rested = now;
-		udp->doubts = false;
-		udp->looks = 0;
+		udp->activity_seen = activity(udp);
+		udp->idle_checks = 0;
+		udp->check_interval = CHECK_MIN;
+		udp->idle_at = now;
+		udp->rechecking = false;
+		udp->recheck_turn = 0;
 		/* Either go_on sees that it rests, or this sees that somebody wants to sleep. */
-		if (atomic_load(&udp->slept) || soft_timer_arm(&udp->fabric->timers, &udp->watch, udp->rest))
+		if (atomic_load(&udp->slept) || soft_timer_arm(&udp->fabric->timers, &udp->watch, udp->check_interval))
 			(void)wait_for(udp, EPOLLIN);
 	}
 	soft_mutex_unlock(&udp->lock);
 }
 
-static void go_on(struct soft_progress *progress)
+static void resume(struct soft_progress *progress)
 {
 	struct soft_udp *udp = soft_container_of(progress, struct soft_udp, progress);
 
 	atomic_store(&udp->slept, true);
-	if (!soft_udp_is_resting(udp))
+	if (!soft_udp_poller_is_idle(udp))
 		return;
 	acknowledge_now(udp);
 	soft_mutex_lock(&udp->lock);
-	if (soft_udp_is_resting(udp))
+	if (soft_udp_poller_is_idle(udp))
 		(void)wait_for(udp, EPOLLIN);
 	soft_mutex_unlock(&udp->lock);
 }
@@ -270,7 +270,7 @@ static void go_on(struct soft_progress *progress)
  * What has come is acknowledged now: with a poll it may have been put off, and the poller's thread may be on its way from the
  * completion to the acknowledgement.
  */
-static void settle(struct soft_progress *progress)
+static void flush_acks(struct soft_progress *progress)
 {
 	struct soft_udp *udp = soft_container_of(progress, struct soft_udp, progress);
 
@@ -291,15 +291,15 @@ static void catch_up(struct soft_progress *progress)
 }
 
 /* Packets lay there that nobody took: the poller's thread does, and does not rest again so soon. */
-static void stay_awake(struct soft_udp *udp)
+static void stay_active(struct soft_udp *udp)
 {
-	uint64_t now = now_of(udp), awake = AWAKE_MIN;
+	uint64_t now = now_of(udp), active = ACTIVE_MIN;
 
 	soft_mutex_expect(&udp->lock);
-	if (now - udp->rested < AT_ONCE)
-		awake = udp->awake < AWAKE_MAX ? 2 * udp->awake : AWAKE_MAX;
-	udp->awake = awake < AWAKE_MIN ? AWAKE_MIN : awake;
-	atomic_store(&udp->awake_until, now + udp->awake);
+	if (now - udp->idle_at < AT_ONCE)
+		active = udp->active < ACTIVE_MAX ? 2 * udp->active : ACTIVE_MAX;
+	udp->active = active < ACTIVE_MIN ? ACTIVE_MIN : active;
+	atomic_store(&udp->active_until, now + udp->active);
 }
 
 /*
@@ -308,44 +308,45 @@ static void stay_awake(struct soft_udp *udp)
  */
 static uint64_t next_look(struct soft_udp *udp, bool polled, bool found)
 {
-	bool doubted = udp->doubts;
+	bool rechecked = udp->rechecking;
 
 	soft_mutex_expect(&udp->lock);
-	udp->doubts = polled && !doubted && udp->looks++ % DOUBTS == 0;
+	udp->rechecking = polled && !rechecked && udp->recheck_turn++ % RECHECK_EVERY == 0;
 	if (found) {
-		stay_awake(udp);
+		stay_active(udp);
 		return 0;
 	}
-	if (udp->doubts)
-		return MISSED;
+	if (udp->rechecking)
+		return RECHECK_TIME;
 	if (polled)
-		udp->quiet = 0;
-	else if (!doubted && ++udp->quiet >= QUIET)
+		udp->idle_checks = 0;
+	else if (!rechecked && ++udp->idle_checks >= IDLE_CHECKS)
 		return 0;
-	udp->rest = udp->quiet ? REST_QUIET : udp->rest < REST_MAX ? 2 * udp->rest : REST_MAX;
-	return udp->rest;
+	udp->check_interval = udp->idle_checks ? CHECK_IDLE : udp->check_interval < CHECK_MAX ?
+		2 * udp->check_interval : CHECK_MAX;
+	return udp->check_interval;
 }
 
 static void look_at_polls(struct soft_timer *timer)
 {
 	struct soft_udp *udp = soft_container_of(timer, struct soft_udp, watch);
-	uint32_t signs = signs_of_life(udp);
+	uint32_t now_active = activity(udp);
 	bool polled, found = false;
 	uint64_t next;
 
 	soft_mutex_lock(&udp->lock);
-	polled = signs != udp->signs_seen;
+	polled = now_active != udp->activity_seen;
 	soft_mutex_unlock(&udp->lock);
 	if (polled)
 		acknowledge_now(udp);
 	else
 		found = look_everywhere(udp);
 	soft_mutex_lock(&udp->lock);
-	if (soft_udp_is_resting(udp)) {
-		udp->signs_seen = signs_of_life(udp); /* without what the timer itself has sent */
+	if (soft_udp_poller_is_idle(udp)) {
+		udp->activity_seen = activity(udp); /* without what the timer itself has sent */
 		next = next_look(udp, polled, found);
 		if ((!next && wait_for(udp, EPOLLIN)) ||
-		    !soft_timer_arm(&udp->fabric->timers, &udp->watch, next ? next : REST_QUIET))
+		    !soft_timer_arm(&udp->fabric->timers, &udp->watch, next ? next : CHECK_IDLE))
 			goto unlock;
 		(void)wait_for(udp, EPOLLIN);
 	}
@@ -360,8 +361,8 @@ void soft_udp_ready(struct soft_source *source, uint32_t events)
 	uint64_t now = now_of(udp);
 
 	(void)events;
-	if (is_spinning(udp, now) && now >= atomic_load_explicit(&udp->awake_until, memory_order_relaxed)) {
-		rest(udp, now);
+	if (is_spinning(udp, now) && now >= atomic_load_explicit(&udp->active_until, memory_order_relaxed)) {
+		go_idle(udp, now);
 		return;
 	}
 	soft_lock_take(&udp->receiving);
@@ -396,7 +397,8 @@ int soft_udp_progress_init(struct soft_udp *udp)
 		goto unregister_watch;
 	soft_lock_init(&udp->receiving, SOFT_ORDER_RECEIVING);
 	atomic_store(&udp->slept, true);
-	udp->progress = (struct soft_progress){.poll = poll_now, .sleep = go_on, .settle = settle, .catch_up = catch_up};
+	udp->progress = (struct soft_progress){.poll = poll_now, .sleep = resume, .flush_acks = flush_acks,
+					       .catch_up = catch_up};
 	return 0;
 
 unregister_watch:
@@ -414,6 +416,6 @@ void soft_udp_progress_stop(struct soft_udp *udp)
 void soft_udp_progress_destroy(struct soft_udp *udp)
 {
 	soft_udp_reads_stop(udp);
-	soft_udp_forget(udp);
+	soft_udp_drop_acks(udp);
 	free(udp->arrived);
 }

@@ -15,18 +15,18 @@
 #endif
 
 /* Receives between two looks in vain from which on packets had better come together. */
-#define STREAK 8
+#define GRO_RUN 8
 /* Packets that come alone before all are to. */
-#define ALONE 200
+#define GRO_SINGLES 200
 /* Packets alone that one pair outweighs. */
-#define PAIR 10
+#define GRO_PAIR 10
 /* Identifications of a host that counts them follow each other so closely. */
 #define NEAR 4096
 /* And nanoseconds between two that it may have sent to others meanwhile. */
 #define SENDING 1000
 
 /* What control messages say. */
-static void read_options(struct msghdr *message, struct soft_udp_came *came)
+static void read_options(struct msghdr *message, struct soft_udp_rx_batch *rx)
 {
 	for (struct cmsghdr *option = CMSG_FIRSTHDR(message); option; option = CMSG_NXTHDR(message, option)) {
 		int value = 0;
@@ -34,13 +34,13 @@ static void read_options(struct msghdr *message, struct soft_udp_came *came)
 
 		memcpy(&value, CMSG_DATA(option), length < sizeof(value) ? length : sizeof(value));
 		if (option->cmsg_level == IPPROTO_UDP && option->cmsg_type == UDP_GRO)
-			came->segment = (size_t)value;
+			rx->segment = (size_t)value;
 		else if ((option->cmsg_level == IPPROTO_IP && option->cmsg_type == IP_TTL) ||
 			 (option->cmsg_level == IPPROTO_IPV6 && option->cmsg_type == IPV6_HOPLIMIT))
-			came->hops = (uint8_t)value;
+			rx->hops = (uint8_t)value;
 		else if ((option->cmsg_level == IPPROTO_IP && option->cmsg_type == IP_TOS) ||
 			 (option->cmsg_level == IPPROTO_IPV6 && option->cmsg_type == IPV6_TCLASS))
-			came->traffic_class = (uint8_t)value;
+			rx->traffic_class = (uint8_t)value;
 	}
 }
 
@@ -76,12 +76,13 @@ static bool is_plausible(struct soft_udp *udp, const struct soft_endpoint *sourc
 }
 
 /* The IP header as it was, but for what nobody can know. */
-static void make_header(const struct soft_udp_came *came, uint16_t identification, size_t length, uint8_t header[SOFT_GRH])
+static void make_header(const struct soft_udp_rx_batch *rx, uint16_t identification, size_t length,
+			uint8_t header[SOFT_GRH])
 {
-	struct ibv_global_route route = {.dgid = came->destination.address, .hop_limit = came->hops,
-					 .traffic_class = came->traffic_class};
+	struct ibv_global_route route = {.dgid = rx->destination.address, .hop_limit = rx->hops,
+					 .traffic_class = rx->traffic_class};
 
-	soft_ip_make(header, &route, &came->source.address);
+	soft_ip_make(header, &route, &rx->source.address);
 	if (soft_ip_offset(header))
 		soft_put16(header + soft_ip_offset(header) + 4, identification);
 	soft_ip_finish(header, (uint32_t)(SOFT_UDP_HEADER + length));
@@ -89,31 +90,31 @@ static void make_header(const struct soft_udp_came *came, uint16_t identificatio
 
 struct batch {
 	struct soft_udp *udp;
-	const struct soft_udp_came *came;
+	const struct soft_udp_rx_batch *rx;
 	const struct soft_icrc_headers *headers;
 	struct soft_arrival arrival;
 };
 
 /* Into the file of what is captured, with the addresses that the receiver's connection has. */
-static void record(struct soft_udp *udp, const struct soft_udp_came *came, const uint8_t *bytes, size_t length,
-		   const struct soft_capture_fate *fate)
+static void record(struct soft_udp *udp, const struct soft_udp_rx_batch *rx, const uint8_t *bytes, size_t length,
+		   const struct soft_capture_outcome *outcome)
 {
-	struct soft_endpoint from = came->source, to = came->destination;
-	struct ibv_global_route route = {.hop_limit = came->hops, .traffic_class = came->traffic_class};
+	struct soft_endpoint from = rx->source, to = rx->destination;
+	struct ibv_global_route route = {.hop_limit = rx->hops, .traffic_class = rx->traffic_class};
 
 	soft_udp_name_ends(udp, bytes, &from.address, &to.address);
-	soft_udp_record(udp, &from, &to, &route, bytes, length, true, fate);
+	soft_udp_record(udp, &from, &to, &route, bytes, length, true, outcome);
 }
 
-bool soft_udp_owe(struct soft_link *link, struct soft_qp *qp)
+bool soft_udp_queue_ack(struct soft_link *link, struct soft_qp *qp)
 {
 	struct soft_udp *udp = soft_udp_of(link);
 
 	soft_lock_expect(&udp->receiving);
-	if (udp->owing_count == SOFT_UDP_OWING)
+	if (udp->ack_queue_count == SOFT_UDP_ACK_QUEUE)
 		return false;
 	soft_qp_hold(qp);
-	udp->owing[udp->owing_count++] = qp;
+	udp->ack_queue[udp->ack_queue_count++] = qp;
 	return true;
 }
 
@@ -128,18 +129,18 @@ void soft_udp_acknowledge(struct soft_udp *udp)
 {
 	soft_lock_expect(&udp->receiving);
 	release_receiver(udp);
-	for (uint32_t index = 0; index < udp->owing_count; index++) {
-		soft_link_acknowledge(udp->owing[index]);
-		soft_qp_release(udp->owing[index]);
+	for (uint32_t index = 0; index < udp->ack_queue_count; index++) {
+		soft_link_acknowledge(udp->ack_queue[index]);
+		soft_qp_release(udp->ack_queue[index]);
 	}
-	udp->owing_count = udp->asked = 0;
+	udp->ack_queue_count = udp->acks_delayed = 0;
 }
 
-void soft_udp_forget(struct soft_udp *udp)
+void soft_udp_drop_acks(struct soft_udp *udp)
 {
-	for (uint32_t index = 0; index < udp->owing_count; index++)
-		soft_qp_release(udp->owing[index]);
-	udp->owing_count = udp->asked = 0;
+	for (uint32_t index = 0; index < udp->ack_queue_count; index++)
+		soft_qp_release(udp->ack_queue[index]);
+	udp->ack_queue_count = udp->acks_delayed = 0;
 	release_receiver(udp);
 }
 
@@ -157,29 +158,29 @@ static void deliver_later(struct soft_udp *udp, struct soft_arrival *arrival, ui
 /* A packet from elsewhere is recorded, and meets faults: whether it arrives later, or not at all. */
 static bool is_held_up(const struct batch *batch, const uint8_t *bytes, size_t length)
 {
-	const struct soft_udp_came *came = batch->came;
+	const struct soft_udp_rx_batch *rx = batch->rx;
 	struct soft_udp *udp = batch->udp;
 	bool faults = soft_faults_active(&udp->fabric->faults);
-	struct soft_capture_fate fate = {0};
+	struct soft_capture_outcome outcome = {0};
 
 	if (faults)
-		fate.verdict = soft_udp_judge(udp, &batch->arrival, bytes, length);
+		outcome.fault_result = soft_udp_apply_faults(udp, &batch->arrival, bytes, length);
 	if (udp->fabric->capture)
-		record(udp, came, bytes, length, &fate);
-	return faults && soft_udp_hold_back(udp, &fate.verdict, &batch->arrival, bytes, length, deliver_later);
+		record(udp, rx, bytes, length, &outcome);
+	return faults && soft_udp_hold_back(udp, &outcome.fault_result, &batch->arrival, bytes, length, deliver_later);
 }
 
 /*
  * To the port of a block send processes of this host only, each from those of its own blocks: from any other port anybody might.
  * All of 127.0.0.0/8 is the first address of it.
  */
-static bool is_stranger(struct soft_udp *udp, const struct soft_udp_came *came)
+static bool is_foreign(struct soft_udp *udp, const struct soft_udp_rx_batch *rx)
 {
-	union ibv_gid own = soft_udp_address_of(&came->source.address);
+	union ibv_gid own = soft_udp_address_of(&rx->source.address);
 
-	return soft_udp_is_block(came->destination.port) &&
-	       (!soft_udp_is_block(came->source.port) || !soft_device_owns(udp->device, &own) ||
-		memcmp(&own, &came->source.address, sizeof(own)) != 0);
+	return soft_udp_is_block(rx->destination.port) &&
+	       (!soft_udp_is_block(rx->source.port) || !soft_device_owns(udp->device, &own) ||
+		memcmp(&own, &rx->source.address, sizeof(own)) != 0);
 }
 
 /* In a packet, which is that long at least with its ICRC. */
@@ -190,41 +191,41 @@ static bool is_stranger(struct soft_udp *udp, const struct soft_udp_came *came)
  * What comes to the port of a block says who sent it by its port: a datagram's source is of that block, and messages of the
  * connection manager take another way between processes.
  */
-static bool is_forged(const struct soft_udp_came *came, const uint8_t *bytes, size_t length)
+static bool is_forged(const struct soft_udp_rx_batch *rx, const uint8_t *bytes, size_t length)
 {
-	if (!soft_udp_is_block(came->destination.port) || (bytes[0] & SOFT_SERVICE) != SOFT_UNRELIABLE_DATAGRAM)
+	if (!soft_udp_is_block(rx->destination.port) || (bytes[0] & SOFT_SERVICE) != SOFT_UNRELIABLE_DATAGRAM)
 		return false;
 	return length < SOFT_WIRE_BTH + SOFT_WIRE_DETH + SOFT_WIRE_ICRC || soft_get24(bytes + DESTINATION) == SOFT_GSI_QUEUE_PAIR ||
-	       soft_udp_port_of(soft_get24(bytes + DATAGRAM_SOURCE)) != came->source.port;
+	       soft_udp_port_of(soft_get24(bytes + DATAGRAM_SOURCE)) != rx->source.port;
 }
 
 /* One packet of it.  guess: its identification. */
 static bool take_in(struct batch *batch, uint16_t guess, uint8_t *bytes, size_t length)
 {
-	const struct soft_udp_came *came = batch->came;
+	const struct soft_udp_rx_batch *rx = batch->rx;
 	struct soft_udp *udp = batch->udp;
 	uint16_t identification;
 
 	batch->arrival.fault = SOFT_NOTICE_STRANGER;
-	if (udp->pair.is_stranger)
+	if (udp->pair.is_foreign)
 		return false;
 	batch->arrival.fault = SOFT_NOTICE_MALFORMED;
 	if (length < SOFT_WIRE_BTH + SOFT_WIRE_ICRC)
 		return false;
 	if (!soft_icrc_identify(batch->headers, guess, bytes, length - SOFT_WIRE_ICRC, &identification) ||
-	    (identification != guess && !is_plausible(udp, &came->source, identification))) {
+	    (identification != guess && !is_plausible(udp, &rx->source, identification))) {
 		soft_count(udp->device, SOFT_COUNT_ICRC);
 		batch->arrival.fault = SOFT_NOTICE_ICRC;
 		return false;
 	}
-	if (is_forged(came, bytes, length)) {
+	if (is_forged(rx, bytes, length)) {
 		batch->arrival.fault = SOFT_NOTICE_STRANGER;
 		return false;
 	}
 	if ((bytes[0] & SOFT_SERVICE) == SOFT_UNRELIABLE_DATAGRAM)
-		make_header(came, identification, length, batch->arrival.header);
+		make_header(rx, identification, length, batch->arrival.header);
 	if ((udp->fabric->capture || soft_faults_active(&udp->fabric->faults)) &&
-	    !soft_udp_find(udp, &came->source.address, came->source.port) && is_held_up(batch, bytes, length))
+	    !soft_udp_find(udp, &rx->source.address, rx->source.port) && is_held_up(batch, bytes, length))
 		return true;
 	return soft_link_deliver(udp->device, &batch->arrival, bytes, length);
 }
@@ -234,15 +235,15 @@ static bool is_same(const struct soft_endpoint *a, const struct soft_endpoint *b
 	return a->port == b->port && !memcmp(&a->address, &b->address, sizeof(a->address));
 }
 
-static const struct soft_icrc_headers *headers_of(struct soft_udp *udp, const struct soft_udp_came *came)
+static const struct soft_icrc_headers *headers_of(struct soft_udp *udp, const struct soft_udp_rx_batch *rx)
 {
 	struct soft_udp_pair *pair = &udp->pair;
 
-	if (!is_same(&pair->source, &came->source) || !is_same(&pair->destination, &came->destination)) {
-		pair->source = came->source;
-		pair->destination = came->destination;
+	if (!is_same(&pair->source, &rx->source) || !is_same(&pair->destination, &rx->destination)) {
+		pair->source = rx->source;
+		pair->destination = rx->destination;
 		soft_icrc_headers_make(&pair->headers, &pair->source, &pair->destination);
-		pair->is_stranger = is_stranger(udp, came);
+		pair->is_foreign = is_foreign(udp, rx);
 	}
 	return &pair->headers;
 }
@@ -252,10 +253,10 @@ static void begin_arrival(struct batch *batch)
 {
 	struct soft_udp *udp = batch->udp;
 
-	batch->arrival.source = batch->came->source.address;
-	batch->arrival.destination = batch->came->destination.address;
-	batch->arrival.port = batch->came->source.port;
-	batch->arrival.sender = SOFT_NOBODY;
+	batch->arrival.source = batch->rx->source.address;
+	batch->arrival.destination = batch->rx->destination.address;
+	batch->arrival.port = batch->rx->source.port;
+	batch->arrival.sender = SOFT_NO_QPN;
 	batch->arrival.receiver = udp->receiver;
 	udp->receiver = NULL;
 	if (batch->arrival.receiver && soft_qp_state(batch->arrival.receiver) == IBV_QPS_RESET)
@@ -268,38 +269,38 @@ static void add(_Atomic uint64_t *counter, uint64_t more)
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
 }
 
-void soft_udp_take(struct soft_udp *udp, const struct soft_udp_came *came, uint8_t *bytes, size_t length)
+void soft_udp_take(struct soft_udp *udp, const struct soft_udp_rx_batch *rx, uint8_t *bytes, size_t length)
 {
 	struct batch batch;
-	uint16_t index = came->first;
+	uint16_t index = rx->first;
 
 	soft_lock_expect(&udp->receiving);
 	batch.udp = udp;
-	batch.came = came;
-	batch.headers = headers_of(udp, came);
+	batch.rx = rx;
+	batch.headers = headers_of(udp, rx);
 	begin_arrival(&batch);
-	for (size_t offset = 0; offset < length; offset += came->segment, index++) {
+	for (size_t offset = 0; offset < length; offset += rx->segment, index++) {
 		size_t left = length - offset;
 
-		if (!take_in(&batch, index, bytes + offset, left < came->segment ? left : came->segment))
-			soft_udp_drop(udp, batch.arrival.fault, &came->source.address);
+		if (!take_in(&batch, index, bytes + offset, left < rx->segment ? left : rx->segment))
+			soft_udp_drop(udp, batch.arrival.fault, &rx->source.address);
 	}
-	if (soft_udp_is_resting(udp))
+	if (soft_udp_poller_is_idle(udp))
 		udp->receiver = batch.arrival.receiver;
 	else
 		soft_link_deliver_end(&batch.arrival);
-	add(&udp->counters.received, (uint16_t)(index - came->first));
+	add(&udp->counters.received, (uint16_t)(index - rx->first));
 }
 
-void soft_udp_take_shared(struct soft_udp *udp, struct soft_udp_came *came, uint8_t *bytes, size_t length)
+void soft_udp_take_shared(struct soft_udp *udp, struct soft_udp_rx_batch *rx, uint8_t *bytes, size_t length)
 {
 	while (length) {
 		bool passed;
-		size_t run = soft_udp_pass_on(udp, came, bytes, length, &passed);
+		size_t run = soft_udp_pass_on(udp, rx, bytes, length, &passed);
 
 		if (!passed)
-			soft_udp_take(udp, came, bytes, run);
-		came->first = (uint16_t)(came->first + (run + came->segment - 1) / came->segment);
+			soft_udp_take(udp, rx, bytes, run);
+		rx->first = (uint16_t)(rx->first + (run + rx->segment - 1) / rx->segment);
 		bytes += run;
 		length -= run;
 	}
@@ -316,51 +317,51 @@ void soft_udp_take_shared(struct soft_udp *udp, struct soft_udp_came *came, uint
  */
 static void note_arrival(struct soft_udp_socket *socket, size_t packets)
 {
-	if (++socket->streak >= STREAK || packets > 2) {
-		socket->alone = 0;
-		if (!socket->joins)
-			socket->joins = soft_udp_join_packets(socket, true);
-	} else if (socket->joins && packets == 2) {
-		socket->alone -= socket->alone < PAIR ? socket->alone : PAIR;
-	} else if (socket->joins) {
-		socket->alone++;
+	if (++socket->gro_run >= GRO_RUN || packets > 2) {
+		socket->gro_singles = 0;
+		if (!socket->gro)
+			socket->gro = soft_udp_set_gro(socket, true);
+	} else if (socket->gro && packets == 2) {
+		socket->gro_singles -= socket->gro_singles < GRO_PAIR ? socket->gro_singles : GRO_PAIR;
+	} else if (socket->gro) {
+		socket->gro_singles++;
 	}
 }
 
 /* Where packets come apart, and nothing waits: so many came right behind one another. */
-static void note_streak(struct soft_udp_socket *socket, uint32_t packets)
+static void note_gro_run(struct soft_udp_socket *socket, uint32_t packets)
 {
 	if (packets == 1)
-		socket->alone += socket->alone < ALONE;
+		socket->gro_singles += socket->gro_singles < GRO_SINGLES;
 	else if (packets)
-		socket->alone -= socket->alone < PAIR ? socket->alone : PAIR;
-	if (!socket->alone)
-		socket->joins = soft_udp_join_packets(socket, true);
+		socket->gro_singles -= socket->gro_singles < GRO_PAIR ? socket->gro_singles : GRO_PAIR;
+	if (!socket->gro_singles)
+		socket->gro = soft_udp_set_gro(socket, true);
 }
 
 static void note_nothing(struct soft_udp_socket *socket)
 {
-	uint32_t streak = socket->streak;
+	uint32_t gro_run = socket->gro_run;
 	int waiting = 0;
 
-	socket->streak = 0;
-	if (!socket->joins) {
-		note_streak(socket, streak);
+	socket->gro_run = 0;
+	if (!socket->gro) {
+		note_gro_run(socket, gro_run);
 		return;
 	}
-	if (socket->alone < ALONE)
+	if (socket->gro_singles < GRO_SINGLES)
 		return;
-	socket->alone = ALONE;
-	socket->joins = !soft_udp_join_packets(socket, false);
+	socket->gro_singles = GRO_SINGLES;
+	socket->gro = !soft_udp_set_gro(socket, false);
 	/* Something may have come in between, and together. */
-	if (!socket->joins && !ioctl(socket->source.fd, FIONREAD, &waiting) && waiting) {
-		socket->joins = soft_udp_join_packets(socket, true);
-		socket->alone = 0;
+	if (!socket->gro && !ioctl(socket->source.fd, FIONREAD, &waiting) && waiting) {
+		socket->gro = soft_udp_set_gro(socket, true);
+		socket->gro_singles = 0;
 	}
 }
 
 /* What one system call gives and how long it is; negative when there is nothing. */
-static ssize_t take(struct soft_udp *udp, struct soft_udp_socket *socket, struct soft_udp_came *came)
+static ssize_t take(struct soft_udp *udp, struct soft_udp_socket *socket, struct soft_udp_rx_batch *rx)
 {
 	union {
 		char bytes[3 * CMSG_SPACE(sizeof(int))];
@@ -371,27 +372,27 @@ static ssize_t take(struct soft_udp *udp, struct soft_udp_socket *socket, struct
 	struct msghdr message = {.msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = &vector, .msg_iovlen = 1,
 				 .msg_control = &control, .msg_controllen = sizeof(control)};
 	socklen_t size = sizeof(from);
-	bool alone = !socket->joins && !atomic_load_explicit(&socket->shows_headers, memory_order_relaxed);
+	bool alone = !socket->gro && !atomic_load_explicit(&socket->shows_headers, memory_order_relaxed);
 	ssize_t length = alone ? soft_udp_recvfrom(socket->source.fd, udp->arrived, SOFT_UDP_ARRIVED, &from.any, &size) :
 				 soft_udp_recvmsg(socket->source.fd, &message);
 
 	if (length < 0)
 		return length;
-	came->destination = socket->endpoint;
-	came->segment = (size_t)length;
-	came->first = 0;
-	came->hops = SOFT_HOP_LIMIT;
-	came->traffic_class = 0;
+	rx->destination = socket->endpoint;
+	rx->segment = (size_t)length;
+	rx->first = 0;
+	rx->hops = SOFT_HOP_LIMIT;
+	rx->traffic_class = 0;
 	if (!alone)
-		read_options(&message, came);
-	read_source(&from, &came->source);
+		read_options(&message, rx);
+	read_source(&from, &rx->source);
 	return length;
 }
 
 bool soft_udp_receive(struct soft_udp *udp, struct soft_udp_socket *socket)
 {
-	struct soft_udp_came came;
-	ssize_t length = take(udp, socket, &came);
+	struct soft_udp_rx_batch rx;
+	ssize_t length = take(udp, socket, &rx);
 
 	soft_lock_expect(&udp->receiving);
 	if (length < 0) {
@@ -399,14 +400,14 @@ bool soft_udp_receive(struct soft_udp *udp, struct soft_udp_socket *socket)
 		return false;
 	}
 	add(&udp->counters.calls_to_receive, 1);
-	note_arrival(socket, came.segment ? ((size_t)length + came.segment - 1) / came.segment : 0);
-	if (!came.segment) /* an empty datagram */
-		soft_udp_drop(udp, SOFT_NOTICE_MALFORMED, &came.source.address);
-	else if (socket->is_shared && length == SOFT_UDP_PROBE && soft_udp_watch_answer(udp, socket, &came, udp->arrived))
+	note_arrival(socket, rx.segment ? ((size_t)length + rx.segment - 1) / rx.segment : 0);
+	if (!rx.segment) /* an empty datagram */
+		soft_udp_drop(udp, SOFT_NOTICE_MALFORMED, &rx.source.address);
+	else if (socket->is_shared && length == SOFT_UDP_PROBE && soft_udp_watch_answer(udp, socket, &rx, udp->arrived))
 		;
 	else if (socket->is_shared)
-		soft_udp_take_shared(udp, &came, udp->arrived, (size_t)length);
+		soft_udp_take_shared(udp, &rx, udp->arrived, (size_t)length);
 	else
-		soft_udp_take(udp, &came, udp->arrived, (size_t)length);
+		soft_udp_take(udp, &rx, udp->arrived, (size_t)length);
 	return true;
 }

@@ -141,14 +141,14 @@ static const struct soft_udp_route *find_route(struct soft_udp *udp, struct soft
  * Queue pairs of one block have one port, so the receiver cannot tell a stranger of this process from its peer.  Requests of one
  * that the peer is not connected with go nowhere, and answers are to requests.
  */
-static bool is_stranger(struct soft_qp *qp, const struct soft_udp_route *route, const struct soft_packet *packet)
+static bool is_foreign(struct soft_qp *qp, const struct soft_udp_route *route, const struct soft_packet *packet)
 {
 	const struct soft_qp *peer;
 
 	if (!route->is_own || soft_operation_is_answer(packet->opcode))
 		return false;
 	peer = soft_link_peer(qp);
-	return peer && !soft_qp_hears(peer, qp);
+	return peer && !soft_qp_accepts(peer, qp);
 }
 
 uint8_t *soft_udp_begin(struct soft_link *link, struct soft_burst *burst, struct soft_qp *qp,
@@ -161,7 +161,7 @@ uint8_t *soft_udp_begin(struct soft_link *link, struct soft_burst *burst, struct
 	if (!length || length > SOFT_WIRE_OVERHEAD + SOFT_MTU)
 		return NULL;
 	route = find_route(udp, qp, packet, &own);
-	if (!route || is_stranger(qp, route, packet))
+	if (!route || is_foreign(qp, route, packet))
 		return NULL;
 	if (burst->count && !fits(udp, burst, route, length))
 		soft_udp_flush(link, burst);
@@ -195,26 +195,28 @@ static void send_later(const struct soft_packets_sender *sender, uint8_t *bytes,
 
 /* While there are faults each packet goes by itself, in its turn behind those that wait. */
 static void send_with_faults(struct soft_udp *udp, const struct soft_udp_route *route,
-			     const struct soft_fault_verdict *verdict, const uint8_t *bytes, size_t length)
+			     const struct soft_fault_result *fault_result, const uint8_t *bytes, size_t length)
 {
-	struct soft_packets_sender sender = {.send = send_later, .way = soft_udp_way(&route->peer.address, bytes, false)};
+	struct soft_packets_sender sender = {.send = send_later, .flow = soft_udp_flow(&route->peer.address, bytes,
+										       false)};
 	struct later later = {route->socket, route->to};
 
 	_Static_assert(sizeof(later) <= sizeof(sender.route), "what a sender needs");
 	memcpy(sender.route, &later, sizeof(later));
-	soft_packets_send(udp->stage, verdict, &sender, bytes, length);
+	soft_packets_send(udp->delay_queue, fault_result, &sender, bytes, length);
 }
 
 /* With the addresses that the queue pair has: of all of 127.0.0.0/8 a socket has one. */
 static void record(struct soft_udp *udp, const struct soft_qp *qp, const struct soft_packet *packet,
-		   const struct soft_udp_route *route, const uint8_t *bytes, size_t length, const struct soft_capture_fate *fate)
+		   const struct soft_udp_route *route, const uint8_t *bytes, size_t length,
+			const struct soft_capture_outcome *outcome)
 {
 	struct soft_endpoint from = {*soft_link_source(qp, packet), route->socket->endpoint.port};
 	struct soft_endpoint to = {*soft_link_destination(qp, packet), route->peer.port};
 
 	soft_udp_record(udp, &from, &to,
 			packet->ah && qp->service == SOFT_UNRELIABLE_DATAGRAM ? &packet->ah->attr.grh : &qp->attr.ah_attr.grh,
-			bytes, length, false, fate);
+			bytes, length, false, outcome);
 }
 
 void soft_udp_send(struct soft_link *link, struct soft_burst *burst, struct soft_qp *qp,
@@ -223,7 +225,7 @@ void soft_udp_send(struct soft_link *link, struct soft_burst *burst, struct soft
 	struct soft_udp_burst *pending = burst->pending;
 	struct soft_udp *udp = soft_udp_of(link);
 	bool faults = soft_faults_active(&udp->fabric->faults) && !burst->count;
-	struct soft_capture_fate fate = {0};
+	struct soft_capture_outcome outcome = {0};
 
 	/* The segments of a burst are numbered from 0. */
 	soft_icrc_encode(&pending->route->headers, (uint16_t)burst->count, packet, bytes, length);
@@ -231,13 +233,13 @@ void soft_udp_send(struct soft_link *link, struct soft_burst *burst, struct soft
 	if (faults) {
 		struct soft_fault_subject what = soft_link_subject(qp, packet);
 
-		fate.verdict = soft_fault_judge(&udp->fabric->faults, soft_link_source(qp, packet),
+		outcome.fault_result = soft_faults_apply(&udp->fabric->faults, soft_link_source(qp, packet),
 						soft_link_destination(qp, packet), &what);
 	}
 	if (udp->fabric->capture)
-		record(udp, qp, packet, pending->route, bytes, length, &fate);
+		record(udp, qp, packet, pending->route, bytes, length, &outcome);
 	if (faults) {
-		send_with_faults(udp, pending->route, &fate.verdict, bytes, length);
+		send_with_faults(udp, pending->route, &outcome.fault_result, bytes, length);
 		give_back(udp, pending);
 		burst->pending = NULL;
 		return;

@@ -19,7 +19,7 @@
 #include "soft/base/fabric.h"
 #include "soft/wire/address.h"
 
-#define GIVERS 256 /* connections of others to blocks of ours */
+#define FORWARD_INS 256 /* connections of others to blocks of ours */
 #define BATCH 16 /* records taken, or connections accepted, in one go */
 
 /* A block of ours, which others connect to, or another process that passes packets on to us. */
@@ -30,9 +30,9 @@ struct soft_udp_end {
 };
 
 /* Nobody passes on what this host has sent, nor what is not for its addresses. */
-static bool read_header(struct soft_udp *udp, const struct soft_udp_record *header, struct soft_udp_came *came)
+static bool read_header(struct soft_udp *udp, const struct soft_udp_record *header, struct soft_udp_rx_batch *rx)
 {
-	*came = (struct soft_udp_came){
+	*rx = (struct soft_udp_rx_batch){
 		.source = {header->source, header->port},
 		.destination = {header->destination, SOFT_WIRE_PORT},
 		.segment = header->segment,
@@ -40,9 +40,9 @@ static bool read_header(struct soft_udp *udp, const struct soft_udp_record *head
 		.hops = header->hops,
 		.traffic_class = header->traffic_class,
 	};
-	return header->magic == SOFT_UDP_MAGIC && came->segment && !soft_device_owns(udp->device, &came->source.address) &&
-	       soft_device_owns(udp->device, &came->destination.address) &&
-	       !soft_gid_is_this_host_only(&came->destination.address);
+	return header->magic == SOFT_UDP_MAGIC && rx->segment && !soft_device_owns(udp->device, &rx->source.address) &&
+	       soft_device_owns(udp->device, &rx->destination.address) &&
+	       !soft_gid_is_this_host_only(&rx->destination.address);
 }
 
 /* One record; false when the connection has ended, or has none now. */
@@ -52,17 +52,17 @@ static bool take_record(struct soft_udp *udp, int fd, bool *ended)
 	struct iovec parts[2] = {{&header, sizeof(header)}, {udp->arrived, SOFT_UDP_ARRIVED}};
 	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
 	ssize_t length = soft_udp_recvmsg(fd, &message);
-	struct soft_udp_came came;
+	struct soft_udp_rx_batch rx;
 
 	*ended = length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR);
 	if (length <= 0)
 		return false;
-	if ((size_t)length <= sizeof(header) || message.msg_flags & MSG_TRUNC || !read_header(udp, &header, &came)) {
+	if ((size_t)length <= sizeof(header) || message.msg_flags & MSG_TRUNC || !read_header(udp, &header, &rx)) {
 		soft_udp_drop(udp, SOFT_NOTICE_MALFORMED, &soft_udp_loopback); /* another process of this host */
 		*ended = true; /* it is none of ours, whoever it is */
 		return false;
 	}
-	soft_udp_take(udp, &came, udp->arrived, (size_t)length - sizeof(header));
+	soft_udp_take(udp, &rx, udp->arrived, (size_t)length - sizeof(header));
 	return true;
 }
 
@@ -84,7 +84,7 @@ static int add_end(struct soft_udp_share *share, int fd, bool is_block)
 		if (end->next)
 			end->next->link = &end->next;
 		share->ends = end;
-		share->giver_count += !is_block;
+		share->forward_in_count += !is_block;
 	}
 	soft_mutex_unlock(&share->udp->lock);
 	if (!error)
@@ -101,7 +101,7 @@ static void remove_end(struct soft_udp_share *share, struct soft_udp_end *end)
 	*end->link = end->next;
 	if (end->next)
 		end->next->link = end->link;
-	share->giver_count -= !end->is_block;
+	share->forward_in_count -= !end->is_block;
 	soft_mutex_unlock(&share->udp->lock);
 	epoll_ctl(share->source.fd, EPOLL_CTL_DEL, end->fd, NULL); /* a forked child may have a copy */
 	shutdown(end->fd, SHUT_RDWR);
@@ -110,13 +110,13 @@ static void remove_end(struct soft_udp_share *share, struct soft_udp_end *end)
 }
 
 /* One of those who connect; false: there is none. */
-static bool accept_giver(struct soft_udp_share *share, const struct soft_udp_end *block)
+static bool accept_forward(struct soft_udp_share *share, const struct soft_udp_end *block)
 {
 	int fd = accept4(block->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	if (fd < 0)
 		return false;
-	if (soft_local_user(fd) == share->user && share->giver_count < GIVERS)
+	if (soft_local_user(fd) == share->user && share->forward_in_count < FORWARD_INS)
 		(void)add_end(share, fd, false);
 	else
 		close(fd);
@@ -124,12 +124,12 @@ static bool accept_giver(struct soft_udp_share *share, const struct soft_udp_end
 }
 
 /* A batch of what it passes on; false when the connection has ended. */
-static bool take_records(struct soft_udp *udp, const struct soft_udp_end *giver)
+static bool take_records(struct soft_udp *udp, const struct soft_udp_end *forward_in)
 {
 	bool ended = false;
 
 	soft_lock_take(&udp->receiving);
-	for (int records = 0; records < BATCH && take_record(udp, giver->fd, &ended); records++)
+	for (int records = 0; records < BATCH && take_record(udp, forward_in->fd, &ended); records++)
 		;
 	soft_udp_acknowledge(udp);
 	soft_lock_release(&udp->receiving);
@@ -148,7 +148,7 @@ static void ready(struct soft_source *source, uint32_t events)
 		return;
 	end = event.data.ptr;
 	if (end->is_block)
-		for (int count = 0; count < BATCH && accept_giver(share, end); count++)
+		for (int count = 0; count < BATCH && accept_forward(share, end); count++)
 			;
 	else if (!take_records(share->udp, end))
 		remove_end(share, end);
@@ -169,8 +169,8 @@ int soft_udp_share_block(struct soft_udp *udp, uint32_t block)
 	if (fd < 0)
 		return -fd;
 	if (squatted)
-		soft_notice_squatter(&udp->fabric->notices, name, holder);
-	if (listen(fd, GIVERS)) {
+		soft_notice_port_owner(&udp->fabric->notices, name, holder);
+	if (listen(fd, FORWARD_INS)) {
 		error = errno;
 		close(fd);
 		return error;
@@ -198,7 +198,7 @@ static void read_list(struct soft_timer *timer)
 	soft_lock_take(&share->udp->receiving);
 	kept = soft_udp_renew_list(share, &list, soft_clock_of_thread() - begun);
 	for (struct soft_udp_kept *each = kept; each; each = each->next)
-		soft_udp_take_shared(share->udp, &each->came, each->bytes, each->length);
+		soft_udp_take_shared(share->udp, &each->rx, each->bytes, each->length);
 	soft_udp_acknowledge(share->udp);
 	soft_lock_release(&share->udp->receiving);
 	soft_udp_free_kept(kept);
@@ -215,7 +215,7 @@ int soft_udp_share_create(struct soft_udp *udp)
 	share->udp = udp;
 	share->user = geteuid();
 	for (uint32_t block = 0; block < SOFT_UDP_BLOCKS; block++)
-		share->passages[block].fd = -1;
+		share->forward_out[block].fd = -1;
 	epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (epoll < 0) {
 		result = -errno;

@@ -209,7 +209,7 @@ static struct soft_udp_socket *add(struct soft_udp *udp, const struct soft_endpo
 		goto fail;
 	socket->udp = udp;
 	socket->endpoint = *endpoint;
-	socket->joins = true;
+	socket->gro = true;
 	socket->is_management = is_management;
 	socket->is_shared = udp->share && endpoint->port == SOFT_WIRE_PORT && !soft_gid_is_multicast(&endpoint->address);
 	result = fd = make_descriptor(udp, endpoint, socket->is_shared);
@@ -218,7 +218,8 @@ static struct soft_udp_socket *add(struct soft_udp *udp, const struct soft_endpo
 	note_buffer(udp, fd);
 	check_identifications(udp, endpoint, fd);
 	result = soft_poller_add(&udp->fabric->poller, &socket->source, fd,
-				 atomic_load_explicit(&udp->resting, memory_order_relaxed) ? 0 : EPOLLIN, udp->ready);
+				 atomic_load_explicit(&udp->poller_idle, memory_order_relaxed) ? 0 : EPOLLIN,
+					udp->ready);
 	if (result)
 		goto close_descriptor;
 	atomic_store_explicit(&udp->sockets[index], socket, memory_order_relaxed);
@@ -296,12 +297,12 @@ bool soft_udp_open_management(struct soft_udp_socket *socket)
 	return management;
 }
 
-bool soft_udp_join_packets(struct soft_udp_socket *socket, bool join)
+bool soft_udp_set_gro(struct soft_udp_socket *socket, bool join)
 {
 	return set(socket->source.fd, IPPROTO_UDP, UDP_GRO, join);
 }
 
-struct soft_udp_socket *soft_udp_claim(struct soft_udp *udp, uint16_t port, int *error)
+struct soft_udp_socket *soft_udp_bind_block(struct soft_udp *udp, uint16_t port, int *error)
 {
 	struct soft_udp_socket *socket;
 
@@ -313,9 +314,9 @@ struct soft_udp_socket *soft_udp_claim(struct soft_udp *udp, uint16_t port, int 
 
 void soft_udp_record(struct soft_udp *udp, const struct soft_endpoint *from, const struct soft_endpoint *to,
 		     const struct ibv_global_route *route, const uint8_t *bytes, size_t length, bool inbound,
-		     const struct soft_capture_fate *fate)
+		     const struct soft_capture_outcome *outcome)
 {
-	uint8_t datagram[SOFT_DATAGRAM], header[SOFT_GRH], *place = datagram;
+	uint8_t datagram[SOFT_DATAGRAM], header[SOFT_GRH], *cursor = datagram;
 	struct ibv_global_route path = *route;
 	size_t offset;
 
@@ -325,14 +326,14 @@ void soft_udp_record(struct soft_udp *udp, const struct soft_endpoint *from, con
 	soft_ip_make(header, &path, &from->address);
 	soft_ip_finish(header, (uint32_t)(SOFT_UDP_HEADER + length));
 	offset = soft_ip_offset(header);
-	memcpy(place, header + offset, SOFT_GRH - offset);
-	place += SOFT_GRH - offset;
-	soft_udp_make(place, from->port, length);
-	memcpy(place + SOFT_UDP_HEADER, bytes, length);
-	place += SOFT_UDP_HEADER + length - SOFT_WIRE_ICRC;
-	soft_icrc_put(place, soft_icrc(datagram, (size_t)(place - datagram)));
-	soft_capture_datagram(udp->fabric->capture, datagram, (size_t)(place - datagram) + SOFT_WIRE_ICRC,
-			      inbound ? &to->address : &from->address, inbound, fate);
+	memcpy(cursor, header + offset, SOFT_GRH - offset);
+	cursor += SOFT_GRH - offset;
+	soft_udp_make(cursor, from->port, length);
+	memcpy(cursor + SOFT_UDP_HEADER, bytes, length);
+	cursor += SOFT_UDP_HEADER + length - SOFT_WIRE_ICRC;
+	soft_icrc_put(cursor, soft_icrc(datagram, (size_t)(cursor - datagram)));
+	soft_capture_datagram(udp->fabric->capture, datagram, (size_t)(cursor - datagram) + SOFT_WIRE_ICRC,
+			      inbound ? &to->address : &from->address, inbound, outcome);
 }
 
 void soft_udp_drop(struct soft_udp *udp, enum soft_notice fault, const union ibv_gid *source)

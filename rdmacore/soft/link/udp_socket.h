@@ -30,7 +30,7 @@
 #define SOFT_UDP_SEGMENTS 60 /* older kernels take 64 */
 #define SOFT_UDP_BYTES 65507
 #define SOFT_UDP_BUFFERS 16 /* bursts that may be under way at once; others send packets one by one */
-#define SOFT_UDP_OWING 64 /* queue pairs with a pending acknowledgement */
+#define SOFT_UDP_ACK_QUEUE 64 /* queue pairs with a pending acknowledgement */
 
 union soft_udp_address {
 	struct sockaddr any;
@@ -54,8 +54,8 @@ struct soft_udp_socket {
 	_Atomic(struct soft_udp_socket *) management; /* the other one; NULL: there is none */
 	_Atomic uint64_t probed; /* when another process that shares it sent a probe (udp_watch.c) */
 	_Atomic bool shows_headers; /* time to live and type of service, for the GRH of datagrams */
-	bool joins; /* the kernel puts packets together (udp_receive.c); under receiving */
-	uint32_t alone, streak; /* packets that came alone, less those in pairs; receives since a look in vain */
+	bool gro; /* the kernel puts packets together (udp_receive.c); under receiving */
+	uint32_t gro_singles, gro_run; /* packets that came alone, less those in pairs; receives since a look in vain */
 };
 
 /* What a host that counts identifications had last. */
@@ -72,7 +72,7 @@ struct soft_udp_peer {
 struct soft_udp_pair {
 	struct soft_endpoint source, destination;
 	struct soft_icrc_headers headers;
-	bool is_stranger; /* no process of this host may send from there, and none else to there */
+	bool is_foreign; /* no process of this host may send from there, and none else to there */
 };
 
 /* Where the packets of a connected queue pair go, or those of a datagram. */
@@ -96,7 +96,7 @@ struct soft_udp_burst {
 };
 
 /* What came with one system call: packets of one sender, each but the last of one length. */
-struct soft_udp_came {
+struct soft_udp_rx_batch {
 	struct soft_endpoint source, destination;
 	size_t segment;
 	uint16_t first; /* place of the first packet in its burst, which most senders give it as identification */
@@ -106,8 +106,8 @@ struct soft_udp_came {
 /* Whose numbers are of our blocks; each has all of them in turn. */
 enum soft_udp_numbers { SOFT_UDP_QUEUE_PAIRS, SOFT_UDP_COMMUNICATION, SOFT_UDP_NUMBERS };
 
-struct soft_udp_claimer {
-	struct soft_table_claimer claimer;
+struct soft_udp_block_source {
+	struct soft_table_block_source block_source;
 	struct soft_udp *udp;
 	enum soft_udp_numbers numbers;
 };
@@ -128,7 +128,7 @@ struct soft_udp_block {
 struct soft_udp {
 	struct soft_link link;
 	struct soft_progress progress;
-	struct soft_udp_claimer claimers[SOFT_UDP_NUMBERS];
+	struct soft_udp_block_source block_sources[SOFT_UDP_NUMBERS];
 	struct soft_udp_share *share; /* NULL: SOFT_WIRE_PORT of an address is one process's alone */
 	struct soft_fabric *fabric;
 	struct soft_device *device;
@@ -146,14 +146,14 @@ struct soft_udp {
 	_Atomic int32_t buffer_bytes; /* what the kernel granted the last one; queue pairs read it without the lock */
 
 	/* Who takes packets from the kernel: see udp_progress.c. */
-	struct soft_packets *stage; /* where packets wait while there are faults */
+	struct soft_packets *delay_queue; /* where packets wait while there are faults */
 	struct soft_lock receiving; /* guards what follows, until peers */
 	uint8_t *arrived;
 	uint32_t hot, next; /* sockets: where packets came from last, and which other one is looked at next */
 	uint32_t turn, management_turn, management_next; /* which looks are at a socket for management, and at which one next */
-	struct soft_qp *owing[SOFT_UDP_OWING]; /* held */
-	uint32_t owing_count, asked; /* the first of them let their acknowledgements wait */
-	uint64_t vain_since; /* polls find nothing since then, and acknowledgements wait; or 0 */
+	struct soft_qp *ack_queue[SOFT_UDP_ACK_QUEUE]; /* held */
+	uint32_t ack_queue_count, acks_delayed; /* the first of them let their acknowledgements wait */
+	uint64_t idle_since; /* polls find nothing since then, and acknowledgements wait; or 0 */
 	struct {
 		struct soft_qp *first, **last; /* held: they answer a READ in parts, in turn */
 		uint32_t room; /* packets of answers in one pass */
@@ -167,15 +167,15 @@ struct soft_udp {
 	_Atomic uint32_t polls; /* of empty completion queues */
 	_Atomic bool slept; /* somebody wanted to sleep, and nobody has polled since */
 	_Atomic uint64_t polling_since; /* somebody has polled then, and between any two wake-ups of the poller's thread */
-	uint32_t polls_woken; /* at the last of them */
-	_Atomic uint64_t awake_until; /* it does not rest before */
-	uint64_t awake; /* how long, the last time */
-	_Atomic bool resting; /* the poller's thread leaves the sockets to those who poll */
-	uint32_t signs_seen; /* by the timer */
-	bool doubts; /* it looks whether somebody polls again at once */
-	uint32_t looks; /* of those that somebody had polled before */
-	uint32_t quiet; /* times that it found that nobody had polled */
-	uint64_t rest, rested; /* until it looks again; when the poller's thread began to rest */
+	uint32_t polls_at_wakeup; /* at the last of them */
+	_Atomic uint64_t active_until; /* it does not rest before */
+	uint64_t active; /* how long, the last time */
+	_Atomic bool poller_idle; /* the poller's thread leaves the sockets to those who poll */
+	uint32_t activity_seen; /* by the timer */
+	bool rechecking; /* it looks whether somebody polls again at once */
+	uint32_t recheck_turn; /* of those that somebody had polled before */
+	uint32_t idle_checks; /* times that it found that nobody had polled */
+	uint64_t check_interval, idle_at; /* until it looks again; when the poller's thread began to rest */
 	struct soft_timer watch;
 
 	struct {
@@ -191,9 +191,9 @@ struct soft_udp {
 };
 
 /* The poller's thread leaves the sockets to those who poll. */
-static inline bool soft_udp_is_resting(struct soft_udp *udp)
+static inline bool soft_udp_poller_is_idle(struct soft_udp *udp)
 {
-	return atomic_load(&udp->resting);
+	return atomic_load(&udp->poller_idle);
 }
 
 /* --- udp_socket.c --------------------------------------------------------------------------------- */
@@ -250,18 +250,18 @@ bool soft_udp_open_management(struct soft_udp_socket *socket);
 /* 0, or EOPNOTSUPP with a sentence: what leaves from that address no other host would take. */
 int soft_udp_check_identifications(struct soft_udp *udp, const union ibv_gid *source);
 /* That port of the first loopback address, which nobody else has then; NULL and a positive errno in *error. */
-struct soft_udp_socket *soft_udp_claim(struct soft_udp *udp, uint16_t port, int *error);
+struct soft_udp_socket *soft_udp_bind_block(struct soft_udp *udp, uint16_t port, int *error);
 /*
  * Write a packet into the file of what is captured, if there is one: with port SOFT_WIRE_PORT, by which readers of such
  * files know RoCE, and so with another ICRC.
  */
 void soft_udp_record(struct soft_udp *udp, const struct soft_endpoint *from, const struct soft_endpoint *to,
 		     const struct ibv_global_route *route, const uint8_t *bytes, size_t length, bool inbound,
-		     const struct soft_capture_fate *fate);
+		     const struct soft_capture_outcome *outcome);
 /* What arrives there is told with its time to live and type of service. */
 void soft_udp_show_headers(struct soft_udp_socket *socket);
 /* Whether the kernel puts packets of one sender together there; false when it cannot be changed. */
-bool soft_udp_join_packets(struct soft_udp_socket *socket, bool join);
+bool soft_udp_set_gro(struct soft_udp_socket *socket, bool join);
 
 /* Count what came from there and is dropped. */
 void soft_udp_drop(struct soft_udp *udp, enum soft_notice fault, const union ibv_gid *source);
@@ -325,15 +325,17 @@ void soft_udp_management_init(struct soft_udp *udp);
  */
 void soft_udp_name_ends(struct soft_udp *udp, const uint8_t *bytes, union ibv_gid *from, union ibv_gid *to);
 /* soft_packets_sender.way of a packet: between the peer and the queue pair that it is for. */
-uint64_t soft_udp_way(const union ibv_gid *peer, const uint8_t *bytes, bool inbound);
+uint64_t soft_udp_flow(const union ibv_gid *peer, const uint8_t *bytes, bool inbound);
 /* What faults do to a packet that has arrived, which is as long as a BTH and an ICRC at least. */
-struct soft_fault_verdict soft_udp_judge(struct soft_udp *udp, const struct soft_arrival *arrival, const uint8_t *bytes,
+struct soft_fault_result soft_udp_apply_faults(struct soft_udp *udp, const struct soft_arrival *arrival,
+					       const uint8_t *bytes,
 					 size_t length);
 /*
  * Whether it arrives later, by deliver from a thread that holds nothing, or not at all; else nothing disturbs it, and nothing
  * that came before it waits.
  */
-bool soft_udp_hold_back(struct soft_udp *udp, const struct soft_fault_verdict *verdict, const struct soft_arrival *arrival,
+bool soft_udp_hold_back(struct soft_udp *udp, const struct soft_fault_result *fault_result,
+			const struct soft_arrival *arrival,
 			const uint8_t *bytes, size_t length,
 			void (*deliver)(struct soft_udp *udp, struct soft_arrival *arrival, uint8_t *bytes, size_t length));
 
@@ -348,17 +350,17 @@ void soft_udp_ready(struct soft_source *source, uint32_t events);
 
 /* --- udp_receive.c: udp.receiving is held ----------------------------------------------------------- */
 
-bool soft_udp_owe(struct soft_link *link, struct soft_qp *qp);
+bool soft_udp_queue_ack(struct soft_link *link, struct soft_qp *qp);
 /* Send what is pending. */
 void soft_udp_acknowledge(struct soft_udp *udp);
 /* Send nothing of it: nobody takes packets any more, and no lock is needed. */
-void soft_udp_forget(struct soft_udp *udp);
+void soft_udp_drop_acks(struct soft_udp *udp);
 /* Take what one system call gives; false when there is nothing. */
 bool soft_udp_receive(struct soft_udp *udp, struct soft_udp_socket *socket);
 /* Give packets to those they are for. */
-void soft_udp_take(struct soft_udp *udp, const struct soft_udp_came *came, uint8_t *bytes, size_t length);
+void soft_udp_take(struct soft_udp *udp, const struct soft_udp_rx_batch *rx, uint8_t *bytes, size_t length);
 /* The same of a socket that is shared, for whichever process.  came is used up. */
-void soft_udp_take_shared(struct soft_udp *udp, struct soft_udp_came *came, uint8_t *bytes, size_t length);
+void soft_udp_take_shared(struct soft_udp *udp, struct soft_udp_rx_batch *rx, uint8_t *bytes, size_t length);
 
 /* --- udp_reads.c: answers to READs, in parts; udp.receiving is held --------------------------------- */
 
@@ -377,6 +379,7 @@ void soft_udp_end_pass(struct soft_udp *udp);
  * Of what came to a socket that is shared, the length of what is for one process, from the first packet on.  *passed: it is
  * another's, and was passed on; else it is for this process to take.
  */
-size_t soft_udp_pass_on(struct soft_udp *udp, const struct soft_udp_came *came, uint8_t *bytes, size_t length, bool *passed);
+size_t soft_udp_pass_on(struct soft_udp *udp, const struct soft_udp_rx_batch *rx, uint8_t *bytes, size_t length,
+			bool *passed);
 
 #endif

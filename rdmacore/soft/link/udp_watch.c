@@ -3,18 +3,18 @@
  * the packets.  So the processes that share look which of them take packets, and give the kernel a program that chooses among
  * those only (SO_ATTACH_REUSEPORT_CBPF, socket(7), which needs no privilege).
  *
- * The program chooses by the place of a socket in the kernel's group, which nobody is told, and which changes when one leaves.
- * So one process sends a probe to each place, by the same program: a datagram of a form that is no packet names the place that
- * it is for.  Whoever gets one answers with its identity.  A place that answers is of a process that takes packets; a place that
- * does not, until the next round, gets none.  To be left out by mistake costs nothing: others pass on what is for a
- * process (udp_pass.c).
+ * The program chooses by the slot of a socket in the kernel's group, which nobody is told, and which changes when one
+ * leaves. So one process sends a probe to each slot, by the same program: a datagram of a form that is no packet names
+ * the slot that it is for.  Whoever gets one answers with its identity.  A slot that answers is of a process that takes
+ * packets; a slot that does not, until the next round, gets none.  To be left out by mistake costs nothing: others pass
+ * on what is for a process (udp_pass.c).
  *
  * By the same program a flood of requests for the communication manager does not fill the socket that data comes to: a process has
  * a second socket of the port, and what is for queue pair 1 goes to one of those.  It is opened once the program chooses among known
- * places, so that data never goes there and back.  Where the kernel has no such programs there is one socket for all.
+ * slots, so that data never goes there and back.  Where the kernel has no such programs there is one socket for all.
  *
- * A flood fills a socket, and its probes are lost with the rest.  So a place that does not answer is still its process's while that
- * answers at its other place; and this process's own, if nobody at all answers.
+ * A flood fills a socket, and its probes are lost with the rest.  So a slot that does not answer is still its process's
+ * while that answers at its other slot; and this process's own, if nobody at all answers.
  *
  * Any of the processes may send probes; one that has received another's lately leaves most rounds to that.  A process that sees only
  * itself looks less often: another may have come, and been stopped before it sent anything.
@@ -46,15 +46,15 @@
 /* The identity in probes of such a round, for which nobody leaves off. */
 #define NO_CLAIM 0
 /* Places that are tried: those that are known to be few, as usual, and while nobody answers. */
-#define PLACES_ALONE 4
-#define PLACES 16
-#define PLACES_MAX 64
+#define SLOTS_SOLE_OWNER 4
+#define SLOTS 16
+#define SLOTS_MAX 64
 /* Without an answer a process looks so often, and less often then. */
 #define ROUNDS_OFTEN 50
 /* The opcode would be one of reliable datagrams, which RoCE does not have. */
 #define MAGIC 0x52444d70u
 #define ANSWER 1
-/* In an identity: the place is of a socket for management. */
+/* In an identity: the slot is of a socket for management. */
 #define MANAGEMENT (UINT32_C(1) << 31)
 #define MULTIPLIER 0x9e3779b1u /* 2^32 by the golden ratio: spreads addresses and ports */
 /* Where a program finds the sender: of a header without options. */
@@ -68,27 +68,27 @@ struct soft_udp_watch {
 	struct soft_udp_socket *socket;
 	int fd; /* sends probes and gets answers: connected with the port, so that nobody else's come */
 	uint64_t first, round; /* the last round is that many behind a random one */
-	uint64_t data, management; /* places that live, a bit each */
-	uint32_t places[PLACES_MAX]; /* identities; 0: not one of those */
-	uint32_t answers[PLACES_MAX]; /* of the last round: a place that does not exist is answered, too */
+	uint64_t data, management; /* slots that live, a bit each */
+	uint32_t slots[SLOTS_MAX]; /* identities; 0: not one of those */
+	uint32_t answers[SLOTS_MAX]; /* of the last round: a slot that does not exist is answered, too */
 	uint32_t left; /* rounds in a row, to others */
-	bool alone, asks, attached;
+	bool sole_owner, asks, attached;
 };
 
 struct probe {
-	uint32_t place, identity, kind;
+	uint32_t slot, identity, kind;
 	uint64_t round;
 };
 
 static void put_probe(const struct probe *probe, uint8_t bytes[SOFT_UDP_PROBE])
 {
-	uint8_t *place = soft_put32(bytes, MAGIC);
+	uint8_t *slot = soft_put32(bytes, MAGIC);
 
-	memset(place, 0, SOFT_UDP_PROBE - 4);
-	place = soft_put32(place, probe->place);
-	place = soft_put64(place, probe->round);
-	place = soft_put32(place, probe->identity);
-	soft_put32(place, probe->kind);
+	memset(slot, 0, SOFT_UDP_PROBE - 4);
+	slot = soft_put32(slot, probe->slot);
+	slot = soft_put64(slot, probe->round);
+	slot = soft_put32(slot, probe->identity);
+	soft_put32(slot, probe->kind);
 }
 
 static bool get_probe(const uint8_t bytes[SOFT_UDP_PROBE], struct probe *probe)
@@ -102,7 +102,8 @@ static uint64_t now_of(struct soft_udp *udp)
 	return udp->fabric->wall.now(&udp->fabric->wall);
 }
 
-bool soft_udp_watch_answer(struct soft_udp *udp, struct soft_udp_socket *socket, const struct soft_udp_came *came, const uint8_t *bytes)
+bool soft_udp_watch_answer(struct soft_udp *udp, struct soft_udp_socket *socket, const struct soft_udp_rx_batch *rx,
+			   const uint8_t *bytes)
 {
 	uint32_t identity = atomic_load_explicit(&udp->share->identity, memory_order_relaxed);
 	uint8_t answer[SOFT_UDP_PROBE];
@@ -110,7 +111,8 @@ bool soft_udp_watch_answer(struct soft_udp *udp, struct soft_udp_socket *socket,
 	struct probe probe;
 
 	soft_lock_expect(&udp->receiving);
-	if (!get_probe(bytes, &probe) || probe.kind || memcmp(&came->source.address, &socket->endpoint.address, sizeof(union ibv_gid)) != 0)
+	if (!get_probe(bytes, &probe) || probe.kind || memcmp(&rx->source.address, &socket->endpoint.address,
+							      sizeof(union ibv_gid)) != 0)
 		return false;
 	if (!identity)
 		return true;
@@ -119,9 +121,9 @@ bool soft_udp_watch_answer(struct soft_udp *udp, struct soft_udp_socket *socket,
 	probe.identity = identity | (socket->is_management ? MANAGEMENT : 0);
 	probe.kind = ANSWER;
 	put_probe(&probe, answer);
-	soft_gid_to_sockaddr(&came->source.address, came->source.port, &to.any);
+	soft_gid_to_sockaddr(&rx->source.address, rx->source.port, &to.any);
 	if (to.any.sa_family == AF_INET6)
-		to.ipv6.sin6_scope_id = soft_gid_interface(&udp->device->gid_table, &came->source.address);
+		to.ipv6.sin6_scope_id = soft_gid_interface(&udp->device->gid_table, &rx->source.address);
 	(void)soft_udp_sendto(socket->source.fd, answer, sizeof(answer), &to.any, soft_sockaddr_length(&to.any)); /* else the next is answered */
 	return true;
 }
@@ -130,14 +132,14 @@ bool soft_udp_watch_answer(struct soft_udp *udp, struct soft_udp_socket *socket,
 
 #define LOAD(size, offset) BPF_STMT(BPF_LD | (size) | BPF_ABS, (uint32_t)(offset))
 #define HEADER 12 /* instructions before the choices */
-#define CHOICE (8 + 2 * PLACES_MAX + 1) /* of one */
+#define CHOICE (8 + 2 * SLOTS_MAX + 1) /* of one */
 #define PROGRAM (HEADER + 2 * CHOICE)
 /* The last four of eight bytes that each packet has are a byte and the number of its queue pair (IBTA 9.2). */
 #define NUMBERED 8
 #define NUMBER 4
 
-/* One of the places, the same for a sender's port; the length of that. */
-static uint16_t write_choice(uint64_t places, bool ipv6, struct sock_filter *code)
+/* One of the slots, the same for a sender's port; the length of that. */
+static uint16_t write_choice(uint64_t slots, bool ipv6, struct sock_filter *code)
 {
 	const struct sock_filter hash[] = {
 		LOAD(BPF_W, SKF_NET_OFF + (ipv6 ? SOURCE_6 : SOURCE_4)),
@@ -146,25 +148,26 @@ static uint16_t write_choice(uint64_t places, bool ipv6, struct sock_filter *cod
 		BPF_STMT(BPF_ALU | BPF_ADD | BPF_X, 0),
 		BPF_STMT(BPF_ALU | BPF_MUL | BPF_K, MULTIPLIER),
 		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 16),
-		BPF_STMT(BPF_ALU | BPF_MOD | BPF_K, places ? (uint32_t)__builtin_popcountll(places) : 1),
+		BPF_STMT(BPF_ALU | BPF_MOD | BPF_K, slots ? (uint32_t)__builtin_popcountll(slots) : 1),
 	};
 	uint16_t length = sizeof(hash) / sizeof(hash[0]);
 	uint32_t index = 0;
 
 	memcpy(code, hash, sizeof(hash));
-	for (uint32_t place = 0; place < PLACES_MAX; place++) {
-		if (!(places >> place & 1))
+	for (uint32_t slot = 0; slot < SLOTS_MAX; slot++) {
+		if (!(slots >> slot & 1))
 			continue;
 		code[length++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, index++, 0, 1);
-		code[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, place);
+		code[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, slot);
 	}
 	code[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, UINT32_MAX);
 	return length;
 }
 
 /*
- * A probe goes to the place that it names, a packet for queue pair 1 to a live place for management, and anything else to one for
- * data.  With no place of one kind those of the other have all.  A place that does not exist leaves the choice to the kernel.
+ * A probe goes to the slot that it names, a packet for queue pair 1 to a live slot for management, and anything else to
+ * one for data.  With no slot of one kind those of the other have all.  A slot that does not exist leaves the choice to
+ * the kernel.
  */
 static uint16_t write_program(const struct soft_udp_watch *watch, bool ipv6, struct sock_filter code[PROGRAM])
 {
@@ -209,92 +212,93 @@ static void read_answers(struct soft_udp_watch *watch)
 	ssize_t length;
 
 	memset(watch->answers, 0, sizeof(watch->answers));
-	for (int count = 0; count < 4 * PLACES_MAX; count++) {
+	for (int count = 0; count < 4 * SLOTS_MAX; count++) {
 		length = soft_udp_recvfrom(watch->fd, bytes, sizeof(bytes), NULL, NULL);
 		if (length < 0 && errno != ECONNREFUSED)
 			return;
 		if (length == SOFT_UDP_PROBE && get_probe(bytes, &answer) && answer.kind == ANSWER &&
-		    answer.round == watch->first + watch->round && answer.place < PLACES_MAX)
-			watch->answers[answer.place] = answer.identity;
+		    answer.round == watch->first + watch->round && answer.slot < SLOTS_MAX)
+			watch->answers[answer.slot] = answer.identity;
 	}
 }
 
-/* The first place that answered with that identity; PLACES_MAX: none did. */
+/* The first slot that answered with that identity; PLACES_MAX: none did. */
 static uint32_t first_of(const struct soft_udp_watch *watch, uint32_t identity)
 {
-	uint32_t place = 0;
+	uint32_t slot = 0;
 
-	while (place < PLACES_MAX && watch->answers[place] != identity)
-		place++;
-	return place;
+	while (slot < SLOTS_MAX && watch->answers[slot] != identity)
+		slot++;
+	return slot;
 }
 
 /* With no answer from anybody, this process does. */
 static bool takes_packets(const struct soft_udp_watch *watch, uint32_t identity, uint32_t own)
 {
-	static const uint32_t none[PLACES_MAX];
+	static const uint32_t none[SLOTS_MAX];
 	uint32_t process = identity & ~MANAGEMENT;
 
 	if (!memcmp(watch->answers, none, sizeof(none)))
 		return process == own;
-	return first_of(watch, process) < PLACES_MAX || first_of(watch, process | MANAGEMENT) < PLACES_MAX;
+	return first_of(watch, process) < SLOTS_MAX || first_of(watch, process | MANAGEMENT) < SLOTS_MAX;
 }
 
 /* Where a socket was, and nobody has answered there since: no answer has come from it that says it is elsewhere. */
-static bool stays(const struct soft_udp_watch *watch, uint32_t place, uint32_t own)
+static bool stays(const struct soft_udp_watch *watch, uint32_t slot, uint32_t own)
 {
-	uint32_t identity = watch->places[place];
+	uint32_t identity = watch->slots[slot];
 
-	return identity && !watch->answers[place] && first_of(watch, identity) > place && takes_packets(watch, identity, own);
+	return identity && !watch->answers[slot] && first_of(watch, identity) > slot &&
+		takes_packets(watch, identity, own);
 }
 
 /*
- * Of the places that one socket answers for, the lowest is its own: for places that do not exist the kernel chooses.  Its place
- * becomes lower, when others leave, and never higher.
+ * Of the slots that one socket answers for, the lowest is its own: for slots that do not exist the kernel chooses.  Its
+ * slot becomes lower, when others leave, and never higher.
  */
-static void judge_answers(struct soft_udp_watch *watch, uint32_t own)
+static void reply_faults(struct soft_udp_watch *watch, uint32_t own)
 {
-	uint32_t places[PLACES_MAX] = {0};
+	uint32_t slots[SLOTS_MAX] = {0};
 
-	for (uint32_t place = 0; place < PLACES_MAX; place++)
-		if (watch->answers[place] && first_of(watch, watch->answers[place]) == place)
-			places[place] = watch->answers[place];
-	for (uint32_t place = 0; place < PLACES_MAX; place++) {
-		uint32_t other = first_of(watch, watch->places[place]);
+	for (uint32_t slot = 0; slot < SLOTS_MAX; slot++)
+		if (watch->answers[slot] && first_of(watch, watch->answers[slot]) == slot)
+			slots[slot] = watch->answers[slot];
+	for (uint32_t slot = 0; slot < SLOTS_MAX; slot++) {
+		uint32_t other = first_of(watch, watch->slots[slot]);
 
-		if (!stays(watch, place, own))
+		if (!stays(watch, slot, own))
 			continue;
-		places[place] = watch->places[place];
-		if (other < PLACES_MAX)
-			places[other] = 0;
+		slots[slot] = watch->slots[slot];
+		if (other < SLOTS_MAX)
+			slots[other] = 0;
 	}
 	watch->data = watch->management = 0;
-	watch->alone = true;
-	for (uint32_t place = 0; place < PLACES_MAX; place++) {
-		watch->places[place] = places[place];
-		if (!places[place])
+	watch->sole_owner = true;
+	for (uint32_t slot = 0; slot < SLOTS_MAX; slot++) {
+		watch->slots[slot] = slots[slot];
+		if (!slots[slot])
 			continue;
-		watch->alone &= (places[place] & ~MANAGEMENT) == own;
-		*(places[place] & MANAGEMENT ? &watch->management : &watch->data) |= UINT64_C(1) << place;
+		watch->sole_owner &= (slots[slot] & ~MANAGEMENT) == own;
+		*(slots[slot] & MANAGEMENT ? &watch->management : &watch->data) |= UINT64_C(1) << slot;
 	}
 }
 
 static bool knows(const struct soft_udp_watch *watch, uint32_t identity)
 {
-	uint32_t place = 0;
+	uint32_t slot = 0;
 
-	while (place < PLACES_MAX && watch->places[place] != identity)
-		place++;
-	return place < PLACES_MAX;
+	while (slot < SLOTS_MAX && watch->slots[slot] != identity)
+		slot++;
+	return slot < SLOTS_MAX;
 }
 
 static void send_probes(struct soft_udp_watch *watch, uint32_t identity)
 {
-	uint32_t count = !watch->data ? PLACES_MAX : watch->alone ? PLACES_ALONE : PLACES;
+	uint32_t count = !watch->data ? SLOTS_MAX : watch->sole_owner ? SLOTS_SOLE_OWNER : SLOTS;
 	struct probe probe = {.identity = identity, .round = watch->first + ++watch->round};
 	uint8_t bytes[SOFT_UDP_PROBE];
 
-	for (; probe.place < count; probe.place++) {
+	for (; probe.slot < count; probe.slot++) {
 		put_probe(&probe, bytes);
 		(void)soft_udp_sendto(watch->fd, bytes, sizeof(bytes), NULL, 0); /* what is lost, the next round finds */
 	}
@@ -307,7 +311,7 @@ static void learn(struct soft_udp_watch *watch, uint32_t own)
 	bool same;
 
 	read_answers(watch);
-	judge_answers(watch, own);
+	reply_faults(watch, own);
 	same = watch->data == data && watch->management == management;
 	if (same)
 		watch->left = 0;
@@ -315,7 +319,10 @@ static void learn(struct soft_udp_watch *watch, uint32_t own)
 		(void)attach(watch);
 }
 
-/* Whether the process looks often: not alone, or its places are not all known.  False as well where nothing can be found out. */
+/*
+ * Whether the process looks often: not alone, or its slots are not all known.  False as well where nothing can be found
+ * out.
+ */
 static bool look(struct soft_udp_share *share, struct soft_udp_watch *watch)
 {
 	uint32_t identity = atomic_load(&share->identity);
@@ -332,14 +339,15 @@ static bool look(struct soft_udp_share *share, struct soft_udp_watch *watch)
 		(void)share->udp->open_management(watch->socket);
 		return true;
 	}
-	/* Another's program sends probes to their places as well, and what it was made of is newer. */
+	/* Another's program sends probes to their slots as well, and what it was made of is newer. */
 	if (!watch->attached && !another && !attach(watch))
 		return false;
 	watch->asks = true;
 	send_probes(watch, another ? NO_CLAIM : identity);
 	if (!knows(watch, identity))
-		return !watch->alone || watch->round < ROUNDS_OFTEN;
-	return (share->udp->open_management(watch->socket) && !knows(watch, identity | MANAGEMENT)) || !watch->alone;
+		return !watch->sole_owner || watch->round < ROUNDS_OFTEN;
+	return (share->udp->open_management(watch->socket) && !knows(watch, identity | MANAGEMENT)) ||
+		!watch->sole_owner;
 }
 
 static int open_probes(const struct soft_udp *udp, const struct soft_udp_socket *of)

@@ -98,12 +98,12 @@ static void free_rings(struct soft_cq *cq)
 /* A spare ring with at least that many entries and less than twice as many; NULL when there is none. */
 static struct soft_cq_ring *take_spare(struct soft_cq *cq, int entries)
 {
-	struct soft_cq_ring **place = &cq->spares, *ring;
+	struct soft_cq_ring **link = &cq->spares, *ring;
 
-	while ((ring = *place) && ((int)ring->mask + 1 < entries || (int)ring->mask / 2 + 1 >= entries))
-		place = &ring->next;
+	while ((ring = *link) && ((int)ring->mask + 1 < entries || (int)ring->mask / 2 + 1 >= entries))
+		link = &ring->next;
 	if (ring) {
-		*place = ring->next;
+		*link = ring->next;
 		for (uint32_t index = 0; index <= ring->mask; index++)
 			atomic_store_explicit(&ring->entries[index].lap, 0, memory_order_relaxed);
 	}

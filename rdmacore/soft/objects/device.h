@@ -57,7 +57,7 @@ struct soft_progress {
 	/* Called with no lock held but cq.polling. */
 	void (*poll)(struct soft_progress *progress);
 	void (*sleep)(struct soft_progress *progress);
-	void (*settle)(struct soft_progress *progress);
+	void (*flush_acks)(struct soft_progress *progress);
 	void (*catch_up)(struct soft_progress *progress);
 };
 
@@ -67,7 +67,7 @@ struct soft_progress {
  */
 struct soft_management {
 	/* The link's: numbers of communication ids by which other hosts' messages find this process.  NULL: any will do. */
-	struct soft_table_claimer *claimer;
+	struct soft_table_block_source *block_source;
 	/* The link's: take what other hosts send to that address; NULL: to each.  0 or a positive errno. */
 	int (*open)(struct soft_management *management, const union ibv_gid *address);
 	/* The link's.  NULL: it reaches none.  What is lost is the sender's to repeat.  record: in the fabric's capture. */

@@ -29,7 +29,7 @@ static bool is_same(const union ibv_gid *a, const union ibv_gid *b)
 }
 
 /* soft_gid_count when it is not there. */
-static uint32_t place_of(const struct soft_gid_table *table, const union ibv_gid *gid)
+static uint32_t index_of(const struct soft_gid_table *table, const union ibv_gid *gid)
 {
 	uint32_t count = soft_gid_count(table), index = 0;
 
@@ -40,7 +40,7 @@ static uint32_t place_of(const struct soft_gid_table *table, const union ibv_gid
 
 static bool is_in_table(const struct soft_gid_table *table, const union ibv_gid *gid)
 {
-	return place_of(table, gid) < soft_gid_count(table);
+	return index_of(table, gid) < soft_gid_count(table);
 }
 
 /* table->lock is held, or nobody has the table yet. */
@@ -126,7 +126,7 @@ bool soft_gid_table_refresh(struct soft_gid_table *table, struct soft_gid_news *
 
 		if (!interface->ifa_addr || !soft_gid_from_sockaddr(&gid, interface->ifa_addr) || soft_gid_is_this_host_only(&gid))
 			continue;
-		index = place_of(table, &gid);
+		index = index_of(table, &gid);
 		seen[index] = true;
 		news->changed |= see(table, index, &gid, interface);
 		news->runs |= !(interface->ifa_flags & IFF_LOOPBACK) && interface->ifa_flags & IFF_RUNNING;
@@ -144,7 +144,7 @@ bool soft_gid_table_refresh(struct soft_gid_table *table, struct soft_gid_news *
 
 bool soft_gid_has_vanished(const struct soft_gid_table *table, const union ibv_gid *gid)
 {
-	uint32_t index = place_of(table, gid);
+	uint32_t index = index_of(table, gid);
 
 	return index < soft_gid_count(table) && table->vanished[index];
 }
@@ -274,7 +274,7 @@ bool soft_gid_table_ask(struct soft_gid_table *table, const union ibv_gid *gid, 
 
 uint32_t soft_gid_interface(const struct soft_gid_table *table, const union ibv_gid *gid)
 {
-	uint32_t index = place_of(table, gid);
+	uint32_t index = index_of(table, gid);
 
 	return index < soft_gid_count(table) ? atomic_load_explicit(&table->interfaces[index], memory_order_relaxed) : 0;
 }
@@ -300,7 +300,7 @@ bool soft_gid_route(const struct sockaddr *destination, struct sockaddr *source,
 
 uint8_t soft_gid_find(const struct soft_gid_table *table, const union ibv_gid *gid)
 {
-	uint32_t index = place_of(table, gid);
+	uint32_t index = index_of(table, gid);
 
 	if (index < soft_gid_count(table))
 		return (uint8_t)index;

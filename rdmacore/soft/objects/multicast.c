@@ -26,12 +26,12 @@ void soft_multicast_destroy(struct soft_multicast *multicast)
 /* The link to the group, or to NULL where it would be. */
 static struct soft_multicast_group **find(struct soft_multicast *multicast, const union ibv_gid *gid)
 {
-	struct soft_multicast_group **place = &multicast->groups;
+	struct soft_multicast_group **slot = &multicast->groups;
 
 	soft_mutex_expect(&multicast->lock);
-	while (*place && memcmp((*place)->gid.raw, gid->raw, sizeof(gid->raw)))
-		place = &(*place)->next;
-	return place;
+	while (*slot && memcmp((*slot)->gid.raw, gid->raw, sizeof(gid->raw)))
+		slot = &(*slot)->next;
+	return slot;
 }
 
 struct soft_multicast_members *soft_multicast_find(struct soft_multicast *multicast,
@@ -90,10 +90,10 @@ static bool is_member(const struct soft_multicast_members *members, const struct
 	return false;
 }
 
-static int attach(struct soft_multicast *multicast, struct soft_multicast_group **place,
+static int attach(struct soft_multicast *multicast, struct soft_multicast_group **slot,
 		  struct soft_qp *qp, const union ibv_gid *gid, struct soft_multicast_members **old)
 {
-	struct soft_multicast_group *group = *place;
+	struct soft_multicast_group *group = *slot;
 	struct soft_multicast_members *members;
 
 	soft_mutex_expect(&multicast->lock);
@@ -114,9 +114,9 @@ static int attach(struct soft_multicast *multicast, struct soft_multicast_group 
 		*old = members; /* for the caller to release */
 		return ENOMEM;
 	}
-	if (!*place) {
+	if (!*slot) {
 		group->gid = *gid;
-		*place = group;
+		*slot = group;
 		multicast->count++;
 	}
 	group->members = members;
@@ -139,12 +139,12 @@ int soft_multicast_attach(struct soft_multicast *multicast, const union ibv_gid 
 int soft_multicast_detach(struct soft_multicast *multicast, const union ibv_gid *gid, struct soft_qp *qp)
 {
 	struct soft_multicast_members *old = NULL, *members;
-	struct soft_multicast_group **place, *group;
+	struct soft_multicast_group **slot, *group;
 	int result = EINVAL;
 
 	soft_mutex_lock(&multicast->lock);
-	place = find(multicast, gid);
-	group = *place;
+	slot = find(multicast, gid);
+	group = *slot;
 	if (!group || !is_member(group->members, qp))
 		goto unlock;
 	result = ENOMEM;
@@ -154,7 +154,7 @@ int soft_multicast_detach(struct soft_multicast *multicast, const union ibv_gid 
 	old = group->members;
 	group->members = members;
 	if (members->count == 0) {
-		*place = group->next;
+		*slot = group->next;
 		multicast->count--;
 		free(members);
 		free(group);

@@ -68,8 +68,8 @@ struct soft_requester {
 	bool shared : 1; /* of an initiator: every request has the trait SOFT_SHARED */
 
 	uint32_t drain_until; /* in SQD: requests before it were sent, and may be sent again */
-	uint32_t local_turn; /* counts BIND_MW and LOCAL_INV that have begun, so that each second half knows its own */
-	uint32_t local_base; /* local_turn when the queue pair was reset */
+	uint32_t mw_op_seq; /* counts BIND_MW and LOCAL_INV that have begun, so that each second half knows its own */
+	uint32_t mw_op_base; /* mw_op_seq when the queue pair was reset */
 	uint32_t resend_until; /* requests before it had been sent when the requester last went back */
 	_Atomic uint32_t resets; /* how many times it was reset */
 	struct soft_pd *ring_source; /* see soft_parent_domain_allocate */
@@ -128,7 +128,7 @@ struct soft_xrc_target {
 };
 
 #define SOFT_NUMBER_MASK 0xffffffu /* of queue pairs and shared queues */
-#define SOFT_NOBODY UINT32_MAX
+#define SOFT_NO_QPN UINT32_MAX
 
 /* Which end of an extended reliable connection (soft/objects/xrc.h) a queue pair is. */
 enum soft_xrc { SOFT_NO_XRC, SOFT_INITIATOR, SOFT_TARGET };
@@ -144,13 +144,13 @@ struct soft_qp {
 	 * responder, with the access flags at the beginning of attr, which the peer's thread writes.
 	 *
 	 * state is an enum ibv_qp_state, written under both locks.  The requester may also write ERR or SQE under its own
-	 * lock alone; soft_qp_settle then brings the other half to ERR.
+	 * lock alone; soft_qp_enter_error then brings the other half to ERR.
 	 */
 	_Atomic int state __attribute__((aligned(SOFT_CACHE_LINE)));
 	uint8_t service; /* enum soft_service */
 	uint8_t service_bit; /* SOFT_RC, SOFT_UC or SOFT_UD */
 	bool signal_all : 1;
-	bool hears_itself : 1; /* gets the multicasts that it sends */
+	bool mcast_loopback : 1; /* gets the multicasts that it sends */
 	bool has_builder : 1; /* ibv_qp_to_qp_ex gives it */
 	uint8_t xrc; /* enum soft_xrc */
 	struct soft_device *device;
@@ -159,10 +159,10 @@ struct soft_qp {
 	struct soft_segmentation *segmentation; /* NULL on the local link, where a message is a packet */
 	struct ibv_qp_cap cap;
 	/*
-	 * Connected services: the number of the one queue pair of this device that it takes packets from, or SOFT_NOBODY.  Written
-	 * under both locks, like attr, from which it follows.
+	 * Connected services: the number of the one queue pair of this device that it takes packets from, or
+	 * SOFT_NO_QPN.  Written under both locks, like attr, from which it follows.
 	 */
-	_Atomic uint32_t hears;
+	_Atomic uint32_t accepted_qpn;
 
 	struct soft_requester requester __attribute__((aligned(SOFT_CACHE_LINE)));
 	struct soft_responder responder __attribute__((aligned(SOFT_CACHE_LINE)));
@@ -177,13 +177,14 @@ struct soft_qp {
 	struct soft_builder builder;
 	struct soft_xrc_target *target; /* SOFT_TARGET: what only it has */
 	/* What users have of a target: */
-	struct soft_qp *real; /* it; held */
+	struct soft_qp *target_qp; /* it; held */
 	struct soft_qp *next_handle; /* of it; under both of its locks */
 	struct soft_xrcd *xrcd;
 };
 
 #ifndef SOFT_ORDER_CHECKED /* locks are larger then */
-_Static_assert(offsetof(struct soft_qp, hears) < SOFT_CACHE_LINE + offsetof(struct soft_qp, state), "the line of state");
+_Static_assert(offsetof(struct soft_qp, accepted_qpn) < SOFT_CACHE_LINE + offsetof(struct soft_qp, state),
+	       "the line of state");
 _Static_assert(offsetof(struct soft_requester, drain_until) == SOFT_CACHE_LINE, "the first line");
 _Static_assert(offsetof(struct soft_qp, attr.qp_access_flags) <
 		       offsetof(struct soft_qp, responder) + SOFT_CACHE_LINE, "the same line");
@@ -208,9 +209,9 @@ static inline bool soft_qp_receives(const struct soft_qp *qp)
 }
 
 /* Whether the packets of another queue pair of this device are for it. */
-static inline bool soft_qp_hears(const struct soft_qp *qp, const struct soft_qp *other)
+static inline bool soft_qp_accepts(const struct soft_qp *qp, const struct soft_qp *other)
 {
-	return atomic_load_explicit(&qp->hears, memory_order_relaxed) == other->ibv.qp_num;
+	return atomic_load_explicit(&qp->accepted_qpn, memory_order_relaxed) == other->ibv.qp_num;
 }
 
 static inline struct soft_device *soft_qp_device(const struct soft_qp *qp)
@@ -230,7 +231,7 @@ static inline struct soft_send_wqe *soft_send_wqe(struct soft_requester *request
  */
 static inline uint32_t soft_requester_message(const struct soft_requester *requester)
 {
-	return (requester->transmitted - (requester->local_turn - requester->local_base)) & SOFT_PSN_MASK;
+	return (requester->transmitted - (requester->mw_op_seq - requester->mw_op_base)) & SOFT_PSN_MASK;
 }
 
 /* Of an initiator's request. */
@@ -253,7 +254,7 @@ static inline void soft_qp_await_sender(const struct soft_qp *qp)
 	unsigned int attempt = 0;
 
 	while (atomic_load_explicit(&qp->requester.sending, memory_order_acquire) && attempt < SOFT_SENDER_ATTEMPTS)
-		soft_lock_rest(attempt++);
+		soft_lock_backoff(attempt++);
 }
 
 /* A void pointer, for soft_table_find. */

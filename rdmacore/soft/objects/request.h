@@ -61,7 +61,7 @@ enum soft_request_trait {
 	SOFT_RESPONDS = 1, /* READ and atomics: counted by max_rd_atomic, waited for by a fence */
 	SOFT_ATOMIC = 2,
 	SOFT_LOCAL = 4, /* no packet: the requester itself executes it */
-	SOFT_PLACES = 8, /* it responds and brings nothing back: ATOMIC_WRITE, FLUSH */
+	SOFT_NO_RESPONSE_DATA = 8, /* it responds and brings nothing back: ATOMIC_WRITE, FLUSH */
 	SOFT_FLUSHES = 16, /* only ibv_wr_*(3) can say it */
 	SOFT_SHARED = 32, /* XRC: it names a shared receive queue (soft_request_shared_queue) */
 };

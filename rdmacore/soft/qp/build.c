@@ -38,7 +38,7 @@ static void finish(struct soft_qp *qp)
 	qp->builder.wqe = NULL;
 	if ((qp->service == SOFT_UNRELIABLE_DATAGRAM && !wqe->ah) || !soft_send_length_fits(wqe->traits, wqe->length) ||
 	    (wqe->traits & SOFT_SHARED && !(wqe->traits & SOFT_LOCAL) &&
-	     *soft_request_shared_queue(&qp->requester, wqe) == SOFT_NOBODY))
+	     *soft_request_shared_queue(&qp->requester, wqe) == SOFT_NO_QPN))
 		fail(qp, EINVAL);
 	if (wqe->traits & SOFT_ATOMIC) {
 		wqe->operand = qp->builder.operand;
@@ -98,7 +98,7 @@ static struct soft_send_wqe *begin(struct ibv_qp_ex *extended, enum ibv_wr_opcod
 	if (qp->service == SOFT_UNRELIABLE_DATAGRAM)
 		wqe->ah = NULL;
 	if (wqe->traits & SOFT_SHARED)
-		*soft_request_shared_queue(requester, wqe) = SOFT_NOBODY;
+		*soft_request_shared_queue(requester, wqe) = SOFT_NO_QPN;
 	qp->builder.wqe = wqe;
 	return wqe;
 }
@@ -284,7 +284,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *extended, size_t count,
 	if (!wqe)
 		return;
 	/* An ATOMIC_WRITE has its value already. */
-	if (!soft_send_may_be_inline(wqe->traits) || wqe->traits & SOFT_PLACES) {
+	if (!soft_send_may_be_inline(wqe->traits) || wqe->traits & SOFT_NO_RESPONSE_DATA) {
 		fail(qp, EINVAL);
 		return;
 	}
@@ -450,7 +450,7 @@ struct ibv_qp *soft_create_qp_ex(struct ibv_context *context, struct ibv_qp_init
 	qp = soft_create_qp(attr->pd, plain);
 	if (!qp)
 		return NULL;
-	soft_qp(qp)->hears_itself = !flags;
+	soft_qp(qp)->mcast_loopback = !flags;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
 		soft_lock_init(&soft_qp(qp)->builder.lock, SOFT_ORDER_BUILDING);
 		soft_qp(qp)->builder.operations = operations;

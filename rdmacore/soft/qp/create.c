@@ -109,7 +109,7 @@ int soft_destroy_qp(struct ibv_qp *ibv_qp)
 	struct soft_device *device = soft_qp_device(qp);
 	int result;
 
-	if (qp->real)
+	if (qp->target_qp)
 		return soft_close_target(qp);
 	if (atomic_load(&qp->groups)) /* ibv_destroy_qp(3) */
 		return EBUSY;

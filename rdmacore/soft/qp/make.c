@@ -34,8 +34,8 @@ struct soft_qp *soft_qp_make(const struct soft_qp *like)
 	atomic_init(&qp->references, 1);
 	atomic_init(&qp->state, IBV_QPS_RESET);
 	qp->ibv.state = IBV_QPS_RESET;
-	qp->hears = SOFT_NOBODY;
-	qp->hears_itself = true;
+	qp->accepted_qpn = SOFT_NO_QPN;
+	qp->mcast_loopback = true;
 	soft_events_init(&qp->ibv.mutex, &qp->ibv.cond);
 	soft_qp_init_events(qp);
 	if (device->link && !(qp->segmentation = soft_segmentation_create(device->link, device->link->route_size)))

@@ -42,7 +42,7 @@ static bool valid(const struct ibv_qp_attr *attr, int mask)
 static uint32_t local_peer(const struct soft_qp *qp)
 {
 	return soft_device_owns(soft_qp_device(qp), &qp->attr.ah_attr.grh.dgid) ? qp->attr.dest_qp_num :
-										   SOFT_NOBODY;
+										   SOFT_NO_QPN;
 }
 
 /* Both locks are held. */
@@ -78,7 +78,7 @@ static void store(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (mask & IBV_QP_DEST_QPN)
 		own->dest_qp_num = attr->dest_qp_num;
 	if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN))
-		qp->hears = local_peer(qp);
+		qp->accepted_qpn = local_peer(qp);
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
 		own->max_dest_rd_atomic = attr->max_dest_rd_atomic;
 	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
@@ -97,7 +97,7 @@ static void store(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (mask & IBV_QP_SQ_PSN)
 		qp->requester.psn = own->sq_psn = attr->sq_psn & SOFT_PSN_MASK;
 	if (mask & IBV_QP_SQ_PSN && qp->segmentation)
-		qp->segmentation->frontier = own->sq_psn;
+		qp->segmentation->next_unsent_psn = own->sq_psn;
 }
 
 /* Have the link ready for the path that the queue pair will have. */
@@ -119,7 +119,7 @@ static int connect_link(struct soft_qp *qp, const struct ibv_qp_attr *attr, int 
  * The completion that tells of an error can be polled before the thread that made it has both locks; whoever polled it finds
  * the queue pair in ERR.
  */
-static void lock_settled(struct soft_qp *qp)
+static void lock_state(struct soft_qp *qp)
 {
 	soft_qp_lock(qp);
 	if (qp->responder.failed)
@@ -135,7 +135,7 @@ static int modify(struct soft_qp *qp, struct ibv_qp_attr *attr, int mask)
 	/* What came before this is acknowledged, as by an adapter, which does not put it off. */
 	if (qp->segmentation && mask & IBV_QP_STATE)
 		soft_link_acknowledge(qp);
-	lock_settled(qp);
+	lock_state(qp);
 	/* Under the locks, which soft_device_stop takes: either this comes before it, or is refused. */
 	if (soft_context_is_removed(qp->ibv.context))
 		goto unlock;
@@ -170,17 +170,17 @@ unlock:
 	return result;
 }
 
-static struct soft_qp *real(struct ibv_qp *qp)
+static struct soft_qp *target_qp_of(struct ibv_qp *qp)
 {
-	return soft_qp(qp)->real ? soft_qp(qp)->real : soft_qp(qp);
+	return soft_qp(qp)->target_qp ? soft_qp(qp)->target_qp : soft_qp(qp);
 }
 
 int soft_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
-	int result = modify(real(qp), attr, mask);
+	int result = modify(target_qp_of(qp), attr, mask);
 
-	if (!result && soft_qp(qp)->real)
-		qp->state = soft_qp_state(soft_qp(qp)->real);
+	if (!result && soft_qp(qp)->target_qp)
+		qp->state = soft_qp_state(soft_qp(qp)->target_qp);
 	if (!result && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET) {
 		if (qp->send_cq)
 			soft_cq_forget(soft_cq(qp->send_cq), qp->qp_num);
@@ -193,12 +193,12 @@ int soft_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 int soft_query_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask,
 		  struct ibv_qp_init_attr *init_attr)
 {
-	struct soft_qp *qp = real(ibv_qp);
+	struct soft_qp *qp = target_qp_of(ibv_qp);
 
 	if (soft_context_is_removed(ibv_qp->context))
 		return EIO;
 	(void)mask; /* ibv_query_qp(3): a provider may give more than was asked for */
-	lock_settled(qp);
+	lock_state(qp);
 	*attr = qp->attr;
 	attr->qp_state = soft_qp_state(qp);
 	attr->rq_psn = qp->responder.psn;

@@ -172,7 +172,7 @@ int soft_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_rec
 	if (result)
 		*bad = wr;
 	if (state == IBV_QPS_ERR) {
-		soft_qp_settle(qp);
+		soft_qp_enter_error(qp);
 		soft_qp_release(qp);
 	}
 	return result;

@@ -30,13 +30,13 @@ static void stop(struct soft_qp *qp)
 
 static void stop_queue_pairs(struct soft_device *device)
 {
-	uint32_t place = 0;
+	uint32_t slot = 0;
 	struct soft_qp *qp;
 
-	while ((qp = soft_table_next(&device->queue_pairs, &place, soft_qp_hold))) {
+	while ((qp = soft_table_next(&device->queue_pairs, &slot, soft_qp_hold))) {
 		stop(qp);
 		soft_qp_release(qp);
-		place++;
+		slot++;
 	}
 }
 

@@ -48,13 +48,15 @@ static inline bool soft_send_list_length(const struct ibv_sge *list, size_t coun
 /* Whether the data of such a request may be inline. */
 static inline bool soft_send_may_be_inline(uint8_t traits)
 {
-	return !(traits & (SOFT_LOCAL | SOFT_FLUSHES)) && (traits & (SOFT_RESPONDS | SOFT_PLACES)) != SOFT_RESPONDS;
+	return !(traits & (SOFT_LOCAL | SOFT_FLUSHES)) &&
+		(traits & (SOFT_RESPONDS | SOFT_NO_RESPONSE_DATA)) != SOFT_RESPONDS;
 }
 
 /* Whether such a request may have that many bytes of data: an atomic has 8, a FLUSH none. */
 static inline bool soft_send_length_fits(uint8_t traits, uint64_t length)
 {
-	return !(traits & (SOFT_ATOMIC | SOFT_PLACES)) || length == (traits & SOFT_FLUSHES ? 0 : sizeof(uint64_t));
+	return !(traits & (SOFT_ATOMIC | SOFT_NO_RESPONSE_DATA)) || length == (traits & SOFT_FLUSHES ? 0 :
+									       sizeof(uint64_t));
 }
 
 /* A free place of the queue, with the fields of every request. */

@@ -45,83 +45,83 @@ static struct soft_qp *make_handle(struct ibv_context *context, struct soft_xrcd
 }
 
 /* False when the target has ended.  It is held from then on. */
-static bool link_handle(struct soft_qp *handle, struct soft_qp *real)
+static bool link_handle(struct soft_qp *handle, struct soft_qp *target_qp)
 {
 	bool alive;
 
-	soft_qp_lock(real);
-	alive = !real->target->ended;
+	soft_qp_lock(target_qp);
+	alive = !target_qp->target->ended;
 	if (alive) {
-		handle->next_handle = real->target->handles;
-		real->target->handles = handle;
-		real->ibv.context = handle->ibv.context; /* one that is open */
-		handle->ibv.state = soft_qp_state(real);
+		handle->next_handle = target_qp->target->handles;
+		target_qp->target->handles = handle;
+		target_qp->ibv.context = handle->ibv.context; /* one that is open */
+		handle->ibv.state = soft_qp_state(target_qp);
 	}
-	soft_qp_unlock(real);
-	handle->ibv.qp_num = handle->ibv.handle = real->ibv.qp_num;
-	handle->real = real;
+	soft_qp_unlock(target_qp);
+	handle->ibv.qp_num = handle->ibv.handle = target_qp->ibv.qp_num;
+	handle->target_qp = target_qp;
 	return alive;
 }
 
 static void unlink_handle(struct soft_qp *handle)
 {
-	struct soft_qp *real = handle->real, **link = &real->target->handles;
+	struct soft_qp *target_qp = handle->target_qp, **link = &target_qp->target->handles;
 
-	soft_qp_lock(real);
+	soft_qp_lock(target_qp);
 	while (*link != handle)
 		link = &(*link)->next_handle;
 	*link = handle->next_handle;
 	handle->next_handle = NULL;
-	if (real->target->handles)
-		real->ibv.context = real->target->handles->ibv.context;
-	soft_qp_unlock(real);
+	if (target_qp->target->handles)
+		target_qp->ibv.context = target_qp->target->handles->ibv.context;
+	soft_qp_unlock(target_qp);
 }
 
 /* Whether no handle is left, and nobody else was told so. */
-static bool is_last(struct soft_qp *real)
+static bool is_last(struct soft_qp *target_qp)
 {
 	bool last;
 
-	soft_qp_lock(real);
-	last = !real->target->handles && !real->target->ended;
-	real->target->ended |= last;
-	soft_qp_unlock(real);
+	soft_qp_lock(target_qp);
+	last = !target_qp->target->handles && !target_qp->target->ended;
+	target_qp->target->ended |= last;
+	soft_qp_unlock(target_qp);
 	return last;
 }
 
-static void destroy_target(struct soft_qp *real)
+static void destroy_target(struct soft_qp *target_qp)
 {
-	struct soft_device *device = soft_qp_device(real);
+	struct soft_device *device = soft_qp_device(target_qp);
 
-	soft_qp_reset(real);
-	soft_table_remove(&device->queue_pairs, real->ibv.qp_num);
-	soft_timer_unregister(&device->fabric->timers, &real->timer);
-	soft_qp_release(real);
+	soft_qp_reset(target_qp);
+	soft_table_remove(&device->queue_pairs, target_qp->ibv.qp_num);
+	soft_timer_unregister(&device->fabric->timers, &target_qp->timer);
+	soft_qp_release(target_qp);
 }
 
 static struct soft_qp *make_target(struct ibv_context *context, const struct soft_xrcd *xrcd)
 {
 	struct soft_xrc_target *target = calloc(1, sizeof(*target));
-	struct soft_qp *real;
+	struct soft_qp *target_qp;
 
 	if (!target)
 		return NULL;
 	target->domain = xrcd->domain;
-	real = soft_qp_make(&(struct soft_qp){
+	target_qp = soft_qp_make(&(struct soft_qp){
 		.ibv = {.context = context, .qp_type = IBV_QPT_XRC_RECV},
 		.device = soft_device(context->device),
 		.service = SOFT_RELIABLE_CONNECTION,
 		.xrc = SOFT_TARGET,
 		.target = target,
 	});
-	if (!real)
+	if (!target_qp)
 		free(target); /* which leaves errno */
-	return real;
+	return target_qp;
 }
 
 struct ibv_qp *soft_create_target(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
-	struct soft_qp *handle, *real;
+	struct soft_qp *handle, *target_qp;
 	int error;
 
 	errno = soft_context_is_removed(context) ? EIO :
@@ -135,10 +135,10 @@ struct ibv_qp *soft_create_target(struct ibv_context *context, struct ibv_qp_ini
 			     attr->qp_context);
 	if (!handle)
 		return NULL;
-	real = make_target(context, handle->xrcd);
-	if (!real)
+	target_qp = make_target(context, handle->xrcd);
+	if (!target_qp)
 		goto free_handle;
-	link_handle(handle, real);
+	link_handle(handle, target_qp);
 	atomic_fetch_add(&handle->xrcd->users, 1);
 	attr->cap = (struct ibv_qp_cap){0}; /* it has no queue of its own */
 	return &handle->ibv;
@@ -153,7 +153,7 @@ free_handle:
 struct ibv_qp *soft_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
 {
 	void *qp_context = attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL;
-	struct soft_qp *handle, *real;
+	struct soft_qp *handle, *target_qp;
 	bool linked;
 
 	errno = soft_context_is_removed(context) ? EIO :
@@ -164,10 +164,11 @@ struct ibv_qp *soft_open_qp(struct ibv_context *context, struct ibv_qp_open_attr
 	handle = make_handle(context, soft_xrcd(attr->xrcd), NULL, qp_context);
 	if (!handle)
 		return NULL;
-	real = soft_table_find(&handle->device->queue_pairs, attr->qp_num, soft_qp_hold);
-	linked = real && real->target && real->target->domain == handle->xrcd->domain && link_handle(handle, real);
-	if (real)
-		soft_qp_release(real); /* a handle keeps it alive without a reference */
+	target_qp = soft_table_find(&handle->device->queue_pairs, attr->qp_num, soft_qp_hold);
+	linked = target_qp && target_qp->target && target_qp->target->domain == handle->xrcd->domain &&
+		link_handle(handle, target_qp);
+	if (target_qp)
+		soft_qp_release(target_qp); /* a handle keeps it alive without a reference */
 	if (linked) {
 		atomic_fetch_add(&handle->xrcd->users, 1);
 		return &handle->ibv;
@@ -179,17 +180,17 @@ struct ibv_qp *soft_open_qp(struct ibv_context *context, struct ibv_qp_open_attr
 
 int soft_close_target(struct soft_qp *handle)
 {
-	struct soft_qp *real = handle->real;
+	struct soft_qp *target_qp = handle->target_qp;
 	int result;
 
 	unlink_handle(handle);
 	result = soft_qp_wait_acknowledged(handle);
 	if (result) {
-		link_handle(handle, real);
+		link_handle(handle, target_qp);
 		return result;
 	}
-	if (is_last(real))
-		destroy_target(real);
+	if (is_last(target_qp))
+		destroy_target(target_qp);
 	atomic_fetch_sub(&handle->xrcd->users, 1);
 	soft_qp_release(handle);
 	return 0;

@@ -142,7 +142,7 @@ int soft_connect(struct rdma_cm_id *rdma_id, struct rdma_conn_param *param)
 }
 
 /* rdma_accept(3): an explicit value is used as it is, else the lesser of the offer and the device's maximum. */
-static void settle_depths(struct soft_id *id, const struct rdma_conn_param *param)
+static void negotiate_depths(struct soft_id *id, const struct rdma_conn_param *param)
 {
 	if (param && param->responder_resources != RDMA_MAX_RESP_RES)
 		id->responder_resources = param->responder_resources;
@@ -213,7 +213,7 @@ static int accept_connection(struct soft_id *id, const struct rdma_conn_param *p
 	if (error)
 		return error;
 	if (id->state == SOFT_ID_REQ_RECEIVED)
-		settle_depths(id, param);
+		negotiate_depths(id, param);
 	if (id->rdma.qp) {
 		error = soft_id_connect_qp(id);
 		if (error)

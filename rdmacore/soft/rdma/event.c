@@ -51,7 +51,7 @@ static void complete_connect(struct soft_cm_event *event)
  * The child of a synchronous listener is synchronous, with a channel of its own; any other is on the
  * channel that its listener is on now (ucma_process_conn_req).
  */
-static bool adopt(struct soft_cm_event *event)
+static bool take_queried_fields(struct soft_cm_event *event)
 {
 	struct soft_id *child = soft_id(event->rdma.id);
 	struct soft_event_channel *channel = (struct soft_event_channel *)event->owner->rdma.channel;
@@ -128,14 +128,14 @@ static struct soft_cm_event *take(struct soft_event_channel *channel)
  * Events that rdma_get_cm_event of librdmacm drops: the end of a connection that the user knows as failed, and the request
  * of a child that cannot get its channel, with the child.
  */
-static bool swallow(struct soft_cm_event *event)
+static bool suppress_event(struct soft_cm_event *event)
 {
 	struct soft_id *id = soft_id(event->rdma.id);
 
 	switch (event->rdma.event) {
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		/* librdmacm also drops a request whose device is gone: it cannot query it. */
-		if (id->state != SOFT_ID_REMOVED && adopt(event) && !soft_id_query(id)) {
+		if (id->state != SOFT_ID_REMOVED && take_queried_fields(event) && !soft_id_query(id)) {
 			soft_id_show_path(id);
 			return false;
 		}
@@ -174,7 +174,7 @@ int soft_get_cm_event(struct rdma_event_channel *rdma_channel, struct rdma_cm_ev
 	}
 	cm = channel->cm;
 	while ((event = take(channel))) {
-		if (!swallow(event))
+		if (!suppress_event(event))
 			break;
 		free(event);
 		soft_cm_unlock(cm);

@@ -20,7 +20,7 @@ static int create_ipc(struct soft_cm *cm, const struct core_options *options)
 	if (result)
 		return result;
 	cm->ipc->receive = soft_cm_arrive;
-	cm->ipc->lost = soft_cm_bereave;
+	cm->ipc->lost = soft_cm_peer_died;
 	return 0;
 }
 
@@ -40,8 +40,8 @@ int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, const
 	if (soft_table_init(&cm->ids, 1, 1 << 22, soft_fabric_random(fabric)))
 		goto free_cm;
 	cm->source_key = soft_secret_hash(cm->ids.key, UINT64_MAX);
-	if (device->management.claimer)
-		soft_table_use_blocks(&cm->ids, device->management.claimer);
+	if (device->management.block_source)
+		soft_table_use_blocks(&cm->ids, device->management.block_source);
 	result = soft_cm_open_device(cm);
 	if (result)
 		goto destroy_ids;
@@ -82,12 +82,12 @@ free_cm:
 	return result;
 }
 
-void soft_cm_mute(struct soft_cm *cm)
+void soft_cm_stop_mad_tx(struct soft_cm *cm)
 {
 	/* It answers, and passes messages on to other processes. */
 	soft_cm_stop_inbox(cm);
 	soft_mutex_lock(&cm->lock);
-	soft_gate_mute(cm);
+	soft_gate_stop_mad_tx(cm);
 	soft_mutex_unlock(&cm->lock);
 }
 

@@ -130,7 +130,7 @@ void soft_cm_expire_held(struct soft_timer *timer);
 int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, const struct core_options *options,
 		   struct soft_cm **cm);
 /* The link is about to go: what is sent to other hosts from now on is lost, and what comes from them is not looked at. */
-void soft_cm_mute(struct soft_cm *cm);
+void soft_cm_stop_mad_tx(struct soft_cm *cm);
 /* Every id is gone. */
 void soft_cm_destroy(struct soft_cm *cm);
 

@@ -18,8 +18,8 @@
  */
 #define MAX_BACKLOG (1 << 16)
 /* From the first look at the kernel's neighbours to the second, and between the later ones. */
-#define NEIGHBOUR_REST_MIN (200 * SOFT_MICROSECOND)
-#define NEIGHBOUR_REST_MAX (50 * SOFT_MILLISECOND)
+#define NEIGHBOUR_INTERVAL_MIN (200 * SOFT_MICROSECOND)
+#define NEIGHBOUR_INTERVAL_MAX (50 * SOFT_MILLISECOND)
 
 /*
  * Whether a local address leads to the device (cma_acquire_dev_by_src_ip of Linux): 0; EINVAL for IP over InfiniBand, which
@@ -84,7 +84,7 @@ static uint64_t nanoseconds(int timeout_ms)
 static bool ask(struct soft_id *id, enum soft_cm_attribute question, int timeout_ms)
 {
 	struct soft_fabric *fabric = id->cm->fabric;
-	struct soft_fault_verdict verdict;
+	struct soft_fault_result fault_result;
 	uint64_t timeout = nanoseconds(timeout_ms);
 	union ibv_gid from, to;
 	bool lost;
@@ -93,18 +93,18 @@ static bool ask(struct soft_id *id, enum soft_cm_attribute question, int timeout
 		return true;
 	soft_address_to_gid(&id->addr.src_addr, &from);
 	soft_address_to_gid(&id->addr.dst_addr, &to);
-	verdict = soft_fault_judge(&fabric->faults, &from, &to,
+	fault_result = soft_faults_apply(&fabric->faults, &from, &to,
 				   &(struct soft_fault_subject){SOFT_FAULT_QUESTION, .attribute = question});
-	lost = verdict.lose || verdict.delay > timeout;
-	if (!lost && !verdict.delay)
+	lost = fault_result.lose || fault_result.delay > timeout;
+	if (!lost && !fault_result.delay)
 		return true;
 	id->answer_comes = !lost;
-	soft_timer_arm(&fabric->timers, &id->timer, lost ? timeout : verdict.delay);
+	soft_timer_arm(&fabric->timers, &id->timer, lost ? timeout : fault_result.delay);
 	return false;
 }
 
 /* ARP for an address where nobody answers: it times out. */
-static void ask_nobody(struct soft_id *id, int timeout_ms)
+static void ask_absent_host(struct soft_id *id, int timeout_ms)
 {
 	id->answer_comes = false;
 	id->state = SOFT_ID_ADDR_QUERY;
@@ -151,7 +151,7 @@ static int route_resolved(struct soft_id *id)
 static int find_neighbour(struct soft_id *id)
 {
 	struct soft_fabric *fabric = id->cm->fabric;
-	uint64_t now, rest = id->query_rest;
+	uint64_t now, rest = id->query_interval;
 
 	if (!id->between_hosts || soft_neighbour_answers(&id->addr.src_addr, &id->addr.dst_addr))
 		return address_resolved(id);
@@ -162,7 +162,7 @@ static int find_neighbour(struct soft_id *id)
 		return 0;
 	}
 	id->answer_comes = true;
-	id->query_rest = 2 * rest < NEIGHBOUR_REST_MAX ? 2 * rest : NEIGHBOUR_REST_MAX;
+	id->query_interval = 2 * rest < NEIGHBOUR_INTERVAL_MAX ? 2 * rest : NEIGHBOUR_INTERVAL_MAX;
 	soft_timer_arm(&fabric->timers, &id->timer, rest < id->query_ends - now ? rest : id->query_ends - now);
 	return 0;
 }
@@ -199,9 +199,9 @@ static int open_for_answers(struct soft_id *id)
 	soft_address_to_gid(&id->addr.src_addr, &source);
 	if (soft_gid_is_loopback(&source))
 		return soft_refuse(EINVAL, "a loopback address reaches no other host");
-	soft_id_step_out(id);
+	soft_id_unlock_for_io(id);
 	error = management->open(management, &source);
-	changed = soft_id_come_back(id, state);
+	changed = soft_id_relock(id, state);
 	return changed ? changed : error;
 }
 
@@ -262,10 +262,10 @@ static int resolve_locked(struct soft_id *id, const struct sockaddr *source,
 			return error;
 	}
 	if (absent) {
-		ask_nobody(id, timeout_ms);
+		ask_absent_host(id, timeout_ms);
 		return 0;
 	}
-	id->query_rest = NEIGHBOUR_REST_MIN;
+	id->query_interval = NEIGHBOUR_INTERVAL_MIN;
 	id->query_ends = id->cm->fabric->clock.now(&id->cm->fabric->clock) + nanoseconds(timeout_ms);
 	if (ask(id, SOFT_CM_ARP, timeout_ms))
 		return find_neighbour(id);

@@ -126,62 +126,62 @@ size_t soft_wire_length(const struct soft_packet *packet)
 	return length + SOFT_WIRE_ICRC;
 }
 
-static uint8_t *put_headers(uint8_t *place, const struct soft_packet *packet, uint16_t headers)
+static uint8_t *put_headers(uint8_t *cursor, const struct soft_packet *packet, uint16_t headers)
 {
 	if (is_datagram(packet->opcode)) {
-		place = soft_put32(place, packet->queue_key);
-		*place++ = 0;
-		place = soft_put24(place, packet->source);
+		cursor = soft_put32(cursor, packet->queue_key);
+		*cursor++ = 0;
+		cursor = soft_put24(cursor, packet->source);
 	}
 	if (headers & XRC_ETH)
-		place = soft_put32(place, packet->shared_queue & 0xffffff);
+		cursor = soft_put32(cursor, packet->shared_queue & 0xffffff);
 	if (headers & FETH)
-		place = soft_put32(place, (packet->selectivity & 3u) << 4 | (packet->placement & 15u));
+		cursor = soft_put32(cursor, (packet->selectivity & 3u) << 4 | (packet->placement & 15u));
 	if (headers & RETH) {
-		place = soft_put64(place, packet->remote_address);
-		place = soft_put32(place, packet->rkey);
-		place = soft_put32(place, headers & PAYLOAD ? packet->message_length :
+		cursor = soft_put64(cursor, packet->remote_address);
+		cursor = soft_put32(cursor, packet->rkey);
+		cursor = soft_put32(cursor, headers & PAYLOAD ? packet->message_length :
 							 (uint32_t)packet->length);
 	}
 	if (headers & ATOMIC_ETH) {
-		place = soft_put64(place, packet->remote_address);
-		place = soft_put32(place, packet->rkey);
-		place = soft_put64(place, packet->operand);
-		place = soft_put64(place, packet->compare);
+		cursor = soft_put64(cursor, packet->remote_address);
+		cursor = soft_put32(cursor, packet->rkey);
+		cursor = soft_put64(cursor, packet->operand);
+		cursor = soft_put64(cursor, packet->compare);
 	}
 	if (headers & AETH) {
-		*place++ = packet->syndrome;
-		place = soft_put24(place, packet->msn);
+		*cursor++ = packet->syndrome;
+		cursor = soft_put24(cursor, packet->msn);
 	}
 	if (headers & ATOMIC_ACK_ETH)
-		place = soft_put64(place, packet->operand);
+		cursor = soft_put64(cursor, packet->operand);
 	if (headers & IMMEDIATE) {
 		if (soft_operation_has_immediate(packet->opcode)) {
 			/* In the byte order that the user gave (ibv_post_send(3)). */
-			memcpy(place, &packet->immediate, SOFT_WIRE_IMMEDIATE);
-			place += SOFT_WIRE_IMMEDIATE;
+			memcpy(cursor, &packet->immediate, SOFT_WIRE_IMMEDIATE);
+			cursor += SOFT_WIRE_IMMEDIATE;
 		} else {
-			place = soft_put32(place, packet->immediate);
+			cursor = soft_put32(cursor, packet->immediate);
 		}
 	}
-	return place;
+	return cursor;
 }
 
 size_t soft_wire_encode_headers(const struct soft_packet *packet, uint8_t *bytes)
 {
 	uint16_t headers = headers_of(wire_opcode(packet));
 	uint8_t pad = headers & PAYLOAD ? padding(packet->length) : 0;
-	uint8_t *place = bytes;
+	uint8_t *cursor = bytes;
 
-	*place++ = wire_opcode(packet);
-	*place++ = (uint8_t)(packet->solicited << 7 | packet->migrated << 6 | pad << 4);
-	*place++ = (uint8_t)(packet->partition >> 8);
-	*place++ = (uint8_t)packet->partition;
-	*place++ = packet->congestion;
-	place = soft_put24(place, packet->destination);
-	*place++ = (uint8_t)(packet->acknowledge << 7);
-	place = soft_put24(place, packet->psn);
-	return (size_t)(put_headers(place, packet, headers) - bytes);
+	*cursor++ = wire_opcode(packet);
+	*cursor++ = (uint8_t)(packet->solicited << 7 | packet->migrated << 6 | pad << 4);
+	*cursor++ = (uint8_t)(packet->partition >> 8);
+	*cursor++ = (uint8_t)packet->partition;
+	*cursor++ = packet->congestion;
+	cursor = soft_put24(cursor, packet->destination);
+	*cursor++ = (uint8_t)(packet->acknowledge << 7);
+	cursor = soft_put24(cursor, packet->psn);
+	return (size_t)(put_headers(cursor, packet, headers) - bytes);
 }
 
 size_t soft_wire_encode(const struct soft_packet *packet, uint8_t *bytes)
@@ -198,52 +198,52 @@ size_t soft_wire_encode(const struct soft_packet *packet, uint8_t *bytes)
 }
 
 /* What follows the BTH; returns where the payload begins. */
-static uint8_t *get_headers(uint8_t *place, struct soft_packet *packet, uint16_t headers)
+static uint8_t *get_headers(uint8_t *cursor, struct soft_packet *packet, uint16_t headers)
 {
 	if (is_datagram(packet->opcode)) {
-		packet->queue_key = soft_get32(place);
-		packet->source = soft_get24(place + 5);
-		place += SOFT_WIRE_DETH;
+		packet->queue_key = soft_get32(cursor);
+		packet->source = soft_get24(cursor + 5);
+		cursor += SOFT_WIRE_DETH;
 	}
 	if (headers & XRC_ETH) {
-		packet->shared_queue = soft_get24(place + 1);
-		place += XRC_ETH_LENGTH;
+		packet->shared_queue = soft_get24(cursor + 1);
+		cursor += XRC_ETH_LENGTH;
 	}
 	if (headers & FETH) {
-		packet->placement = place[3] & 15;
-		packet->selectivity = place[3] >> 4 & 3;
-		place += FETH_LENGTH;
+		packet->placement = cursor[3] & 15;
+		packet->selectivity = cursor[3] >> 4 & 3;
+		cursor += FETH_LENGTH;
 	}
 	if (headers & RETH) {
-		packet->remote_address = soft_get64(place);
-		packet->rkey = soft_get32(place + 8);
-		packet->message_length = soft_get32(place + 12);
-		place += RETH_LENGTH;
+		packet->remote_address = soft_get64(cursor);
+		packet->rkey = soft_get32(cursor + 8);
+		packet->message_length = soft_get32(cursor + 12);
+		cursor += RETH_LENGTH;
 	}
 	if (headers & ATOMIC_ETH) {
-		packet->remote_address = soft_get64(place);
-		packet->rkey = soft_get32(place + 8);
-		packet->operand = soft_get64(place + 12);
-		packet->compare = soft_get64(place + 20);
-		place += ATOMIC_ETH_LENGTH;
+		packet->remote_address = soft_get64(cursor);
+		packet->rkey = soft_get32(cursor + 8);
+		packet->operand = soft_get64(cursor + 12);
+		packet->compare = soft_get64(cursor + 20);
+		cursor += ATOMIC_ETH_LENGTH;
 	}
 	if (headers & AETH) {
-		packet->syndrome = *place;
-		packet->msn = soft_get24(place + 1);
-		place += AETH_LENGTH;
+		packet->syndrome = *cursor;
+		packet->msn = soft_get24(cursor + 1);
+		cursor += AETH_LENGTH;
 	}
 	if (headers & ATOMIC_ACK_ETH) {
-		packet->operand = soft_get64(place);
-		place += ATOMIC_ACK_ETH_LENGTH;
+		packet->operand = soft_get64(cursor);
+		cursor += ATOMIC_ACK_ETH_LENGTH;
 	}
 	if (headers & IMMEDIATE) {
 		if (soft_operation_has_immediate(packet->opcode))
-			memcpy(&packet->immediate, place, SOFT_WIRE_IMMEDIATE);
+			memcpy(&packet->immediate, cursor, SOFT_WIRE_IMMEDIATE);
 		else
-			packet->immediate = soft_get32(place);
-		place += SOFT_WIRE_IMMEDIATE;
+			packet->immediate = soft_get32(cursor);
+		cursor += SOFT_WIRE_IMMEDIATE;
 	}
-	return place;
+	return cursor;
 }
 
 bool soft_wire_decode(uint8_t *bytes, size_t length, struct soft_packet *packet)

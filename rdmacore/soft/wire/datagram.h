@@ -121,7 +121,7 @@ void soft_icrc_encode(const struct soft_icrc_headers *headers, uint16_t identifi
 bool soft_icrc_identify(const struct soft_icrc_headers *headers, uint16_t guess, const uint8_t *packet, size_t length,
 			uint16_t *identification);
 /* Unlike every other field it is little-endian. */
-void soft_icrc_put(uint8_t *place, uint32_t icrc);
-uint32_t soft_icrc_get(const uint8_t *place);
+void soft_icrc_put(uint8_t *cursor, uint32_t icrc);
+uint32_t soft_icrc_get(const uint8_t *cursor);
 
 #endif

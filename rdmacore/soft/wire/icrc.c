@@ -40,15 +40,15 @@ uint32_t soft_icrc(const uint8_t *datagram, size_t length)
 	return ~soft_crc32(state, datagram + headers, length - headers);
 }
 
-void soft_icrc_put(uint8_t *place, uint32_t icrc)
+void soft_icrc_put(uint8_t *cursor, uint32_t icrc)
 {
 	for (int byte = 0; byte < SOFT_WIRE_ICRC; byte++)
-		place[byte] = (uint8_t)(icrc >> 8 * byte);
+		cursor[byte] = (uint8_t)(icrc >> 8 * byte);
 }
 
-uint32_t soft_icrc_get(const uint8_t *place)
+uint32_t soft_icrc_get(const uint8_t *cursor)
 {
-	return (uint32_t)place[3] << 24 | (uint32_t)place[2] << 16 | (uint32_t)place[1] << 8 | place[0];
+	return (uint32_t)cursor[3] << 24 | (uint32_t)cursor[2] << 16 | (uint32_t)cursor[1] << 8 | cursor[0];
 }
 
 /*
@@ -89,22 +89,22 @@ void soft_icrc_headers_make(struct soft_icrc_headers *headers, const struct soft
 			    const struct soft_endpoint *to)
 {
 	struct ibv_global_route route = {.dgid = to->address};
-	uint8_t ip[SOFT_GRH], *place = headers->bytes;
+	uint8_t ip[SOFT_GRH], *cursor = headers->bytes;
 	size_t offset;
 
 	soft_ip_make(ip, &route, &from->address);
 	offset = soft_ip_offset(ip);
 	headers->ipv4 = offset != 0;
-	memset(place, 0xff, LOCAL_ROUTE);
-	place += LOCAL_ROUTE;
-	memcpy(place, ip + offset, SOFT_GRH - offset);
-	mask_ip(place);
-	place += SOFT_GRH - offset;
-	soft_put16(place, from->port);
-	soft_put16(place + 2, to->port);
-	memset(place + 4, 0, 2);
-	memset(place + 6, 0xff, 2);
-	headers->length = (uint8_t)(place + SOFT_UDP_HEADER - headers->bytes);
+	memset(cursor, 0xff, LOCAL_ROUTE);
+	cursor += LOCAL_ROUTE;
+	memcpy(cursor, ip + offset, SOFT_GRH - offset);
+	mask_ip(cursor);
+	cursor += SOFT_GRH - offset;
+	soft_put16(cursor, from->port);
+	soft_put16(cursor + 2, to->port);
+	memset(cursor + 4, 0, 2);
+	memset(cursor + 6, 0xff, 2);
+	headers->length = (uint8_t)(cursor + SOFT_UDP_HEADER - headers->bytes);
 }
 
 /* The state after the BTH of a packet of that many bytes without its ICRC. */
@@ -156,7 +156,7 @@ void soft_icrc_encode(const struct soft_icrc_headers *headers, uint16_t identifi
 	state = soft_crc32(state, bytes + SOFT_WIRE_BTH, before - SOFT_WIRE_BTH);
 	bytes += before;
 	left = packet->length;
-	soft_touch_begin();
+	soft_page_guard_begin();
 	for (; left; from++) {
 		size_t step = from->length < left ? from->length : left;
 
@@ -164,7 +164,7 @@ void soft_icrc_encode(const struct soft_icrc_headers *headers, uint16_t identifi
 		bytes += step;
 		left -= step;
 	}
-	soft_touch_end();
+	soft_page_guard_end();
 	left = length - SOFT_WIRE_ICRC - before - packet->length; /* padding */
 	memset(bytes, 0, left);
 	soft_icrc_put(bytes + left, ~soft_crc32(state, bytes, left));

@@ -89,7 +89,7 @@ struct soft_ipc_peer;
 /* A message.  local is the sender's communication id. */
 struct soft_cm_message {
 	struct soft_cm_message *next;
-	struct soft_ipc_peer *via; /* the other process that it goes to, or came from; NULL: this one */
+	struct soft_ipc_peer *peer_process; /* the other process that it goes to, or came from; NULL: this one */
 	bool between_hosts; /* it goes to another host, or came from there */
 	bool arrived; /* it came from another process or host */
 	bool recorded; /* with what a fault did to it */

@@ -182,12 +182,12 @@ static inline void soft_segments_copy(const struct soft_segment *to, const struc
 	if (!length)
 		return;
 	atomic_thread_fence(memory_order_release);
-	soft_touch_begin();
+	soft_page_guard_begin();
 	if (length <= to->length && length <= from->length)
 		memmove(to->address, from->address, length);
 	else
 		soft_segments_copy_pieces(to, from, length);
-	soft_touch_end();
+	soft_page_guard_end();
 }
 
 #endif
