@@ -1,6 +1,6 @@
 /*
  * Faults of the device's copies, in memory that the program has unmapped and not deregistered.  A kernel has pinned it, so that
- * programs that do this (UCX ends so) have never heard of it; here the copy is lent pages and goes on (soft/base/touch.h).
+ * programs that do this (UCX ends so) have never heard of it; here the copy is lent pages and goes on (soft/base/page_guard.h).
  *
  * For that a handler of ours is in front of what the program sets for the two signals.  The program's is kept, given back to
  * who asks, and called for all other faults as the kernel would have.  Ours is there from the first opened device on.  What is
@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "soft/base/touch.h"
+#include "soft/base/page_guard.h"
 #include "soft/objects/mr_table.h"
 
 /* The C library's own, under a name that is not taken here. */

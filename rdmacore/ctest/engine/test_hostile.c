@@ -189,7 +189,7 @@ static void write_to(struct bare *bare, size_t offset, enum ibv_wc_status status
  * A queue pair that names one which is connected to another: it knows the number, the keys and the next sequence
  * number, and is not heard.  An unreliable one has nobody to tell it so.
  */
-static void test_strangers(struct bench *bench, enum ibv_qp_type type)
+static void test_foreign_packets(struct bench *bench, enum ibv_qp_type type)
 {
 	enum ibv_wc_status unheard = type == IBV_QPT_RC ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS;
 	struct ibv_sge sge = bench_sge(bench, 0, 8);
@@ -229,7 +229,7 @@ static void test_strangers(struct bench *bench, enum ibv_qp_type type)
  * The same where packets take time, and say of a connection neither who sent them.  The stranger is on the peer's own host, and
  * has the peer's next sequence number.
  */
-static void test_strangers_with_packets(enum ibv_qp_type type)
+static void test_foreign_packets_with_packets(enum ibv_qp_type type)
 {
 	const struct sim_path path = {.mtu = IBV_MTU_1024, .timeout = 10, .retry = 1, .depth = 4, .access = IBV_ACCESS_REMOTE_WRITE};
 	struct side stranger;
@@ -316,10 +316,10 @@ int main(void)
 	if (on_soft("misuse of builders"))
 		test_builders(&bench);
 	if (on_soft("senders that are not the peer")) {
-		test_strangers(&bench, IBV_QPT_RC);
-		test_strangers(&bench, IBV_QPT_UC);
-		test_strangers_with_packets(IBV_QPT_RC);
-		test_strangers_with_packets(IBV_QPT_UC);
+		test_foreign_packets(&bench, IBV_QPT_RC);
+		test_foreign_packets(&bench, IBV_QPT_UC);
+		test_foreign_packets_with_packets(IBV_QPT_RC);
+		test_foreign_packets_with_packets(IBV_QPT_UC);
 	}
 	if (on_soft("addresses that nobody has"))
 		test_peer_elsewhere(&bench);

@@ -162,7 +162,7 @@ static void test_port_moves(void)
 }
 
 /* Fabrics of other names are elsewhere. */
-static void test_strangers(void)
+static void test_foreign_packets(void)
 {
 	struct process server = process_start(1), client = {.provider = process_open("elsewhere", 2)};
 	struct rdma_cm_id *listening = process_listen(&server, PORT), *id, *same_port;
@@ -402,7 +402,7 @@ int main(void)
 	test_nobody_listens();
 	test_late_listener();
 	test_port_moves();
-	test_strangers();
+	test_foreign_packets();
 	test_one_seed();
 	test_many();
 	test_end_behind_acknowledgement();

@@ -315,7 +315,7 @@ static void test_forged(struct side *sides)
 }
 
 /* Another user's connection ends without being read. */
-static void test_strangers(struct side *sides)
+static void test_foreign_packets(struct side *sides)
 {
 	int status;
 	pid_t child;
@@ -383,7 +383,7 @@ int main(int count, char **words)
 	test_stopped(sides);
 	test_management(sides);
 	test_forged(sides);
-	test_strangers(sides);
+	test_foreign_packets(sides);
 	for (int side = 0; side < 3; side++)
 		side_close(&sides[side]);
 	test_squatted(&squatter);

@@ -10,7 +10,7 @@
 //   - notice: what was dropped is said, now and then
 //   - event_queue, fault, table: events to be read, injected faults, numbers to objects
 //   - timer, poller: deadlines, descriptors, and the thread that serves each
-//   - touch: memory of the program that may be gone
+//   - page_guard: memory of the program that may be gone
 //   - lock, mutex: the spin locks of the data path, the others, and threads
 //   - local_name: names by which processes of this machine find each other
 //   - local_list: the kernel's list of sockets

@@ -4,7 +4,7 @@
  */
 #include "soft/engine/calls.h"
 
-#include "soft/base/touch.h"
+#include "soft/base/page_guard.h"
 #include "soft/objects/qp.h"
 
 void soft_atomic_execute(struct soft_qp *qp, const struct soft_packet *packet, void *target,

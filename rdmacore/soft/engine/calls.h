@@ -158,7 +158,7 @@ bool soft_assembly_stream(struct soft_qp *qp, struct soft_packet *response);
 /* The ACK that is pending; false when none is. */
 bool soft_assembly_acknowledge(struct soft_qp *qp, struct soft_packet *response);
 
-/* --- patience.c: how long an acknowledgement waits; responder.lock is held ------------------------- */
+/* --- ack_delay.c: how long an acknowledgement waits; responder.lock is held ------------------------- */
 
 /* An answer of the program goes now: whether the acknowledgement that is pending goes with it. */
 bool soft_ack_is_piggybacked(struct soft_qp *qp);

@@ -11,7 +11,7 @@
 //   - assembly: the responder's half of messages that are cut into packets
 //   - receive, requester: receives that messages use; the send queue is worked off
 //   - segment: the requester's half of messages that are cut into packets
-//   - patience: how long an acknowledgement waits
+//   - ack_delay: how long an acknowledgement waits
 //   - target: the shared queue of a request over an extended connection
 //   - answer, atomic, request: responses, atomics, and the packet of a send request
 //   - calls: all but answer and segment declared

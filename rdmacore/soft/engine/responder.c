@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "soft/base/touch.h"
+#include "soft/base/page_guard.h"
 #include "soft/engine/answer.h"
 #include "soft/engine/segment.h"
 #include "soft/objects/cq.h"

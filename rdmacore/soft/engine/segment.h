@@ -51,7 +51,7 @@ struct soft_read_stream {
 	uint64_t address, left;
 };
 
-/* Of the acknowledgements that are pending: patience.c. */
+/* Of the acknowledgements that are pending: ack_delay.c. */
 struct soft_ack_delay {
 	bool needless; /* the peer does not wait for them */
 	bool probing; /* it is being tried whether it does */
@@ -94,7 +94,7 @@ struct soft_segmentation {
 
 #define SOFT_NO_MESSAGE 0xff
 
-/* --- patience.c: how long an acknowledgement waits; responder.lock is held ------------------------- */
+/* --- ack_delay.c: how long an acknowledgement waits; responder.lock is held ------------------------- */
 
 void soft_ack_delay_init(struct soft_ack_delay *ack_delay);
 /* A request came that asks for an acknowledgement. */

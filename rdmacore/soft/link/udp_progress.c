@@ -172,7 +172,7 @@ static void acknowledge_now(struct soft_udp *udp)
 
 /*
  * A completion queue is empty.  What is acknowledged first is what came with an earlier poll: meanwhile the program may
- * have answered it, and the acknowledgement has gone with the answer, or will go with a later one (soft/engine/patience.c).
+ * have answered it, and the acknowledgement has gone with the answer, or will go with a later one (soft/engine/ack_delay.c).
  * It may wait only while the timer looks whether there is another poll, since a peer without its acknowledgement waits for
  * a timeout.
  */

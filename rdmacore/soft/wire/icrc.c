@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "soft/base/touch.h"
+#include "soft/base/page_guard.h"
 #include "soft/wire/fields.h"
 
 #define IPV4_IDENTIFICATION 4 /* its place in the header */

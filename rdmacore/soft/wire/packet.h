@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "soft/base/bounds.h"
-#include "soft/base/touch.h"
+#include "soft/base/page_guard.h"
 
 /*
  * BTH opcodes (IBTA 9.2, table 38): the upper three bits are the service, the others the operation.  The local link has

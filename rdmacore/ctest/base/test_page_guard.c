@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "ctest/support/check.h"
-#include "soft/base/touch.h"
+#include "soft/base/page_guard.h"
 
 enum { PAGES = 8, ROUNDS = 2000 };
 
@@ -104,7 +104,7 @@ static char *shorten(int *file)
 {
 	char *address;
 
-	*file = memfd_create("test_touch", 0);
+	*file = memfd_create("test_page_guard", 0);
 	CHECK(*file >= 0 && !ftruncate(*file, (off_t)(PAGES * page)));
 	address = map(NULL, PAGES * page, MAP_SHARED, *file);
 	CHECK(!ftruncate(*file, 0));

@@ -4,8 +4,8 @@
  * that it touches memory a key led it to, and who catches the signal of a fault (rdmacore/preload/preload_faults.c) lends it
  * pages for as long.  A note is two stores to memory of the thread, and a look in between.
  */
-#ifndef SOFT_BASE_TOUCH_H
-#define SOFT_BASE_TOUCH_H
+#ifndef SOFT_BASE_PAGE_GUARD_H
+#define SOFT_BASE_PAGE_GUARD_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

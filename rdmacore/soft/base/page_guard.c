@@ -1,4 +1,4 @@
-#include "soft/base/touch.h"
+#include "soft/base/page_guard.h"
 
 #include <errno.h>
 #include <fcntl.h>

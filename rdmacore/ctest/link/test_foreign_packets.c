@@ -114,7 +114,7 @@ static size_t make_write(struct sides *sides, uint8_t *bytes, uint8_t byte)
  * Who knows number, PSN and key of a queue pair, and is not its peer: another port of this host, the same port of another of its
  * addresses, or the right one and an address that the connection does not have.
  */
-static void test_strangers(void)
+static void test_foreign_packets(void)
 {
 	struct soft_endpoint own, peer, other_port, other_address, elsewhere;
 	uint8_t bytes[64];
@@ -137,7 +137,7 @@ static void test_strangers(void)
 }
 
 /* A queue pair of the process that has both ends: what it sends comes from the same port as what the peer sends. */
-static void test_strangers_of_process(enum ibv_qp_type type)
+static void test_foreign_packets_of_process(enum ibv_qp_type type)
 {
 	struct bare victim, peer, stranger;
 	struct ibv_send_wr wr;
@@ -222,9 +222,9 @@ static void test_forged_datagrams(void)
 int main(void)
 {
 	test_hostile();
-	test_strangers();
-	test_strangers_of_process(IBV_QPT_RC);
-	test_strangers_of_process(IBV_QPT_UC);
+	test_foreign_packets();
+	test_foreign_packets_of_process(IBV_QPT_RC);
+	test_foreign_packets_of_process(IBV_QPT_UC);
 	test_forged_datagrams();
 	return 0;
 }
