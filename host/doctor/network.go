@@ -125,7 +125,7 @@ func roceSockets(_ context.Context, m Machine) (Status, string, string) {
 		)
 }
 
-// sharing finds whether a process that is stopped hurts others of its user (rdmacore/soft/link/udp_watch.c).
+// sharing finds whether a process that is stopped hurts others of its user (rdmacore/soft/udp/watch.c).
 func sharing(_ context.Context, m Machine) (Status, string, string) {
 	if err := m.Choose(); err != nil {
 		return Warn, fmt.Sprintf("the kernel takes no program that chooses among sockets of a port (%v): on soft's "+

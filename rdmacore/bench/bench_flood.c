@@ -32,7 +32,7 @@
 #include "ctest/support/pair.h"
 #include "soft/base/random.h"
 #include "soft/host.h"
-#include "soft/link/udp_socket.h"
+#include "soft/udp/internal.h"
 
 #define PORT 7474
 #define SERVER "192.0.2.1"

@@ -23,7 +23,7 @@
 #include "ctest/support/process.h"
 #include "soft/base/random.h"
 #include "soft/host.h"
-#include "soft/link/udp_socket.h"
+#include "soft/udp/internal.h"
 #include "soft/objects/qp.h"
 #include "soft/wire/fields.h"
 #include "soft/wire/mad.h"

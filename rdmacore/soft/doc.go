@@ -17,6 +17,7 @@ import (
 	_ "rdmarun/rdmacore/soft/objects"
 	_ "rdmarun/rdmacore/soft/qp"
 	_ "rdmarun/rdmacore/soft/rdma"
+	_ "rdmarun/rdmacore/soft/udp"
 	_ "rdmarun/rdmacore/soft/wire"
 )
 

@@ -5,7 +5,7 @@
 
 #include "soft/capture/capture.h"
 #include "soft/link/packets.h"
-#include "soft/link/udp.h"
+#include "soft/udp/udp.h"
 #include "soft/objects/device.h"
 #include "soft/rdma/rdma.h"
 

@@ -13,7 +13,7 @@
 #include "ctest/support/world.h"
 #include "soft/base/local_name.h"
 #include "soft/ipc/record.h"
-#include "soft/link/udp_socket.h"
+#include "soft/udp/internal.h"
 
 #define SECOND_PORT (WORLD_PORT + 1)
 #define HIDDEN "192.0.2.12" /* where the other user has the UDP port */

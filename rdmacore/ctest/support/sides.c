@@ -4,8 +4,8 @@
 
 #include "ctest/support/check.h"
 #include "soft/host.h"
-#include "soft/link/udp.h"
-#include "soft/link/udp_socket.h"
+#include "soft/udp/udp.h"
+#include "soft/udp/internal.h"
 
 struct soft_host *sides_host(struct sides *sides, int side)
 {

@@ -10,7 +10,7 @@
 #include "soft/base/lock.h"
 #include "soft/cm/id.h"
 #include "soft/host.h"
-#include "soft/link/udp.h"
+#include "soft/udp/udp.h"
 #include "soft/objects/device.h"
 #include "soft/objects/qp.h"
 

@@ -17,7 +17,7 @@
 
 /*
  * From how many on something is wrong.  Packets of a connection that has ended are late now and then, as many as a window has;
- * and of a kernel that counts identifications one is taken for damaged when they jump (soft/link/udp_receive.c).
+ * and of a kernel that counts identifications one is taken for damaged when they jump (soft/udp/receive.c).
  */
 static const struct kind {
 	const char *what;

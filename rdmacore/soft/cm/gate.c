@@ -42,7 +42,7 @@ struct soft_gate {
 	struct soft_lock lock; /* guards the rest */
 	uint64_t key; /* of transactions */
 	bool required;
-	uint32_t local; /* the id that a question is from: of this process, so that the answer comes here (soft/link/udp_share.c) */
+	uint32_t local; /* the id that a question is from: of this process, so that the answer comes here (soft/udp/share.c) */
 	/* Hosts by soft_address_source; 0: there is none. */
 	uint64_t proven[PROVEN_SETS][SET_WAYS]; /* the newest first */
 	struct {

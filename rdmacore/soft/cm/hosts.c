@@ -1,7 +1,7 @@
 /*
  * Messages from and to other hosts, which go over the wire as management datagrams.  Of all of this user's processes any one
  * gets a request, and finds out whose it is; what answers a message of ours comes to us by the number of its id
- * (soft/link/udp_share.c).
+ * (soft/udp/share.c).
  *
  * A link gives them to us while it holds locks of its own, so they wait in a queue of fixed size for the poller's thread.
  * Who floods it fills it, and then requests are lost, which their senders repeat.

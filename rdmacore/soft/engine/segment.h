@@ -82,7 +82,7 @@ struct soft_segmentation {
 	struct soft_assembly assembly;
 	struct soft_read_stream stream;
 
-	/* The link's, of one that answers READs in parts (soft/link/udp_reads.c). */
+	/* The link's, of one that answers READs in parts (soft/udp/reads.c). */
 	bool answers; /* it is among those that do */
 	struct soft_qp *next_answer;
 	struct soft_link_request *waiting, **last_waiting; /* requests that came meanwhile, the oldest first */

@@ -9,7 +9,7 @@
  * is declared shared every user is trusted.
  *
  * Towards other hosts a port is of all fabrics of a user together, and its name has the user in place of a fabric.  Processes of one user get the requests of
- * other hosts at one UDP port (soft/link/udp_share.c): who gets one connects to the name of whom it is for, and passes it on.
+ * other hosts at one UDP port (soft/udp/share.c): who gets one connects to the name of whom it is for, and passes it on.
  *
  * All of it is guarded by the lock of the communication manager, cm.lock.  The sockets are in an epoll set of their own, and
  * that set is one source of the fabric's poller: so a socket may be closed wherever cm.lock is held.

@@ -1,4 +1,4 @@
-#include "soft/link/udp_socket.h"
+#include "soft/udp/internal.h"
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -38,7 +38,7 @@ static bool set(int fd, int level, int option, int value)
 	return !setsockopt(fd, level, option, &value, sizeof(value));
 }
 
-/* As soft/link/udp.h says, and so that packets of other kinds of senders arrive. */
+/* As soft/udp/udp.h says, and so that packets of other kinds of senders arrive. */
 static bool set_options(int fd, int family, int buffer)
 {
 	/* What the kernel does not grant is smaller, or slower. */

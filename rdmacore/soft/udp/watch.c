@@ -7,7 +7,7 @@
  * leaves. So one process sends a probe to each slot, by the same program: a datagram of a form that is no packet names
  * the slot that it is for.  Whoever gets one answers with its identity.  A slot that answers is of a process that takes
  * packets; a slot that does not, until the next round, gets none.  To be left out by mistake costs nothing: others pass
- * on what is for a process (udp_pass.c).
+ * on what is for a process (forward.c).
  *
  * By the same program a flood of requests for the communication manager does not fill the socket that data comes to: a process has
  * a second socket of the port, and what is for queue pair 1 goes to one of those.  It is opened once the program chooses among known
@@ -30,7 +30,7 @@
 #include <sys/random.h>
 
 #include "soft/base/fabric.h"
-#include "soft/link/udp_pass.h"
+#include "soft/udp/internal.h"
 #include "soft/wire/fields.h"
 #include "soft/wire/mad.h"
 

@@ -1,4 +1,4 @@
-#include "soft/link/udp.h"
+#include "soft/udp/udp.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "soft/base/refusal.h"
 #include "soft/engine/segment.h"
 #include "soft/link/packets.h"
-#include "soft/link/udp_socket.h"
+#include "soft/udp/internal.h"
 #include "soft/objects/qp.h"
 
 /*

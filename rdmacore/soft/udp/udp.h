@@ -4,13 +4,13 @@
  * Which port a queue pair has its number says: the upper twelve bits are a block, and all queue pairs of a block have the
  * port SOFT_UDP_PORTS + block.  So a peer on the same host needs nobody to ask.  A device has a block when it has bound
  * that port of 127.0.0.1; when its process ends, however it does, the port is free again.  From a peer on another host,
- * which may be a kernel or an adapter, packets come to SOFT_WIRE_PORT, which the processes of a user share (udp_share.c).
+ * which may be a kernel or an adapter, packets come to SOFT_WIRE_PORT, which the processes of a user share (share.c).
  *
  * Sockets are of one address and never connected, so that the kernel gives what they send the identification 0, and the
  * segments of a burst 0, 1, 2 and so on: it is in the ICRC.
  */
-#ifndef SOFT_LINK_UDP_H
-#define SOFT_LINK_UDP_H
+#ifndef SOFT_UDP_UDP_H
+#define SOFT_UDP_UDP_H
 
 #include <stdbool.h>
 #include <stdint.h>

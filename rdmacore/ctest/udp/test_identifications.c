@@ -9,8 +9,8 @@
 #include "ctest/support/check.h"
 #include "ctest/support/network.h"
 #include "soft/host.h"
-#include "soft/link/udp.h"
-#include "soft/link/udp_socket.h"
+#include "soft/udp/udp.h"
+#include "soft/udp/internal.h"
 #include "soft/objects/device.h"
 #include "soft/wire/packet.h"
 

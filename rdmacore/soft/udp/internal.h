@@ -1,16 +1,18 @@
-/* What udp, udp_progress, udp_receive, udp_send and udp_socket share: the sockets of a device (soft/link/udp.h). */
-#ifndef SOFT_LINK_UDP_SOCKET_H
-#define SOFT_LINK_UDP_SOCKET_H
+/* What the files of this package share: sockets, blocks, routes, and the calls of each file.  Others include udp.h. */
+#ifndef SOFT_UDP_INTERNAL_H
+#define SOFT_UDP_INTERNAL_H
 
 #include <netinet/in.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "soft/base/local_name.h"
 #include "soft/base/lock.h"
 #include "soft/base/mutex.h"
 #include "soft/base/poller.h"
@@ -48,13 +50,13 @@ struct soft_udp_socket {
 	struct soft_source source; /* its descriptor; under udp.lock */
 	struct soft_udp *udp;
 	struct soft_endpoint endpoint;
-	bool is_shared; /* other processes of the user may have it, too (udp_share.c) */
-	/* Of a shared address, which has two of these: what is for queue pair 1, when the kernel tells it apart (udp_watch.c). */
+	bool is_shared; /* other processes of the user may have it, too (share.c) */
+	/* Of a shared address, which has two of these: what is for queue pair 1, when the kernel tells it apart (watch.c). */
 	bool is_management;
 	_Atomic(struct soft_udp_socket *) management; /* the other one; NULL: there is none */
-	_Atomic uint64_t probed; /* when another process that shares it sent a probe (udp_watch.c) */
+	_Atomic uint64_t probed; /* when another process that shares it sent a probe (watch.c) */
 	_Atomic bool shows_headers; /* time to live and type of service, for the GRH of datagrams */
-	bool gro; /* the kernel puts packets together (udp_receive.c); under receiving */
+	bool gro; /* the kernel puts packets together (receive.c); under receiving */
 	uint32_t gro_singles, gro_run; /* packets that came alone, less those in pairs; receives since a look in vain */
 };
 
@@ -112,7 +114,7 @@ struct soft_udp_block_source {
 	enum soft_udp_numbers numbers;
 };
 
-/* What the kernel gives to what IPv4 sockets send (udp_identification.c). */
+/* What the kernel gives to what IPv4 sockets send (identification.c). */
 enum soft_udp_identifications {
 	SOFT_UDP_NOT_ASKED,
 	SOFT_UDP_AS_MEANT, /* or nobody can tell */
@@ -145,7 +147,7 @@ struct soft_udp {
 	int32_t buffer_wanted; /* receive buffer of a socket, in bytes */
 	_Atomic int32_t buffer_bytes; /* what the kernel granted the last one; queue pairs read it without the lock */
 
-	/* Who takes packets from the kernel: see udp_progress.c. */
+	/* Who takes packets from the kernel: see progress.c. */
 	struct soft_packets *delay_queue; /* where packets wait while there are faults */
 	struct soft_lock receiving; /* guards what follows, until peers */
 	uint8_t *arrived;
@@ -190,13 +192,69 @@ struct soft_udp {
 	} counters;
 };
 
+/* --- processes that share SOFT_WIRE_PORT ------------------------------------------------------------ */
+
+#define SOFT_UDP_MAGIC 0x52445031u
+#define SOFT_UDP_PROBE 32 /* bytes of a probe */
+
+/* What goes before the packets of a record. */
+struct soft_udp_record {
+	uint32_t magic;
+	uint16_t segment, first;
+	uint16_t port; /* of the sender */
+	uint8_t hops, traffic_class;
+	union ibv_gid source, destination;
+};
+
+/* Packets for a process that has not been found yet. */
+struct soft_udp_kept {
+	struct soft_udp_kept *next;
+	struct soft_udp_rx_batch rx;
+	size_t length;
+	uint8_t bytes[];
+};
+
+struct soft_udp_end;
+struct soft_udp_watch;
+
+struct soft_udp_share {
+	struct soft_udp *udp;
+	uid_t user;
+	_Atomic uint32_t identity; /* of this process among those that share: its first block, plus 1; 0: none yet */
+	_Atomic uint64_t own[SOFT_UDP_BLOCKS / 64]; /* blocks of this process, a bit each */
+	struct soft_timer watching; /* watch.c; the list is of its thread */
+	struct soft_udp_watch *watches;
+	struct soft_source source; /* an epoll set of the ends */
+	/* The next two under udp.lock. */
+	struct soft_udp_end *ends;
+	uint32_t forward_in_count;
+	/* The rest under udp.receiving. */
+	struct {
+		int fd; /* -1: there is none */
+		uint64_t absent_until;
+	} forward_out[SOFT_UDP_BLOCKS];
+	uint32_t forward_out_count, attempts; /* attempts that are left */
+	uint64_t attempts_until;
+	struct soft_local_list list; /* the kernel's of sockets, as it was read last */
+	uint64_t list_until; /* it is not read again before */
+	struct soft_timer listing; /* reads it */
+	struct soft_udp_kept *kept, **last_kept; /* what waits for that */
+	size_t kept_bytes;
+};
+
+/* The name of a block: of this user, as only its processes share the port. */
+static inline void soft_udp_block_name(const struct soft_udp_share *share, uint32_t block, char name[SOFT_LOCAL_NAME])
+{
+	snprintf(name, SOFT_LOCAL_NAME, "rdmarun//%u/block/%u", share->user, block);
+}
+
 /* The poller's thread leaves the sockets to those who poll. */
 static inline bool soft_udp_poller_is_idle(struct soft_udp *udp)
 {
 	return atomic_load(&udp->poller_idle);
 }
 
-/* --- udp_socket.c --------------------------------------------------------------------------------- */
+/* --- socket.c --------------------------------------------------------------------------------- */
 
 extern const union ibv_gid soft_udp_loopback; /* ::ffff:127.0.0.1 */
 
@@ -266,24 +324,29 @@ bool soft_udp_set_gro(struct soft_udp_socket *socket, bool join);
 /* Count what came from there and is dropped. */
 void soft_udp_drop(struct soft_udp *udp, enum soft_notice fault, const union ibv_gid *source);
 
-/* --- udp_owner.c ---------------------------------------------------------------------------------- */
+/* --- owner.c ---------------------------------------------------------------------------------- */
 
 /* SOFT_WIRE_PORT of the address is somebody else's: EADDRINUSE, with a sentence that says whose. */
 int soft_udp_refuse_port(const union ibv_gid *address);
 /* No port of the blocks is free: the same. */
 int soft_udp_refuse_blocks(void);
 
-/* --- udp_watch.c ---------------------------------------------------------------------------------- */
+/* --- watch.c: processes that share and are stopped ----------------------------------------------- */
 
+int soft_udp_watch_init(struct soft_udp_share *share);
+void soft_udp_watch_stop(struct soft_udp_share *share);
+/* Whether a datagram of SOFT_UDP_PROBE bytes is a probe, which then is answered.  udp.receiving is held. */
+bool soft_udp_watch_answer(struct soft_udp *udp, struct soft_udp_socket *socket, const struct soft_udp_rx_batch *rx,
+			   const uint8_t *bytes);
 /* A socket that is shared was opened. */
 void soft_udp_watch_begin(struct soft_udp_share *share);
 
-/* --- udp_identification.c ------------------------------------------------------------------------- */
+/* --- identification.c ------------------------------------------------------------------------- */
 
 /* Of a bound IPv4 socket, which sends a few packets to its own host for that. */
 enum soft_udp_identifications soft_udp_ask_identifications(int fd);
 
-/* --- udp_send.c ----------------------------------------------------------------------------------- */
+/* --- send.c ----------------------------------------------------------------------------------- */
 
 int soft_udp_send_init(struct soft_udp *udp);
 void soft_udp_send_destroy(struct soft_udp *udp);
@@ -301,7 +364,7 @@ void soft_udp_flush(struct soft_link *link, struct soft_burst *burst);
 /* One packet now, with its ICRC. */
 void soft_udp_send_alone(struct soft_udp *udp, const struct soft_udp_route *route, uint8_t *bytes, size_t length);
 
-/* --- udp_share.c: SOFT_WIRE_PORT with other processes ---------------------------------------------- */
+/* --- share.c: SOFT_WIRE_PORT with other processes ---------------------------------------------- */
 
 /* -ENOMEM, or an errno of a descriptor. */
 int soft_udp_share_create(struct soft_udp *udp);
@@ -313,11 +376,11 @@ void soft_udp_share_destroy(struct soft_udp *udp);
 /* Others find this process by the block: 0 or a positive errno. */
 int soft_udp_share_block(struct soft_udp *udp, uint32_t block);
 
-/* --- udp_management.c: the device's management datagrams -------------------------------------------- */
+/* --- management.c: the device's management datagrams -------------------------------------------- */
 
 void soft_udp_management_init(struct soft_udp *udp);
 
-/* --- udp_faults.c: what arrives from elsewhere meets the faults of this fabric ---------------------- */
+/* --- faults.c: what arrives from elsewhere meets the faults of this fabric ---------------------- */
 
 /*
  * All of 127.0.0.0/8 is one address on the wire; a connected queue pair knows which of them it and its peer have.  Of a packet to
@@ -339,7 +402,7 @@ bool soft_udp_hold_back(struct soft_udp *udp, const struct soft_fault_result *fa
 			const uint8_t *bytes, size_t length,
 			void (*deliver)(struct soft_udp *udp, struct soft_arrival *arrival, uint8_t *bytes, size_t length));
 
-/* --- udp_progress.c ------------------------------------------------------------------------------- */
+/* --- progress.c ------------------------------------------------------------------------------- */
 
 int soft_udp_progress_init(struct soft_udp *udp);
 /* Once the poller waits for no socket: nothing receives from them any more. */
@@ -348,7 +411,7 @@ void soft_udp_progress_destroy(struct soft_udp *udp);
 /* The source of a socket. */
 void soft_udp_ready(struct soft_source *source, uint32_t events);
 
-/* --- udp_receive.c: udp.receiving is held ----------------------------------------------------------- */
+/* --- receive.c: udp.receiving is held ----------------------------------------------------------- */
 
 bool soft_udp_queue_ack(struct soft_link *link, struct soft_qp *qp);
 /* Send what is pending. */
@@ -362,7 +425,7 @@ void soft_udp_take(struct soft_udp *udp, const struct soft_udp_rx_batch *rx, uin
 /* The same of a socket that is shared, for whichever process.  came is used up. */
 void soft_udp_take_shared(struct soft_udp *udp, struct soft_udp_rx_batch *rx, uint8_t *bytes, size_t length);
 
-/* --- udp_reads.c: answers to READs, in parts; udp.receiving is held --------------------------------- */
+/* --- reads.c: answers to READs, in parts; udp.receiving is held --------------------------------- */
 
 /* expire ends a pass in which nothing came.  -ENOMEM. */
 int soft_udp_reads_init(struct soft_udp *udp, void (*expire)(struct soft_timer *timer));
@@ -373,7 +436,7 @@ void soft_udp_request_later(struct soft_link *link, struct soft_qp *qp, const st
 /* A pass over what has come ends: go on with answers, and give the next pass its room. */
 void soft_udp_end_pass(struct soft_udp *udp);
 
-/* --- udp_pass.c: packets of other processes; udp.receiving is held ---------------------------------- */
+/* --- forward.c: packets of other processes; udp.receiving is held ---------------------------------- */
 
 /*
  * Of what came to a socket that is shared, the length of what is for one process, from the first packet on.  *passed: it is
@@ -381,5 +444,12 @@ void soft_udp_end_pass(struct soft_udp *udp);
  */
 size_t soft_udp_pass_on(struct soft_udp *udp, const struct soft_udp_rx_batch *rx, uint8_t *bytes, size_t length,
 			bool *passed);
+/*
+ * A list that was read, which took so much of the processor.  *list is the one before it then.  What has waited for it is for the caller
+ * to take, and to free.  udp.receiving is held.
+ */
+struct soft_udp_kept *soft_udp_renew_list(struct soft_udp_share *share, struct soft_local_list *list, uint64_t took);
+void soft_udp_free_kept(struct soft_udp_kept *kept);
+void soft_udp_pass_destroy(struct soft_udp_share *share);
 
 #endif

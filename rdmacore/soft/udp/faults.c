@@ -2,7 +2,7 @@
  * What comes from another process or another host meets the faults of this fabric when it arrives: nobody else knows them.
  * So both directions of a connection can be disturbed from one end, whatever the other end is.
  */
-#include "soft/link/udp_socket.h"
+#include "soft/udp/internal.h"
 
 #include <string.h>
 

@@ -14,8 +14,8 @@
 #include "ctest/support/sides.h"
 #include "soft/engine/segment.h"
 #include "soft/host.h"
-#include "soft/link/udp.h"
-#include "soft/link/udp_socket.h"
+#include "soft/udp/udp.h"
+#include "soft/udp/internal.h"
 #include "soft/objects/device.h"
 #include "soft/objects/qp.h"
 

@@ -1,5 +1,5 @@
-/* Packets that came to this process, and are another's: see udp_share.c. */
-#include "soft/link/udp_pass.h"
+/* Packets that came to this process, and are another's: see share.c. */
+#include "soft/udp/internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

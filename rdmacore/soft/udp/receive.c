@@ -1,5 +1,5 @@
 /* Packets of the kernel: what a system call brings, who it is from, and what is pending for it. */
-#include "soft/link/udp_pass.h"
+#include "soft/udp/internal.h"
 
 #include <netinet/udp.h>
 #include <string.h>

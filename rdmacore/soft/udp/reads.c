@@ -9,7 +9,7 @@
  * are few: a requester of ours asks for SOFT_READ_MAX packets at once.  What is too much is dropped, and the requester sends
  * it again after a NAK.
  */
-#include "soft/link/udp_socket.h"
+#include "soft/udp/internal.h"
 
 #include <stdlib.h>
 #include <string.h>

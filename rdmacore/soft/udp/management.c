@@ -1,12 +1,12 @@
 /* Management datagrams to and from other hosts, at SOFT_WIRE_PORT of each address (IBTA annex A17.9.2, 13.5.1). */
-#include "soft/link/udp.h"
+#include "soft/udp/udp.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "soft/base/fabric.h"
 #include "soft/base/refusal.h"
-#include "soft/link/udp_socket.h"
+#include "soft/udp/internal.h"
 #include "soft/wire/datagram.h"
 #include "soft/wire/mad.h"
 #include "soft/wire/packet.h"

@@ -1,5 +1,5 @@
 /* Who has the ports that a device needs, as far as any user may know (proc(5), /proc/net/udp). */
-#include "soft/link/udp_socket.h"
+#include "soft/udp/internal.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -23,7 +23,7 @@
 #include "ctest/support/network.h"
 #include "ctest/support/process.h"
 #include "soft/host.h"
-#include "soft/link/udp_pass.h"
+#include "soft/udp/internal.h"
 #include "soft/wire/fields.h"
 #include "soft/wire/mad.h"
 #include "soft/wire/packet.h"

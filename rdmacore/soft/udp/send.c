@@ -1,4 +1,4 @@
-#include "soft/link/udp_socket.h"
+#include "soft/udp/internal.h"
 
 #include <errno.h>
 #include <netinet/udp.h>

@@ -9,7 +9,7 @@
  * Others poll a completion queue for as long as a request takes, and then memory that the peer writes to.  They look like
  * the first until a packet lies there that nobody takes; then the poller's thread takes over, each time for longer.
  */
-#include "soft/link/udp_socket.h"
+#include "soft/udp/internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,13 +5,13 @@
  * Who gets what is another's passes it on: a queue pair's number and a communication id are of a block, and who has the
  * block listens on @rdmarun//USER/block/NUMBER (unix(7), abstract).  Nobody owns the port, so nobody's death is more than his
  * own: his sockets are closed, and the kernel gives his share of the packets to the others.  Who is stopped keeps his sockets,
- * and is passed by until he goes on (udp_watch.c).
+ * and is passed by until he goes on (watch.c).
  *
  * Both ends of a connection ask the kernel whose process is at the other (SO_PEERCRED), so no other user's process gives or
  * gets packets.  What cannot be passed on at once is lost, as on any network; a process that is stopped fills nothing but the
  * connections to it.
  */
-#include "soft/link/udp_pass.h"
+#include "soft/udp/internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
  * Which IP identifications the kernel gives to what our sockets send.
  *
- * They are in the ICRC (soft/link/udp.h), and no socket shows them: a peer whose kernel or adapter sees others than were
+ * They are in the ICRC (soft/udp/udp.h), and no socket shows them: a peer whose kernel or adapter sees others than were
  * meant drops every packet and says nothing.  But the filter of a socket (socket(7), SO_ATTACH_FILTER) may read the IP header
  * of what arrives there, and says by the length that it leaves of a packet what it has read.  So a socket sends to another of
  * this host: one datagram, and a burst, which the kernel cuts for a receiver that takes no bursts as it does for an interface
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "soft/link/udp_socket.h"
+#include "soft/udp/internal.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103 /* linux/udp.h */
