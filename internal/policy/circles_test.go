@@ -30,8 +30,9 @@ var (
 	cInclude     = regexp.MustCompile(`(?m)^#include "([\w/]+)\.h"`)
 	cDeclaration = regexp.MustCompile(`(?m)^[a-z_][\w \t*]*?\b\w+\([^{};]*\);[ \t]*$`)
 	cFunction    = regexp.MustCompile(`(?m)^[a-z_][\w \t*]*?\b(\w+)\([^;{}]*\)\n\{`)
-	cTag         = regexp.MustCompile(`\b(?:struct|enum|union) \w+`) // functions have names of structs, too
-	cName        = regexp.MustCompile(`\b[a-z]\w*_\w+\b`)
+	// Functions have names of structs, too, and heads of queue(3) name the struct of their entries.
+	cTag  = regexp.MustCompile(`\b(?:struct|enum|union) \w+|\b(?:LIST|TAILQ)_(?:HEAD|ENTRY)\([^)]*\)`)
+	cName = regexp.MustCompile(`\b[a-z]\w*_\w+\b`)
 )
 
 // The C core has no circles: a file uses only what is below it.  The compiler would not mind, but who reads one

@@ -190,7 +190,7 @@ static void test_buckets(void)
 	for (uint32_t bucket = 0; bucket < SOFT_PEER_BUCKETS; bucket++) {
 		uint32_t length = 0;
 
-		for (struct soft_id *id = cm->remote_ids[bucket]; id; id = id->remote_id_next)
+		for (struct soft_id *id = LIST_FIRST(&cm->remote_ids[bucket]); id; id = LIST_NEXT(id, of_remote_id))
 			length++;
 		longest = length > longest ? length : longest;
 	}
@@ -266,9 +266,10 @@ static void answer_reps(struct process *process, const uint8_t ip[4], enum soft_
 static void age(struct process *process)
 {
 	struct soft_cm *cm = far_cm(process);
+	struct soft_id *id;
 
 	soft_mutex_lock(&cm->lock);
-	for (struct soft_id *id = cm->half_open.lists[SOFT_HALF_OPEN_ACCEPTED].oldest; id; id = id->half_open_later)
+	TAILQ_FOREACH(id, &cm->half_open.lists[SOFT_HALF_OPEN_ACCEPTED].ids, half_open)
 		id->accepted_at -= SOFT_UNANSWERED_TIME;
 	soft_mutex_unlock(&cm->lock);
 }

@@ -292,7 +292,7 @@ static void test_shared(struct user *alice)
 	user_act(alice);
 	id = process_connect(&client, PORT);
 	soft_mutex_lock(ipc->lock);
-	for (peer = ipc->peers; peer; peer = peer->next)
+	LIST_FOREACH(peer, &ipc->peers, entry)
 		found |= peer->outgoing && peer->user == ALICE;
 	soft_mutex_unlock(ipc->lock);
 	CHECK(found);

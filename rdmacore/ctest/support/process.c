@@ -51,11 +51,13 @@ void process_end(struct process *process)
 void process_kill(struct process *process)
 {
 	struct soft_ipc *ipc = process_ipc(process->provider);
+	struct soft_ipc_peer *peer;
+	struct soft_claim *claim;
 
 	soft_mutex_lock(ipc->lock);
-	for (struct soft_claim *claim = ipc->claims; claim; claim = claim->next)
+	LIST_FOREACH(claim, &ipc->claims, entry)
 		shutdown(claim->socket.fd, SHUT_RDWR); /* nobody can connect */
-	for (struct soft_ipc_peer *peer = ipc->peers; peer; peer = peer->next)
+	LIST_FOREACH(peer, &ipc->peers, entry)
 		shutdown(peer->socket.fd, SHUT_RDWR);
 	soft_mutex_unlock(ipc->lock);
 }
@@ -68,7 +70,7 @@ void process_wait_alone(struct process *process)
 		bool alone;
 
 		soft_mutex_lock(ipc->lock);
-		alone = !ipc->peers;
+		alone = LIST_EMPTY(&ipc->peers);
 		soft_mutex_unlock(ipc->lock);
 		if (alone)
 			return;

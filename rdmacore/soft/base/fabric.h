@@ -36,6 +36,12 @@ void soft_fabric_init(struct soft_fabric *fabric, uint64_t seed, bool virtual_cl
 /* No timer and no source may be there any more. */
 void soft_fabric_destroy(struct soft_fabric *fabric);
 
+/* Nanoseconds of the wall clock, since some time before. */
+static inline uint64_t soft_fabric_wall_now(struct soft_fabric *fabric)
+{
+	return fabric->wall.now(&fabric->wall);
+}
+
 /* A number that cannot be guessed without the seed. */
 uint64_t soft_fabric_random(struct soft_fabric *fabric);
 

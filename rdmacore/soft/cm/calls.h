@@ -206,6 +206,8 @@ bool soft_cm_locate_anew(struct soft_id *id);
 
 /* --- half_open.c: requests that are not connections yet -------------------------------------------- */
 
+/* Before there are ids. */
+void soft_half_open_init(struct soft_cm *cm);
 /* Whether one more of this host is within the bounds of what is unread. */
 bool soft_backlog_has_room(struct soft_cm *cm, const struct soft_cm_message *request);
 /* more: 1 when its event was reported, -1 when that was read. */

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "soft/base/clock.h"
 #include "soft/base/event_queue.h"
@@ -70,9 +71,11 @@ enum soft_half_open_stage {
 };
 
 struct soft_half_open_list {
-	struct soft_id *oldest, *newest;
+	TAILQ_HEAD(soft_id_queue, soft_id) ids; /* oldest first */
 	uint32_t count;
 };
+
+LIST_HEAD(soft_id_list, soft_id);
 
 struct soft_half_open {
 	struct soft_half_open_list lists[SOFT_HALF_OPEN_STAGES];
@@ -103,7 +106,7 @@ struct soft_cm {
 	struct soft_timer held_timer; /* of the first of them */
 	void (*expire)(struct soft_timer *timer); /* of ids' timers: a function of soft/rdma, which this room cannot name */
 	struct soft_id *ports[SOFT_PORT_BUCKETS];
-	struct soft_id *remote_ids[SOFT_PEER_BUCKETS], *remote_qps[SOFT_PEER_BUCKETS];
+	struct soft_id_list remote_ids[SOFT_PEER_BUCKETS], remote_qps[SOFT_PEER_BUCKETS];
 	struct soft_half_open half_open;
 	struct soft_backlog backlog;
 	uint64_t source_key; /* of hashes of what others choose: soft_address_source, soft_backlog.by_source, soft_peers */
@@ -126,7 +129,7 @@ struct soft_event_channel {
 	struct rdma_event_channel rdma;
 	struct soft_cm *cm;
 	struct soft_event_queue queue;
-	struct soft_id *ids; /* linked by channel_next; under cm.lock */
+	struct soft_id_list ids; /* by of_channel; under cm.lock */
 };
 
 /* An event from its report to rdma_ack_cm_event. */

@@ -58,11 +58,6 @@ struct soft_gate {
 	struct soft_cm_message requests[KEPT];
 };
 
-static uint64_t now_of(struct soft_cm *cm)
-{
-	return cm->fabric->wall.now(&cm->fabric->wall);
-}
-
 static uint64_t source_of(struct soft_cm *cm, const struct soft_cm_message *message)
 {
 	union ibv_gid gid;
@@ -172,7 +167,7 @@ static void ask(struct soft_cm *cm, const struct soft_cm_message *request, uint6
 static bool keeps_request(struct soft_cm *cm, const struct soft_cm_message *request)
 {
 	struct soft_gate *gate = cm->gate;
-	uint64_t source = source_of(cm, request), now = now_of(cm);
+	uint64_t source = source_of(cm, request), now = soft_fabric_wall_now(cm->fabric);
 	bool kept, asks = false;
 	uint32_t local;
 
@@ -204,7 +199,7 @@ static bool is_answer(struct soft_cm *cm, const struct soft_cm_message *drep)
 bool soft_gate_may_answer(struct soft_cm *cm, const struct soft_cm_message *dreq)
 {
 	struct soft_gate *gate = cm->gate;
-	uint64_t source = source_of(cm, dreq), now = now_of(cm);
+	uint64_t source = source_of(cm, dreq), now = soft_fabric_wall_now(cm->fabric);
 	union ibv_gid from;
 	uint16_t *answered;
 	bool may;
@@ -243,7 +238,7 @@ bool soft_gate_keeps(struct soft_cm *cm, const struct soft_cm_message *message)
 bool soft_gate_take(struct soft_cm *cm, struct soft_cm_message *request)
 {
 	struct soft_gate *gate = cm->gate;
-	uint64_t now = now_of(cm);
+	uint64_t now = soft_fabric_wall_now(cm->fabric);
 	bool found = false;
 
 	soft_lock_take(&gate->lock);

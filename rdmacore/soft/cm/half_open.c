@@ -71,23 +71,23 @@ static void count_unproven(struct soft_id *id, int more)
 
 static void set_stage(struct soft_id *id, enum soft_half_open_stage stage)
 {
-	struct soft_half_open *all = &id->cm->half_open;
-	struct soft_half_open_list *list = &all->lists[id->half_open_stage];
+	struct soft_half_open_list *lists = id->cm->half_open.lists;
 
 	if (id->half_open_stage) {
-		*(id->half_open_earlier ? &id->half_open_earlier->half_open_later : &list->oldest) = id->half_open_later;
-		*(id->half_open_later ? &id->half_open_later->half_open_earlier : &list->newest) = id->half_open_earlier;
-		list->count--;
+		TAILQ_REMOVE(&lists[id->half_open_stage].ids, id, half_open);
+		lists[id->half_open_stage].count--;
 	}
 	id->half_open_stage = stage;
-	id->half_open_earlier = id->half_open_later = NULL;
-	if (!stage)
-		return;
-	list = &all->lists[stage];
-	id->half_open_earlier = list->newest;
-	*(list->newest ? &list->newest->half_open_later : &list->oldest) = id;
-	list->newest = id;
-	list->count++;
+	if (stage) {
+		TAILQ_INSERT_TAIL(&lists[stage].ids, id, half_open);
+		lists[stage].count++;
+	}
+}
+
+void soft_half_open_init(struct soft_cm *cm)
+{
+	for (int stage = 0; stage < SOFT_HALF_OPEN_STAGES; stage++)
+		TAILQ_INIT(&cm->half_open.lists[stage].ids);
 }
 
 enum soft_half_open_room soft_half_open_room(struct soft_cm *cm, const struct soft_cm_message *request)
@@ -102,11 +102,6 @@ enum soft_half_open_room soft_half_open_room(struct soft_cm *cm, const struct so
 	return used < SOFT_HALF_OPEN_SHARE ? SOFT_HALF_OPEN_REPLACE : SOFT_HALF_OPEN_FULL;
 }
 
-static uint64_t now_of(struct soft_cm *cm)
-{
-	return cm->fabric->wall.now(&cm->fabric->wall);
-}
-
 static bool is_for(const struct soft_id *id, const struct soft_cm_message *request)
 {
 	return (int)id->rdma.ps == request->port_space &&
@@ -117,13 +112,13 @@ struct soft_id *soft_half_open_unanswered(struct soft_cm *cm, const struct soft_
 {
 	const struct soft_half_open *all = &cm->half_open;
 	const uint16_t *own = &all->by_source[source_of(cm, (const struct sockaddr *)&request->source)];
-	struct soft_id *id = all->lists[SOFT_HALF_OPEN_ACCEPTED].oldest;
-	uint64_t now = now_of(cm);
+	struct soft_id *id = TAILQ_FIRST(&all->lists[SOFT_HALF_OPEN_ACCEPTED].ids);
+	uint64_t now = soft_fabric_wall_now(cm->fabric);
 
 	soft_mutex_expect(&cm->lock);
 	if (*own >= SOFT_UNANSWERED_SHARE)
 		return NULL;
-	for (int looked = 0; id && looked < LOOKED_AT; looked++, id = id->half_open_later) {
+	for (int looked = 0; id && looked < LOOKED_AT; looked++, id = TAILQ_NEXT(id, half_open)) {
 		if (now - id->accepted_at < SOFT_UNANSWERED_TIME)
 			return NULL;
 		if (!id->rep_answered && id->state == SOFT_ID_REP_SENT && is_for(id, request) &&
@@ -137,10 +132,10 @@ struct soft_id *soft_half_open_crowding(struct soft_cm *cm, const struct soft_id
 {
 	const struct soft_half_open *all = &cm->half_open;
 	uint32_t own = all->by_source[source_of(cm, (const struct sockaddr *)&request->source)];
-	struct soft_id *id = all->lists[SOFT_HALF_OPEN_UNREAD].newest;
+	struct soft_id *id = TAILQ_LAST(&all->lists[SOFT_HALF_OPEN_UNREAD].ids, soft_id_queue);
 
 	soft_mutex_expect(&cm->lock);
-	for (int looked = 0; id && looked < LOOKED_AT; looked++, id = id->half_open_earlier)
+	for (int looked = 0; id && looked < LOOKED_AT; looked++, id = TAILQ_PREV(id, soft_id_queue, half_open))
 		if (id->half_open_event->owner == listener && !id->mra_sent && all->by_source[id->half_open_source] > own + 1)
 			return id;
 	return NULL;
@@ -196,7 +191,7 @@ void soft_half_open_accepted(struct soft_id *id)
 	soft_mutex_expect(&id->cm->lock);
 	if (!id->half_open_stage)
 		return;
-	id->accepted_at = now_of(id->cm);
+	id->accepted_at = soft_fabric_wall_now(id->cm->fabric);
 	set_stage(id, SOFT_HALF_OPEN_ACCEPTED);
 }
 
@@ -220,5 +215,5 @@ struct soft_id *soft_half_open_oldest(struct soft_cm *cm)
 	bool unread = lists[SOFT_HALF_OPEN_UNREAD].count > SOFT_HALF_OPEN_MAX / 2 || !lists[SOFT_HALF_OPEN_ACCEPTED].count;
 
 	soft_mutex_expect(&cm->lock);
-	return lists[unread ? SOFT_HALF_OPEN_UNREAD : SOFT_HALF_OPEN_ACCEPTED].oldest;
+	return TAILQ_FIRST(&lists[unread ? SOFT_HALF_OPEN_UNREAD : SOFT_HALF_OPEN_ACCEPTED].ids);
 }

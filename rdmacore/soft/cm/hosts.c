@@ -154,7 +154,7 @@ static bool set_addresses(const struct datagram *datagram, struct soft_cm_messag
 static struct budget *budget_now(struct soft_cm *cm)
 {
 	struct budget *budget = &cm->inbox->budget;
-	uint64_t now = cm->fabric->wall.now(&cm->fabric->wall);
+	uint64_t now = soft_fabric_wall_now(cm->fabric);
 
 	soft_mutex_expect(&cm->lock);
 	if (now >= budget->until)

@@ -75,20 +75,12 @@ int soft_id_relock(struct soft_id *id, enum soft_id_state state)
 void soft_id_set_channel(struct soft_id *id, struct soft_event_channel *channel)
 {
 	soft_mutex_expect(&id->cm->lock);
-	if (id->channel_link) {
-		*id->channel_link = id->channel_next;
-		if (id->channel_next)
-			id->channel_next->channel_link = id->channel_link;
-		id->channel_link = NULL;
-	}
+	if (id->of_channel.le_prev)
+		LIST_REMOVE(id, of_channel);
+	id->of_channel.le_prev = NULL;
 	id->rdma.channel = channel ? &channel->rdma : NULL;
-	if (!channel)
-		return;
-	id->channel_link = &channel->ids;
-	id->channel_next = channel->ids;
-	if (channel->ids)
-		channel->ids->channel_link = &id->channel_next;
-	channel->ids = id;
+	if (channel)
+		LIST_INSERT_HEAD(&channel->ids, id, of_channel);
 }
 
 /* As rdma_create_id of librdmacm. */

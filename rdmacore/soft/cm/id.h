@@ -5,6 +5,7 @@
 #include <infiniband/sa.h>
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>
+#include <sys/queue.h>
 
 #include "soft/base/timer.h"
 #include "soft/cm/cm.h"
@@ -59,7 +60,7 @@ struct soft_id {
 	bool binding; /* a call has left cm.lock to look who has its port (soft_id_unlock_for_io) */
 	uint32_t moving; /* calls that modify its queue pair, or bind it, with cm.lock released */
 	struct soft_cm_event *unread, **last_unread;
-	struct soft_id *channel_next, **channel_link; /* soft_event_channel.ids */
+	LIST_ENTRY(soft_id) of_channel; /* soft_event_channel.ids; le_prev is NULL while it is on none */
 	struct soft_id *destroyed_next; /* soft_cm.destroyed */
 
 	struct soft_id *port_next; /* port_space bucket */
@@ -86,14 +87,13 @@ struct soft_id {
 	bool rep_answered; /* by an MRA */
 	uint64_t accepted_at; /* by the wall clock */
 	struct soft_cm_event *half_open_event; /* while it is unread */
-	struct soft_id *half_open_earlier, *half_open_later; /* soft_half_open_list */
+	TAILQ_ENTRY(soft_id) half_open; /* soft_half_open_list */
 	bool peer_process_fresh; /* via was found for this id, and not for an earlier one */
 	uint64_t transaction; /* of the request, and all messages after it */
 	uint32_t local, remote; /* communication ids */
 	uint64_t remote_guid;
 	uint32_t local_qp_num, remote_qp_num;
-	struct soft_id *remote_id_next, *remote_qp_next; /* soft_peers buckets */
-	struct soft_id **remote_id_link, **remote_qp_link; /* what points to this one there; NULL: it is in none */
+	LIST_ENTRY(soft_id) of_remote_id, of_remote_qp; /* buckets of soft_peers; le_prev is NULL while it is in none */
 	uint32_t send_psn, receive_psn;
 	uint8_t responder_resources, initiator_depth;
 	uint8_t retry_count, rnr_retry_count;

@@ -54,7 +54,7 @@ void soft_id_leave_channel(struct soft_event_channel *channel)
 {
 	struct soft_id *id;
 
-	while ((id = channel->ids)) {
+	while ((id = LIST_FIRST(&channel->ids))) {
 		soft_id_leave(id);
 		soft_port_release(id);
 		soft_id_drop_unread(id);

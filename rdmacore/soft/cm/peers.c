@@ -24,71 +24,59 @@ static bool is_with(const struct soft_id *id, const struct soft_ipc_peer *peer_p
 }
 
 /* Of those in a bucket of remote_ids. */
-static struct soft_id *find_id(struct soft_id *id, uint64_t guid, uint32_t remote,
+static struct soft_id *find_id(const struct soft_id_list *bucket, uint64_t guid, uint32_t remote,
 			       const struct soft_ipc_peer *peer_process,
 			       bool between_hosts, const struct sockaddr *address)
 {
+	struct soft_id *id = LIST_FIRST(bucket);
+
 	while (id && (id->remote != remote || id->remote_guid != guid ||
 		      !is_with(id, peer_process, between_hosts, address)))
-		id = id->remote_id_next;
+		id = LIST_NEXT(id, of_remote_id);
 	return id;
 }
 
 struct soft_id *soft_peers_find_id(struct soft_cm *cm, const struct soft_cm_message *message)
 {
 	soft_mutex_expect(&cm->lock);
-	return find_id(cm->remote_ids[bucket_of(cm, message->guid, message->local)], message->guid, message->local,
+	return find_id(&cm->remote_ids[bucket_of(cm, message->guid, message->local)], message->guid, message->local,
 		       message->peer_process,
 		       message->between_hosts, (const struct sockaddr *)&message->source);
 }
 
 struct soft_id *soft_peers_register_id(struct soft_id *id)
 {
-	struct soft_id **bucket = &id->cm->remote_ids[bucket_of(id->cm, id->remote_guid, id->remote)];
-	struct soft_id *other = find_id(*bucket, id->remote_guid, id->remote, id->peer_process, id->between_hosts,
+	struct soft_id_list *bucket = &id->cm->remote_ids[bucket_of(id->cm, id->remote_guid, id->remote)];
+	struct soft_id *other = find_id(bucket, id->remote_guid, id->remote, id->peer_process, id->between_hosts,
 					&id->addr.dst_addr);
 
 	soft_mutex_expect(&id->cm->lock);
 	if (other)
 		return other;
-	id->remote_id_next = *bucket;
-	id->remote_id_link = bucket;
-	if (*bucket)
-		(*bucket)->remote_id_link = &id->remote_id_next;
-	*bucket = id;
+	LIST_INSERT_HEAD(bucket, id, of_remote_id);
 	return NULL;
 }
 
 struct soft_id *soft_peers_register_qp(struct soft_id *id)
 {
-	struct soft_id **bucket = &id->cm->remote_qps[bucket_of(id->cm, id->remote_guid, id->remote_qp_num)];
+	struct soft_id_list *bucket = &id->cm->remote_qps[bucket_of(id->cm, id->remote_guid, id->remote_qp_num)];
+	struct soft_id *other;
 
 	soft_mutex_expect(&id->cm->lock);
-	for (struct soft_id *other = *bucket; other; other = other->remote_qp_next)
+	LIST_FOREACH(other, bucket, of_remote_qp)
 		if (other->remote_qp_num == id->remote_qp_num && other->remote_guid == id->remote_guid &&
 		    is_with(other, id->peer_process, id->between_hosts, &id->addr.dst_addr))
 			return other;
-	id->remote_qp_next = *bucket;
-	id->remote_qp_link = bucket;
-	if (*bucket)
-		(*bucket)->remote_qp_link = &id->remote_qp_next;
-	*bucket = id;
+	LIST_INSERT_HEAD(bucket, id, of_remote_qp);
 	return NULL;
 }
 
 void soft_peers_forget(struct soft_id *id)
 {
 	soft_mutex_expect(&id->cm->lock);
-	if (id->remote_id_link) {
-		*id->remote_id_link = id->remote_id_next;
-		if (id->remote_id_next)
-			id->remote_id_next->remote_id_link = id->remote_id_link;
-		id->remote_id_link = NULL;
-	}
-	if (id->remote_qp_link) {
-		*id->remote_qp_link = id->remote_qp_next;
-		if (id->remote_qp_next)
-			id->remote_qp_next->remote_qp_link = id->remote_qp_link;
-		id->remote_qp_link = NULL;
-	}
+	if (id->of_remote_id.le_prev)
+		LIST_REMOVE(id, of_remote_id);
+	if (id->of_remote_qp.le_prev)
+		LIST_REMOVE(id, of_remote_qp);
+	id->of_remote_id.le_prev = id->of_remote_qp.le_prev = NULL;
 }

@@ -21,27 +21,25 @@ static struct soft_id **bucket_of(struct soft_cm *cm, int port_space, uint16_t p
 	return &cm->ports[((unsigned int)port_space * 31 + port) % SOFT_PORT_BUCKETS];
 }
 
-/*
- * As cma_check_port of Linux: a conflict with a wildcard is EADDRNOTAVAIL, with the same address EADDRINUSE.  Two ids that
- * allow reuse share a port, and so do one of IPv4 and one of IPv6 that are restricted to their family.
- */
+/* Against the ids of this process: soft_claim_check has those of others. */
 static int check_port(struct soft_id *id, const struct sockaddr *address, uint16_t port, bool reuse)
 {
 	struct soft_id *other = *bucket_of(id->cm, id->rdma.ps, port);
 
 	for (; other; other = other->port_next) {
 		const struct sockaddr *bound = &other->addr.src_addr;
+		int error;
 
 		if (other == id || other->port != port || other->rdma.ps != id->rdma.ps)
 			continue;
-		if (reuse && other->reuse_address)
-			continue;
-		if (id->only_family && other->only_family && address->sa_family != bound->sa_family)
-			continue;
-		if (soft_address_is_any(address) || soft_address_is_any(bound))
-			return EADDRNOTAVAIL;
-		if (soft_address_is_same(address, bound))
-			return EADDRINUSE;
+		error = soft_port_conflict(&(struct soft_port_pair){
+			.both_reuse = reuse && other->reuse_address,
+			.families_apart = id->only_family && other->only_family && address->sa_family != bound->sa_family,
+			.one_is_any = soft_address_is_any(address) || soft_address_is_any(bound),
+			.same_address = soft_address_is_same(address, bound),
+		});
+		if (error)
+			return error;
 	}
 	return 0;
 }

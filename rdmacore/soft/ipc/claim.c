@@ -105,35 +105,38 @@ static uid_t holder_of(const char *begin, const struct soft_local_entry *entry)
 static bool is_own(const struct claimant *mine, const char *rest)
 {
 	size_t length = strlen(mine->begin);
+	const struct soft_claim *claim;
 
-	for (const struct soft_claim *claim = mine->ipc->claims; claim; claim = claim->next)
+	LIST_FOREACH(claim, &mine->ipc->claims, entry)
 		if (!strncmp(claim->name, mine->begin, length) && !strcmp(claim->name + length, rest))
 			return true;
 	return false;
 }
 
-/* As cma_check_port of Linux (soft/cm/ports.c). */
 static bool conflicts(void *context, const struct soft_local_entry *entry)
 {
 	struct claimant *mine = context;
 	struct place other;
 	bool shared;
+	int error;
 
 	if (mine->trust && soft_local_is_stranger(mine->trust, entry->user))
 		return false;
 	if (is_own(mine, entry->rest) || !read_place(entry->rest, &other, &shared))
 		return false;
-	if (mine->shared && shared)
-		return false;
-	if (strcmp(mine->place.family, BOTH) != 0 && strcmp(other.family, BOTH) != 0 &&
-	    strcmp(mine->place.family, other.family) != 0)
-		return false;
-	if (!is_any(mine->place.address) && !is_any(other.address) && strcmp(mine->place.address, other.address) != 0)
+	error = soft_port_conflict(&(struct soft_port_pair){
+		.both_reuse = mine->shared && shared,
+		.families_apart = strcmp(mine->place.family, BOTH) != 0 && strcmp(other.family, BOTH) != 0 &&
+				  strcmp(mine->place.family, other.family) != 0,
+		.one_is_any = is_any(mine->place.address) || is_any(other.address),
+		.same_address = !strcmp(mine->place.address, other.address),
+	});
+	if (!error)
 		return false;
 	mine->holder = holder_of(mine->begin, entry);
 	if (mine->trust && !soft_local_trusts(mine->trust, mine->holder))
 		return false;
-	mine->error = is_any(mine->place.address) || is_any(other.address) ? EADDRNOTAVAIL : EADDRINUSE;
+	mine->error = error;
 	return true;
 }
 
@@ -233,11 +236,7 @@ int soft_claim_make(struct soft_ipc *ipc, const struct soft_ipc_port *port, cons
 		free(claim);
 		return error == EADDRINUSE || error == EADDRNOTAVAIL ? refuse_port(ipc, port, holder, error) : error;
 	}
-	claim->next = ipc->claims;
-	claim->link = &ipc->claims;
-	if (claim->next)
-		claim->next->link = &claim->next;
-	ipc->claims = claim;
+	LIST_INSERT_HEAD(&ipc->claims, claim, entry);
 	*out = claim;
 	return 0;
 }
@@ -268,9 +267,7 @@ int soft_claim_listen(struct soft_claim *claim)
 void soft_claim_release(struct soft_claim *claim)
 {
 	soft_mutex_expect(claim->ipc->lock);
-	*claim->link = claim->next;
-	if (claim->next)
-		claim->next->link = claim->link;
+	LIST_REMOVE(claim, entry);
 	soft_ipc_close(claim->ipc, &claim->socket);
 	free(claim);
 }
@@ -326,7 +323,7 @@ int soft_claim_connect(const struct soft_ipc *ipc, const struct soft_ipc_port *p
 	}
 	for (int index = 0; index < PLACES && fd < 0 && port->for_hosts; index++) {
 		write_name(ipc, port, &places[index], name);
-		fd = soft_local_connect_other(name, trust, list, ipc->fabric->wall.now(&ipc->fabric->wall));
+		fd = soft_local_connect_other(name, trust, list, soft_fabric_wall_now(ipc->fabric));
 	}
 	if (fd < 0)
 		return -error;

@@ -17,9 +17,11 @@
 #ifndef SOFT_IPC_IPC_H
 #define SOFT_IPC_IPC_H
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 
 #include "provider/provider.h"
@@ -48,7 +50,7 @@ struct soft_ipc_socket {
 struct soft_claim {
 	struct soft_ipc_socket socket;
 	struct soft_ipc *ipc;
-	struct soft_claim *next, **link; /* soft_ipc.claims */
+	LIST_ENTRY(soft_claim) entry; /* soft_ipc.claims */
 	bool shared; /* with others that may share it, too (RDMA_OPTION_ID_REUSEADDR); it cannot be listened on */
 	char name[SOFT_IPC_NAME]; /* without the zero at its begin, ends with one */
 };
@@ -72,8 +74,8 @@ struct soft_ipc {
 	bool watched; /* source is in the fabric's poller */
 	int epoll;
 	struct soft_timer pause; /* claims are watched again, after want of descriptors */
-	struct soft_claim *claims;
-	struct soft_ipc_peer *peers;
+	LIST_HEAD(, soft_claim) claims;
+	LIST_HEAD(, soft_ipc_peer) peers;
 	struct soft_ipc_peer *routes[SOFT_IPC_ROUTES]; /* those that this process connected, by where to */
 	struct soft_ipc_peer *unsent; /* those with messages for soft_ipc_flush */
 	uint32_t peer_count, peer_limit;
@@ -90,7 +92,7 @@ struct soft_ipc {
 struct soft_ipc_peer {
 	struct soft_ipc_socket socket;
 	struct soft_ipc *ipc;
-	struct soft_ipc_peer *next, **link; /* soft_ipc.peers */
+	LIST_ENTRY(soft_ipc_peer) entry; /* soft_ipc.peers */
 	uint32_t references; /* ids, messages, and the list while it is open */
 	uint32_t users; /* ids among them */
 	uint32_t process; /* the same for all connections to one process, and nobody can take another's */
@@ -113,6 +115,26 @@ struct soft_ipc_peer {
 	bool is_unsent;
 	struct soft_ipc_peer *unsent_next;
 };
+
+/* --- rules of ports ------------------------------------------------------------------------------- */
+
+/* Two that bind one port of one port space. */
+struct soft_port_pair {
+	bool both_reuse; /* RDMA_OPTION_ID_REUSEADDR */
+	bool families_apart; /* one is of IPv4 and one of IPv6, and both are restricted to their family */
+	bool one_is_any; /* the address of one is the wildcard */
+	bool same_address;
+};
+
+/* As cma_check_port of Linux: 0, EADDRNOTAVAIL with a wildcard, or EADDRINUSE. */
+static inline int soft_port_conflict(const struct soft_port_pair *pair)
+{
+	if (pair->both_reuse || pair->families_apart)
+		return 0;
+	if (pair->one_is_any)
+		return EADDRNOTAVAIL;
+	return pair->same_address ? EADDRINUSE : 0;
+}
 
 /* --- life.c --------------------------------------------------------------------------------------- */
 

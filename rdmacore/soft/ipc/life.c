@@ -32,9 +32,10 @@ static uint32_t peer_limit(void)
 static void pause_ends(struct soft_timer *timer)
 {
 	struct soft_ipc *ipc = soft_container_of(timer, struct soft_ipc, pause);
+	struct soft_claim *claim;
 
 	soft_mutex_lock(ipc->lock);
-	for (struct soft_claim *claim = ipc->claims; claim; claim = claim->next)
+	LIST_FOREACH(claim, &ipc->claims, entry)
 		soft_ipc_rewatch(ipc, &claim->socket, EPOLLIN); /* not there, if nobody listens */
 	soft_mutex_unlock(ipc->lock);
 }
@@ -86,12 +87,12 @@ void soft_ipc_stop(struct soft_ipc *ipc)
 
 void soft_ipc_destroy(struct soft_ipc *ipc)
 {
+	struct soft_ipc_peer *peer;
+
 	soft_timer_unregister(&ipc->fabric->timers, &ipc->pause);
 	soft_mutex_lock(ipc->lock);
 	soft_ipc_flush(ipc);
-	while (ipc->peers) {
-		struct soft_ipc_peer *peer = ipc->peers;
-
+	while ((peer = LIST_FIRST(&ipc->peers))) {
 		soft_peer_close(peer);
 		soft_ipc_release(peer);
 	}

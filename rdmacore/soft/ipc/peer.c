@@ -106,11 +106,7 @@ int soft_peer_add(struct soft_ipc *ipc, int fd, bool outgoing, struct soft_ipc_p
 	if (error)
 		goto free_peer;
 	peer->references = 1;
-	peer->next = ipc->peers;
-	peer->link = &ipc->peers;
-	if (peer->next)
-		peer->next->link = &peer->next;
-	ipc->peers = peer;
+	LIST_INSERT_HEAD(&ipc->peers, peer, entry);
 	ipc->peer_count++;
 	*out = peer;
 	return 0;
@@ -130,9 +126,7 @@ void soft_peer_close(struct soft_ipc_peer *peer)
 	soft_ipc_close(ipc, &peer->socket);
 	forget_route(peer);
 	soft_peer_forget_unsent(peer);
-	*peer->link = peer->next;
-	if (peer->next)
-		peer->next->link = peer->link;
+	LIST_REMOVE(peer, entry);
 	ipc->peer_count--;
 }
 
@@ -152,10 +146,10 @@ static void end_peer(struct soft_ipc_peer *peer)
 
 static void limit_idle(struct soft_ipc *ipc)
 {
-	struct soft_ipc_peer *oldest = NULL;
+	struct soft_ipc_peer *peer, *oldest = NULL;
 	uint32_t count = 0;
 
-	for (struct soft_ipc_peer *peer = ipc->peers; peer; peer = peer->next) {
+	LIST_FOREACH(peer, &ipc->peers, entry) {
 		if (!peer->outgoing || peer->users || !peer->has_route)
 			continue;
 		count++;

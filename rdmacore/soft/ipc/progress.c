@@ -81,9 +81,10 @@ static bool receive_batch(struct soft_ipc_peer *peer)
 
 static uint32_t count_peers(const struct soft_ipc *ipc, uid_t user)
 {
+	const struct soft_ipc_peer *peer;
 	uint32_t count = 0;
 
-	for (const struct soft_ipc_peer *peer = ipc->peers; peer; peer = peer->next)
+	LIST_FOREACH(peer, &ipc->peers, entry)
 		count += user == ANYBODY || peer->user == user;
 	return count;
 }
@@ -91,9 +92,9 @@ static uint32_t count_peers(const struct soft_ipc *ipc, uid_t user)
 /* The accepted connection of a user that has been without an id for longest. */
 static struct soft_ipc_peer *oldest_idle(struct soft_ipc *ipc, uid_t user)
 {
-	struct soft_ipc_peer *oldest = NULL;
+	struct soft_ipc_peer *peer, *oldest = NULL;
 
-	for (struct soft_ipc_peer *peer = ipc->peers; peer; peer = peer->next)
+	LIST_FOREACH(peer, &ipc->peers, entry)
 		if (!peer->users && !peer->outgoing && (user == ANYBODY || peer->user == user) &&
 		    (!oldest || (int32_t)(peer->used - oldest->used) < 0))
 			oldest = peer;

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/queue.h>
 
 #include <infiniband/verbs.h>
 
@@ -34,7 +35,7 @@ struct soft_async_event {
 };
 
 struct soft_context {
-	struct soft_context *next, **link; /* soft_device.contexts */
+	LIST_ENTRY(soft_context) entry; /* soft_device.contexts */
 	_Atomic bool removed; /* its device is gone, for good: one that comes back is a new one */
 	struct soft_async_event events[SOFT_CONTEXT_EVENTS];
 	struct soft_event_queue async;

@@ -64,8 +64,10 @@ void soft_device_destroy(struct soft_device *device)
 
 void soft_device_raise(struct soft_device *device, enum soft_context_event event)
 {
+	struct soft_context *context;
+
 	soft_mutex_lock(&device->lock);
-	for (struct soft_context *context = device->contexts; context; context = context->next)
+	LIST_FOREACH(context, &device->contexts, entry)
 		if (!soft_context_is_removed(&context->verbs.context))
 			soft_async_raise(&context->verbs.context, &context->events[event]);
 	soft_mutex_unlock(&device->lock);

@@ -115,7 +115,7 @@ struct soft_device {
 	_Atomic bool away; /* it was removed, and is not back yet */
 	_Atomic bool port_down; /* all networks of the host went (soft/cm/network.c) */
 	struct soft_mutex lock; /* guards contexts and XRC domains */
-	struct soft_context *contexts; /* those that are open */
+	LIST_HEAD(, soft_context) contexts; /* those that are open */
 	struct soft_xrc_domain *xrc_domains;
 };
 

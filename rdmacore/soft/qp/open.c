@@ -46,11 +46,7 @@ static int join_device(struct soft_context *context, struct soft_device *device)
 		soft_mutex_unlock(&device->lock);
 		return -ENODEV;
 	}
-	context->next = device->contexts;
-	context->link = &device->contexts;
-	if (device->contexts)
-		device->contexts->link = &context->next;
-	device->contexts = context;
+	LIST_INSERT_HEAD(&device->contexts, context, entry);
 	soft_mutex_unlock(&device->lock);
 	return 0;
 }
@@ -58,9 +54,7 @@ static int join_device(struct soft_context *context, struct soft_device *device)
 static void leave_device(struct soft_context *context, struct soft_device *device)
 {
 	soft_mutex_lock(&device->lock);
-	*context->link = context->next;
-	if (context->next)
-		context->next->link = context->link;
+	LIST_REMOVE(context, entry);
 	soft_mutex_unlock(&device->lock);
 }
 

@@ -7,9 +7,11 @@
 
 void soft_device_leave(struct soft_device *device)
 {
+	struct soft_context *context;
+
 	soft_mutex_lock(&device->lock);
 	atomic_store_explicit(&device->away, true, memory_order_release);
-	for (struct soft_context *context = device->contexts; context; context = context->next)
+	LIST_FOREACH(context, &device->contexts, entry)
 		atomic_store_explicit(&context->removed, true, memory_order_release);
 	soft_mutex_unlock(&device->lock);
 }
@@ -42,9 +44,11 @@ static void stop_queue_pairs(struct soft_device *device)
 
 void soft_device_stop(struct soft_device *device)
 {
+	struct soft_context *context;
+
 	stop_queue_pairs(device);
 	soft_mutex_lock(&device->lock);
-	for (struct soft_context *context = device->contexts; context; context = context->next)
+	LIST_FOREACH(context, &device->contexts, entry)
 		if (atomic_load_explicit(&context->removed, memory_order_relaxed))
 			soft_async_raise_once(&context->verbs.context, &context->events[SOFT_CONTEXT_FATAL]);
 	soft_mutex_unlock(&device->lock);

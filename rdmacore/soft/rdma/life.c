@@ -36,6 +36,7 @@ int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, const
 	cm->device = device;
 	cm->expire = soft_cm_expire;
 	cm->last_message = &cm->first_message;
+	soft_half_open_init(cm);
 	cm->last_destroyed = &cm->destroyed;
 	if (soft_table_init(&cm->ids, 1, 1 << 22, soft_fabric_random(fabric)))
 		goto free_cm;

@@ -61,15 +61,10 @@ static void close_forwards_out(struct soft_udp_share *share)
 		close_forward_out(share, block);
 }
 
-static uint64_t now_of(struct soft_udp_share *share)
-{
-	return share->udp->fabric->wall.now(&share->udp->fabric->wall);
-}
-
 /* Whether one more attempt is within the bounds. */
 static bool may_attempt(struct soft_udp_share *share, uint32_t block)
 {
-	uint64_t now = now_of(share);
+	uint64_t now = soft_fabric_wall_now(share->udp->fabric);
 
 	if (now < share->forward_out[block].absent_until)
 		return false;
@@ -121,7 +116,7 @@ struct soft_udp_kept *soft_udp_renew_list(struct soft_udp_share *share, struct s
 	soft_lock_expect(&share->udp->receiving);
 	share->list = *list;
 	*list = old;
-	share->list_until = now_of(share) + LIST_INTERVAL * took + SOFT_MILLISECOND;
+	share->list_until = soft_fabric_wall_now(share->udp->fabric) + LIST_INTERVAL * took + SOFT_MILLISECOND;
 	share->kept = NULL;
 	share->last_kept = &share->kept;
 	share->kept_bytes = 0;
@@ -138,9 +133,9 @@ void soft_udp_pass_destroy(struct soft_udp_share *share)
 /* A process whose name another user has, by the list as it is; one that is not on it may be on the next. */
 static int connect_other(struct soft_udp_share *share, uint32_t block, const char *name, const struct soft_local_trust *trust)
 {
-	int fd = soft_local_connect_other(name, trust, &share->list, now_of(share));
+	int fd = soft_local_connect_other(name, trust, &share->list, soft_fabric_wall_now(share->udp->fabric));
 
-	if (fd < 0 && now_of(share) >= share->list_until && !soft_timer_defer(&share->udp->fabric->timers, &share->listing))
+	if (fd < 0 && soft_fabric_wall_now(share->udp->fabric) >= share->list_until && !soft_timer_defer(&share->udp->fabric->timers, &share->listing))
 		share->list_until = UINT64_MAX;
 	if (fd < 0 && is_being_read(share))
 		share->forward_out[block].absent_until = 0;

@@ -45,11 +45,6 @@
 /* An acknowledgement waits no longer for an answer to go with: a program's own work for a message, and a way there and back. */
 #define ACK_DELAY_MAX (20 * SOFT_MICROSECOND)
 
-static uint64_t now_of(struct soft_udp *udp)
-{
-	return udp->fabric->wall.now(&udp->fabric->wall);
-}
-
 /* Send what is pending and does not wait for an answer; or, when nothing has come for a while, what does. */
 static void acknowledge_answered(struct soft_udp *udp, bool idle)
 {
@@ -70,7 +65,7 @@ static void acknowledge_answered(struct soft_udp *udp, bool idle)
 /* Nothing has come, and some acknowledgements wait for an answer. */
 static void wait_for_answer(struct soft_udp *udp)
 {
-	uint64_t now = now_of(udp);
+	uint64_t now = soft_fabric_wall_now(udp->fabric);
 
 	soft_lock_expect(&udp->receiving);
 	if (!udp->idle_since)
@@ -182,7 +177,7 @@ static void poll_now(struct soft_progress *progress)
 	bool found;
 
 	if (atomic_load_explicit(&udp->slept, memory_order_relaxed)) {
-		atomic_store(&udp->polling_since, now_of(udp));
+		atomic_store(&udp->polling_since, soft_fabric_wall_now(udp->fabric));
 		atomic_store(&udp->slept, false);
 	}
 	/* Who waits for the lock polls, too. */
@@ -293,7 +288,7 @@ static void catch_up(struct soft_progress *progress)
 /* Packets lay there that nobody took: the poller's thread does, and does not rest again so soon. */
 static void stay_active(struct soft_udp *udp)
 {
-	uint64_t now = now_of(udp), active = ACTIVE_MIN;
+	uint64_t now = soft_fabric_wall_now(udp->fabric), active = ACTIVE_MIN;
 
 	soft_mutex_expect(&udp->lock);
 	if (now - udp->idle_at < AT_ONCE)
@@ -358,7 +353,7 @@ void soft_udp_ready(struct soft_source *source, uint32_t events)
 {
 	struct soft_udp_socket *socket = soft_container_of(source, struct soft_udp_socket, source);
 	struct soft_udp *udp = socket->udp;
-	uint64_t now = now_of(udp);
+	uint64_t now = soft_fabric_wall_now(udp->fabric);
 
 	(void)events;
 	if (is_spinning(udp, now) && now >= atomic_load_explicit(&udp->active_until, memory_order_relaxed)) {

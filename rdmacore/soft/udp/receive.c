@@ -67,7 +67,7 @@ static bool is_plausible(struct soft_udp *udp, const struct soft_endpoint *sourc
 		hash = hash * 31 + source->address.raw[byte];
 	peer = &udp->peers[hash % SOFT_UDP_PEERS];
 	/* One that jumps is lost, and what follows it is not.  A host counts what it sends to all processes here. */
-	now = udp->fabric->wall.now(&udp->fabric->wall);
+	now = soft_fabric_wall_now(udp->fabric);
 	sent = (now - peer->since) / SENDING;
 	near = !peer->known || memcmp(&peer->address, &source->address, sizeof(peer->address)) != 0 ||
 	       (uint16_t)(identification - peer->identification + NEAR) < 2 * NEAR + sent;

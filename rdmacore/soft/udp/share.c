@@ -165,7 +165,7 @@ int soft_udp_share_block(struct soft_udp *udp, uint32_t block)
 	if (!share)
 		return 0;
 	soft_udp_block_name(share, block, name);
-	fd = soft_local_bind_own(name, udp->fabric->wall.now(&udp->fabric->wall), &squatted, &holder);
+	fd = soft_local_bind_own(name, soft_fabric_wall_now(udp->fabric), &squatted, &holder);
 	if (fd < 0)
 		return -fd;
 	if (squatted)

@@ -97,11 +97,6 @@ static bool get_probe(const uint8_t bytes[SOFT_UDP_PROBE], struct probe *probe)
 	return soft_get32(bytes) == MAGIC;
 }
 
-static uint64_t now_of(struct soft_udp *udp)
-{
-	return udp->fabric->wall.now(&udp->fabric->wall);
-}
-
 bool soft_udp_watch_answer(struct soft_udp *udp, struct soft_udp_socket *socket, const struct soft_udp_rx_batch *rx,
 			   const uint8_t *bytes)
 {
@@ -117,7 +112,7 @@ bool soft_udp_watch_answer(struct soft_udp *udp, struct soft_udp_socket *socket,
 	if (!identity)
 		return true;
 	if (probe.identity != identity && probe.identity != NO_CLAIM)
-		atomic_store_explicit(&socket->probed, now_of(udp), memory_order_relaxed);
+		atomic_store_explicit(&socket->probed, soft_fabric_wall_now(udp->fabric), memory_order_relaxed);
 	probe.identity = identity | (socket->is_management ? MANAGEMENT : 0);
 	probe.kind = ANSWER;
 	put_probe(&probe, answer);
@@ -327,7 +322,7 @@ static bool look(struct soft_udp_share *share, struct soft_udp_watch *watch)
 {
 	uint32_t identity = atomic_load(&share->identity);
 	uint64_t probed = atomic_load_explicit(&watch->socket->probed, memory_order_relaxed);
-	bool another = probed && now_of(share->udp) - probed < 3 * INTERVAL;
+	bool another = probed && soft_fabric_wall_now(share->udp->fabric) - probed < 3 * INTERVAL;
 
 	if (!identity || watch->fd < 0)
 		return false;
@@ -383,7 +378,7 @@ static struct soft_udp_watch *watch_of(struct soft_udp_share *share, struct soft
 		return NULL;
 	*watch = (struct soft_udp_watch){.next = share->watches, .socket = socket, .fd = open_probes(share->udp, socket)};
 	if (getrandom(&watch->first, sizeof(watch->first), 0) != sizeof(watch->first))
-		watch->first = now_of(share->udp);
+		watch->first = soft_fabric_wall_now(share->udp->fabric);
 	share->watches = watch;
 	return watch;
 }
@@ -393,7 +388,7 @@ static void look_at_all(struct soft_timer *timer)
 	struct soft_udp_share *share = soft_container_of(timer, struct soft_udp_share, watching);
 	struct soft_udp *udp = share->udp;
 	uint32_t count = atomic_load_explicit(&udp->socket_count, memory_order_acquire);
-	uint64_t spread = (now_of(udp) ^ atomic_load(&share->identity) * (uint64_t)MULTIPLIER) % INTERVAL;
+	uint64_t spread = (soft_fabric_wall_now(udp->fabric) ^ atomic_load(&share->identity) * (uint64_t)MULTIPLIER) % INTERVAL;
 	bool often = false;
 
 	for (uint32_t index = 0; index < count; index++) {
