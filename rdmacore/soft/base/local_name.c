@@ -118,7 +118,7 @@ struct others {
 
 static bool may_serve(const struct others *others, const struct soft_local_entry *entry)
 {
-	return entry->listens && !soft_local_is_stranger(others->trust, entry->user);
+	return entry->listens && !soft_local_is_untrusted(others->trust, entry->user);
 }
 
 static bool count_other(void *context, const struct soft_local_entry *entry)

@@ -45,7 +45,7 @@ struct soft_local_entry {
 };
 
 /* Whether that user is known not to be trusted. */
-static inline bool soft_local_is_stranger(const struct soft_local_trust *trust, uid_t user)
+static inline bool soft_local_is_untrusted(const struct soft_local_trust *trust, uid_t user)
 {
 	return user != SOFT_LOCAL_UNKNOWN && !soft_local_trusts(trust, user);
 }

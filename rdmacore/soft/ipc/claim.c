@@ -120,7 +120,7 @@ static bool conflicts(void *context, const struct soft_local_entry *entry)
 	bool shared;
 	int error;
 
-	if (mine->trust && soft_local_is_stranger(mine->trust, entry->user))
+	if (mine->trust && soft_local_is_untrusted(mine->trust, entry->user))
 		return false;
 	if (is_own(mine, entry->rest) || !read_place(entry->rest, &other, &shared))
 		return false;

@@ -18,7 +18,7 @@
 #include "ctest/support/network.h"
 #include "ctest/support/process.h"
 #include "soft/host.h"
-#include "soft/link/udp_socket.h"
+#include "soft/udp/internal.h"
 
 #define PORT 7471
 #define SENDER 61001 /* the port of another block */
