@@ -3,6 +3,7 @@ package hostfuncs
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 
 	"rdmarun/hostfuncs/stream"
@@ -35,7 +36,7 @@ type Config struct {
 }
 
 // Instance is one guest's side of the ABI: its memory, its handles and the objects behind them.  It is
-// used by the goroutine that runs the guest; only RequestStop and End may be called from another.
+// used by the goroutine that runs the guest; only RequestStop, End, Waiting and Still may be called from another.
 type Instance struct {
 	provider *rdmacore.Provider
 	resolver *rdmacore.Resolver
@@ -57,7 +58,9 @@ type Instance struct {
 	ctx       context.Context // ends with the guest's right to run
 	over      atomic.Bool     // End was called: ctx has ended or will at once
 	lastError error
-	waiting   atomic.Pointer[string] // the function that waits, or did when the guest ended
+
+	mu      sync.Mutex // of what follows
+	waiting string     // the function that waits, or did when the guest ended
 
 	// stop is ended by RequestStop; one wait is broken off for it.
 	stop          context.Context
@@ -141,17 +144,29 @@ func (i *Instance) SetMemory(region *rdmacore.Memory, size int) {
 func (i *Instance) End() { i.over.Store(true) }
 
 // Enter notes that a function waits for the guest, Leave that it returns.  Where it does not, Waiting still has it.
-func (i *Instance) Enter(function *string) { i.waiting.Store(function) }
+func (i *Instance) Enter(function *string) { i.setWaiting(*function) }
 
 // Leave is the end of Enter.
-func (i *Instance) Leave() { i.waiting.Store(nil) }
+func (i *Instance) Leave() { i.setWaiting("") }
+
+func (i *Instance) setWaiting(function string) {
+	i.mu.Lock()
+	i.waiting = function
+	i.mu.Unlock()
+}
 
 // Waiting is the function that waits for the guest, "" while none does.  Any goroutine may call it.
-func (i *Instance) Waiting() string {
-	if function := i.waiting.Load(); function != nil {
-		return *function
-	}
-	return ""
+func (i *Instance) Waiting() (function string) {
+	i.Still(func(waiting string) { function = waiting })
+	return function
+}
+
+// Still does something while no function begins or ends to wait for the guest: during it, a guest that waits stays in
+// the host.  Any goroutine may call it.
+func (i *Instance) Still(do func(waiting string)) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	do(i.waiting)
 }
 
 // RequestStop asks the guest to end: the wait it is in, or else its next one, returns -ECANCELED, once,

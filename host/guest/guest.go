@@ -26,6 +26,8 @@ type Guest struct {
 	instance *hostfuncs.Instance
 	cancel   context.CancelCauseFunc
 	asked    requests
+	calling  calling
+	last     readStack       // of the call that ended the guest; of the guest's goroutine
 	running  api.Module      // of the guest's goroutine
 	memory   *linearMemory   // likewise
 	life     context.Context // likewise
@@ -61,7 +63,7 @@ func (r *Runtime) Start(ctx context.Context, m *Module, config Config) (*Guest, 
 	}
 	g := &Guest{
 		name: config.Name, module: m, config: config, budget: budget, files: newFiles(config.Files, budget),
-		asked: requests{came: make(chan struct{})},
+		asked: requests{came: make(chan struct{})}, calling: calling{asked: make(chan chan<- []readStack)},
 	}
 	if r.tracer != nil {
 		g.trace = r.tracer.Guest(g.name)
@@ -135,14 +137,6 @@ func (g *Guest) Result() Result {
 	default:
 		return Result{}
 	}
-}
-
-// Where is where a guest is that has not ended: "in wait_event", or in no function that waits.
-func (g *Guest) Where() string {
-	if function := g.instance.Waiting(); function != "" {
-		return "in " + function
-	}
-	return "in no host function that waits"
 }
 
 // Wait waits for the guest's end.  The error is ctx's, when that ends first; the guest runs on.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
@@ -29,6 +28,7 @@ func (g *Guest) run(ctx context.Context) Result {
 	defer g.outputs.close()
 	memory := &linearMemory{
 		budget: g.budget, instance: g.instance, spare: g.module.spare, pinned: len(g.config.CPUs) > 0,
+		ticked: g.tick,
 	}
 	g.memory = memory
 	module, err := g.instantiate(ctx, memory)
@@ -146,15 +146,15 @@ func (g *Guest) outcome(ctx context.Context, err error) Result {
 	return Result{Outcome: Trapped, ExitCode: codeTrapped, Err: g.trapError(err)}
 }
 
-// placed is why the guest was ended, with where it was: in a function of the host, or in functions of its own, when
+// placed is why the guest was ended, with where it was: in a function of the host, and in functions of its own, when
 // those have names.
 func (g *Guest) placed(why, err error) error {
-	place := &PlacedError{Err: why}
+	place := &PlacedError{Err: why, Stack: g.place([]readStack{g.last})}
+	if len(place.Stack) == 0 {
+		place.Stack = named(g.module.trapError(err).Stack)
+	}
 	if function := g.instance.Waiting(); function != "" {
-		place.Stack = []string{function}
-	} else {
-		// The innermost is the one that the meter has added.
-		place.Stack = slices.DeleteFunc(g.module.trapError(err).Stack, numberedFrame.MatchString)
+		place.Stack = append([]string{function}, place.Stack...)
 	}
 	return place
 }
@@ -171,6 +171,7 @@ type linearMemory struct {
 	most     uint64 // that it gets
 	refused  error  // why it did not grow when the guest last asked for more
 	pinned   bool   // to a thread
+	ticked   func() // is called when a metered guest leaves compiled code
 	instance *hostfuncs.Instance
 	region   *rdmacore.Memory // holds a reference for wazero until Free
 	held     *rdmacore.Memory // holds a reference for the guest until release
@@ -199,6 +200,7 @@ func (m *linearMemory) allocate(maximum uint64) {
 // scheduler alone would let it compute for 10 ms.
 func (m *linearMemory) Reallocate(size uint64) []byte {
 	if size > m.most {
+		m.ticked()
 		if !m.pinned { // else its thread would be changed each time
 			runtime.Gosched()
 		}

@@ -292,4 +292,6 @@ type Config struct {
 	Deny Capabilities
 	// Rules narrow down what it may.
 	Rules Rules
+
+	script bool // the module is the engine of scripts (Script.Configure)
 }

@@ -99,6 +99,7 @@ func (s *Script) Configure(config Config) Config {
 		config.Env["RDMARUN_TIME_NS"] = strconv.FormatInt(int64(limit-min(limit/2, lastWords)), 10)
 	}
 	memory := cmp.Or(config.Limits.Memory, DefaultMemory)
+	config.script = true
 	config.Env["RDMARUN_MEMORY"] = strconv.FormatInt(min(memory-memory/4, 1<<31), 10)
 	return config
 }

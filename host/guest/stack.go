@@ -45,8 +45,13 @@ func (g *Guest) invoke(ctx context.Context, function api.Function, arguments ...
 	if err != nil {
 		return nil, err
 	}
-	defer stack.free()
-	return function.Call(ctx, arguments...)
+	g.enter(stack)
+	defer g.leave(stack)
+	results, err := function.Call(ctx, arguments...)
+	if err != nil {
+		g.last = stack.frames()
+	}
+	return results, err
 }
 
 // callStack is the stack of one call.
@@ -57,6 +62,9 @@ type callStack struct {
 	top    *uintptr
 	bottom **byte
 	saved  **uint64 // the stack pointer during a call of the host
+	frame  *uintptr // the frame pointer then; only on amd64
+	// machine is nil where frames cannot be told.
+	machine *machine
 }
 
 // newStack puts a stack of size bytes in the place of wazero's.
@@ -65,7 +73,8 @@ func newStack(function api.Function, size int) (*callStack, error) {
 	engine := reflect.ValueOf(function).Elem()
 	if !locate(engine, "stack", &s.stack) || !locate(engine, "stackTop", &s.top) ||
 		!locate(engine.FieldByName("execCtx"), "stackBottomPtr", &s.bottom) ||
-		!locate(engine.FieldByName("execCtx"), "stackPointerBeforeGoCall", &s.saved) {
+		!locate(engine.FieldByName("execCtx"), "stackPointerBeforeGoCall", &s.saved) ||
+		!locate(engine.FieldByName("execCtx"), "framePointerBeforeGoCall", &s.frame) {
 		return nil, fmt.Errorf("%w: this version of wazero keeps stacks in another way than rdmarun knows", errNoStack)
 	}
 	mapped, err := unix.Mmap(
@@ -74,7 +83,7 @@ func newStack(function api.Function, size int) (*callStack, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %d MiB of addresses: %w; see ulimit -v", errNoStack, reservedStack>>20, err)
 	}
-	s.mapped = mapped
+	s.mapped, s.machine = mapped, machineOf(engine)
 	used := mapped[reservedStack-size:]
 	if err := unix.Mprotect(used, unix.PROT_READ|unix.PROT_WRITE); err != nil {
 		return nil, errors.Join(

@@ -49,10 +49,16 @@ func (e *PlacedError) Trace() string { return frames(e.Stack) }
 // maxFrame is where a frame is cut, in bytes; wazero gives some thirty of them.
 const maxFrame = 512
 
+// stackOverflow is the reason of a full stack, for which wazero gives no frames.
+const stackOverflow = "stack overflow"
+
 // trapError is how this guest trapped.
 func (g *Guest) trapError(err error) *TrapError {
 	e := g.module.trapError(err)
-	if e.Reason == "stack overflow" && compiles() {
+	if e.Reason == stackOverflow && compiles() {
+		if len(e.Stack) == 0 {
+			e.Stack = g.module.describe(g.last)
+		}
 		e.Reason += fmt.Sprintf(": its calls nest deeper than a stack of %s", mebibytes(int64(g.stackSize())))
 	}
 	// Where a compiler's library gets no memory, it ends the guest so: AssemblyScript's without a word.
@@ -81,15 +87,31 @@ func (m *Module) trapError(err error) *TrapError {
 		e.Stack = append(e.Stack, strings.TrimPrefix(line, "."))
 	}
 	m.nameFrames(e.Stack)
-	if m.lines == nil {
-		return e
-	}
-	for i, source := range m.lines().Find(offsets) {
-		if source != "" {
-			e.Stack[frames[i]] += " at " + printable.Line(source)
+	if m.lines != nil {
+		for i, source := range m.lines().Find(offsets) {
+			if source != "" {
+				e.Stack[frames[i]] += " at " + printable.Line(source)
+			}
 		}
 	}
+	e.Stack = collapsed(e.Stack)
 	return e
+}
+
+// collapsed is a stack where equal calls that follow each other are one, with their number.
+func collapsed(stack []string) (short []string) {
+	count := 0
+	for i, each := range stack {
+		count++
+		if i+1 < len(stack) && stack[i+1] == each {
+			continue
+		}
+		if count > 1 {
+			each += times(count)
+		}
+		short, count = append(short, each), 0
+	}
+	return short
 }
 
 // nameFrames puts the names of functions in the place of their numbers, by which the runtime knows them: "$12(i32)

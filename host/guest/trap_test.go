@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -87,7 +89,8 @@ func TestEndsShowSourceLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if where := running.Where(); where != "in no host function that waits" {
+	if where := running.Where(); !strings.HasPrefix(where, "in spin() at stuck.c:") ||
+		!strings.Contains(where, "\n  by __original_main() i32 at stuck.c:10") {
 		t.Error(where)
 	}
 	stopping, cancel := context.WithCancel(testContext(t))
@@ -99,6 +102,53 @@ func TestEndsShowSourceLines(t *testing.T) {
 			!strings.HasPrefix(placed.Stack[1], "__original_main() i32 at stuck.c:10") {
 			t.Errorf("%s: %v", result.Outcome, result.Err)
 		}
+	}
+}
+
+// A guest that waits in the host is told of with both functions, while it waits and when it was stopped.
+func TestWaitsShowSourceLines(t *testing.T) {
+	r := newRuntime(t, guest.InterruptMetered)
+	m, err := r.Compile(testContext(t), compileC(t, "waits", "-g", "-O1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := make(chan struct{})
+	running, err := r.Start(testContext(t), m, guest.Config{
+		Provider: newProvider(t),
+		Barrier:  func(string) <-chan struct{} { close(waits); return make(chan struct{}) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-waits
+	if where := running.Where(); !strings.HasPrefix(where, "in barrier\n  by meet() i32 at waits.c:6") ||
+		!strings.Contains(where, "\n  by __original_main() i32 at waits.c:9") {
+		t.Error(where)
+	}
+	stopping, cancel := context.WithCancel(testContext(t))
+	cancel()
+	result := running.Stop(stopping)
+	var placed *guest.PlacedError
+	if !errors.As(result.Err, &placed) || len(placed.Stack) < 2 || placed.Stack[0] != "barrier" ||
+		!strings.HasPrefix(placed.Stack[1], "meet() i32 at waits.c:6") {
+		t.Errorf("%s: %v", result.Outcome, result.Err)
+	}
+}
+
+// A guest whose calls fill its stack is told of with the functions that call each other.
+func TestOverflowsShowSourceLines(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("stacks are read on amd64 alone")
+	}
+	trap := trapOf(t, guest.InterruptMetered, compileC(t, "deep", "-g", "-O1"))
+	if len(trap.Stack) < 3 || !strings.HasPrefix(trap.Stack[0], "deeper(i32) i32 at deep.c:8") ||
+		!regexp.MustCompile(`^deeper\(i32\) i32 at deep\.c:8:\d+, \d{5,} times$`).MatchString(trap.Stack[1]) ||
+		!strings.HasPrefix(trap.Stack[2], "__original_main() i32 at deep.c:14") {
+		t.Errorf("%q", trap.Stack)
+	}
+	trap = trapOf(t, guest.InterruptMetered, compileC(t, "deep", "-g", "-O1", "-DMUTUAL"))
+	if len(trap.Stack) != 17 || !regexp.MustCompile(`^\d{5,} calls more$`).MatchString(trap.Stack[16]) {
+		t.Errorf("%d: %q", len(trap.Stack), trap.Stack)
 	}
 }
 

@@ -245,7 +245,7 @@ func TestGuests(t *testing.T) {
 			steps: `[{role: guest, guest: start}, {role: guest, guest: wait, within: 10ms}]`,
 			failure: record.Failure{
 				Role: "guest", Action: "guest wait", What: "the guest did not end", Expected: "its end within 10ms",
-				Got: "it still runs, in no host function that waits", Line: 4,
+				Got: "it still runs, in a function without a name (compile it with -g)", Line: 4,
 			},
 		},
 		{

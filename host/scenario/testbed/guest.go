@@ -258,11 +258,13 @@ func reasonOf(err error) string {
 }
 
 // Where is where a guest is that runs, as the end of a sentence: ", in wait_event".
-func (g *Guest) Where() string {
+func (g *Guest) Where() (where string) {
 	if !g.Running() {
 		return ""
 	}
-	return ", " + g.running.Where()
+	running := g.running
+	g.role.testbed.Unlocked(func() { where = running.Where() }) // else it may wait to be rid of its output
+	return ", " + where
 }
 
 func (g *Guest) stillRuns() string {

@@ -153,7 +153,9 @@ func (w *guestWait) end(
 	late := &testbed.Failure{What: "the guest did not end", Expected: "its end within " + quantity.Time(w.Within)}
 	err := (&within{w.Within}).awaitLocked(ctx, call, func(ctx context.Context) (err error) {
 		result, err = wait(ctx)
-		late.Got = "it still runs" + call.Role.Guest().Where()
+		if err != nil {
+			late.Got = "it still runs" + call.Role.Guest().Where()
+		}
 		return err
 	}, late)
 	if err != nil {
