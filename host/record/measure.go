@@ -363,6 +363,9 @@ type Loop struct {
 	// did.  The times of a round count from when it was due.
 	Late   int           `json:"late,omitempty"`
 	Latest time.Duration `json:"latest_ns,omitempty"`
+	// Dropped is how many rounds of a repeat with a rate and a time were due within the time and did not begin.
+	Dropped int `json:"dropped,omitempty"`
+
 	Min    time.Duration `json:"min_ns"`
 	Median time.Duration `json:"median_ns"`
 	P99    time.Duration `json:"p99_ns"`

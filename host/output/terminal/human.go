@@ -344,6 +344,9 @@ func (h *Human) loop(loop *record.Loop) {
 	if loop.Late > 0 {
 		after += fmt.Sprintf("; %d late, by up to %s", loop.Late, h.options.Units.Time(loop.Latest))
 	}
+	if loop.Dropped > 0 {
+		after += fmt.Sprintf("; %d dropped: due, and not begun in time", loop.Dropped)
+	}
 	h.fold(17, "      %-10s %s%smedian %s, fastest %s, slowest %s%s", loop.Name, plural(loop.Rounds, "round"), before,
 		h.options.Units.Time(times.Median), h.options.Units.Time(times.Min), h.options.Units.Time(times.Max), after)
 }

@@ -212,7 +212,8 @@ func TestFullDisk(t *testing.T) {
 // The times of a loop are on the clock that its thresholds use, and say which it is when it is not the machine's.
 func TestLoopsAreShownOnTheClockOfThresholds(t *testing.T) {
 	wall := record.Loop{Name: "ping", Rounds: 10, Min: 1000, Median: 2000, P99: 3000, Max: 4000}
-	waited, still := wall, wall
+	waited, still, open := wall, wall, wall
+	open.Late, open.Latest, open.Dropped = 2, time.Second, 3
 	waited.Clock = &record.Times{Min: time.Second, Median: 2 * time.Second, P99: 3 * time.Second, Max: 4 * time.Second}
 	still.Clock = &record.Times{}
 	for want, loop := range map[string]record.Loop{
@@ -221,6 +222,7 @@ func TestLoopsAreShownOnTheClockOfThresholds(t *testing.T) {
 			"2.00 us\n": waited,
 		"10 rounds in zero virtual time; wall-clock median 2.00 us, fastest 1.00 us, " +
 			"slowest 4.00 us\n": still,
+		"slowest 4.00 us; 2 late, by up to 1.00 s; 3 dropped: due, and not begun in time\n": open,
 	} {
 		var text strings.Builder
 		NewHuman(&text, HumanOptions{}).loop(&loop)

@@ -263,15 +263,16 @@ var (
 		{"times", "how many rounds there are at most"},
 		{
 			"for",
-			"rounds begin for so long, by the provider's clock or wall-clock time, whichever ends first; with a " +
-				"rate, all rounds that are due in that time",
+			"how long rounds begin, by the provider's clock or wall-clock time, whichever ends first. A round " +
+				"that has begun is completed",
 		},
 		{"until", "a condition after each round, which ends the repeat"},
 		{
 			"rate",
-			"so many rounds begin in a second, 1000/s, whether or not the one before took longer: then the next one " +
-				"is late, and begins at once. A named repeat tells how many were late; the times of its rounds " +
-				"count from when they were due",
+			"how many rounds are due in a second, 1000/s, however long one takes (an open load). A round that is " +
+				"due before the previous one ends is late, and begins at once afterwards. Rounds that have not " +
+				"begun when the time of for: is over are dropped. A named repeat counts the late and the dropped " +
+				"rounds. The time of a round counts from when it was due",
 		},
 	}
 )

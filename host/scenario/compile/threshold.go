@@ -247,10 +247,10 @@ var metrics = []metric{
 	{
 		"loop",
 		"the rounds of a repeat that has a name, by name=.. or its tags; one in another such repeat is not timed; " +
-			"late are rounds that began later than their rate wants",
+			"late are rounds that began later than their rate wants, dropped those that were due and did not begin",
 		[]metricField{
-			{"count", plainCount}, {"late", plainCount}, {"min", nanoseconds}, {"p50", nanoseconds},
-			{"p99", nanoseconds}, {"max", nanoseconds}, {Fairness, ratio}, {Spread, ratio},
+			{"count", plainCount}, {"late", plainCount}, {"dropped", plainCount}, {"min", nanoseconds},
+			{"p50", nanoseconds}, {"p99", nanoseconds}, {"max", nanoseconds}, {Fairness, ratio}, {Spread, ratio},
 		},
 	},
 	{

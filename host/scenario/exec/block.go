@@ -37,7 +37,7 @@ func (r *caseRun) repeat(ctx context.Context, step *compile.Step, repeat *compil
 // loop runs the rounds of a loop here.
 func (r *caseRun) loop(ctx context.Context, step *compile.Step, repeat *compile.Repeat, advance *progress.Step) error {
 	defer r.shadow(repeat.Counter)()
-	pace, err := r.paceOf(repeat)
+	pace, err := r.paceOf(repeat, advance.Of)
 	if err != nil {
 		return r.failed(step, "", "repeat", err)
 	}
@@ -74,6 +74,7 @@ func (r *caseRun) loop(ctx context.Context, step *compile.Step, repeat *compile.
 		err = nil
 	}
 	if timed {
+		r.loops.Drop(pace.dropped)
 		r.loops.Leave(err == nil, r.testbed.Clock().Virtual())
 	}
 	return err

@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
+	"math/bits"
 	"time"
 
 	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/progress"
 	"rdmarun/host/scenario/timeline"
 )
 
@@ -17,18 +20,24 @@ var errNoMore = errors.New("no other round begins")
 type pace struct {
 	began timeline.Instant
 	// limit is how long rounds begin, where there is one; rate is how many begin in a second, 0: each after the one
-	// before.
+	// before; most is how many there are at most.
 	limited bool
 	limit   time.Duration
 	rate    int
+	most    int
+	// dropped is how many rounds were due when the limit ended the repeat, and did not begin.
+	dropped int
 	// key begins those of the messages by which the process that judges says whether another round begins; "" where
 	// each process decides by itself.
 	key string
 }
 
 // paceOf begins the pace of a repeat.
-func (r *caseRun) paceOf(repeat *compile.Repeat) (*pace, error) {
-	p := &pace{began: r.now()}
+func (r *caseRun) paceOf(repeat *compile.Repeat, most int) (*pace, error) {
+	p := &pace{began: r.now(), most: most}
+	if most == progress.Unknown {
+		p.most = math.MaxInt
+	}
 	if repeat.For != nil {
 		limit, err := repeat.For.Get(r.env)
 		if err != nil {
@@ -56,6 +65,8 @@ func (r *caseRun) awaitRound(
 	ctx context.Context, p *pace, round int,
 ) (due timeline.Instant, late time.Duration, err error) {
 	due = r.now()
+	// On a virtual clock rounds may take no time at all, and there would be no end of them.
+	lasted := max(due.Clock-p.began.Clock, due.Wall-p.began.Wall)
 	if p.rate > 0 {
 		at := p.began.Clock + time.Duration(round)*time.Second/time.Duration(p.rate)
 		late = due.Clock - at
@@ -63,15 +74,15 @@ func (r *caseRun) awaitRound(
 			due.Wall = at
 		}
 		due.Clock = at
+		lasted = max(lasted, at-p.began.Clock)
 	}
 	if p.limited {
-		// On a virtual clock rounds may take no time at all, and there would be no end of them.
-		lasted := max(due.Clock-p.began.Clock, due.Wall-p.began.Wall)
 		more, err := r.another(ctx, p, round, lasted < p.limit)
 		if err != nil {
 			return due, 0, err
 		}
 		if !more {
+			p.dropped = max(0, min(p.dueRounds(), p.most)-round)
 			return due, 0, errNoMore
 		}
 	}
@@ -80,6 +91,16 @@ func (r *caseRun) awaitRound(
 		return r.now(), 0, err
 	}
 	return due, late, nil
+}
+
+// dueRounds is how many rounds a rate wants within the limit.
+func (p *pace) dueRounds() int {
+	high, low := bits.Mul64(uint64(max(0, p.limit)), uint64(p.rate))
+	rounds, rest := bits.Div64(high, low, uint64(time.Second))
+	if rest > 0 {
+		rounds++
+	}
+	return int(min(rounds, math.MaxInt))
 }
 
 // another tells whether another round begins: of a repeat that several processes walk through, as the one that judges

@@ -48,7 +48,8 @@ func (c *Checker) samples(threshold *compile.Threshold, values *Values) []sample
 			if threshold.Chooses(labels, 0) {
 				times := loop.OnClock()
 				list = append(list, sample{what: loop.Name, env: c.limitEnv(nil), fields: map[string]float64{
-					"count": float64(loop.Rounds), "late": float64(loop.Late), "min": float64(times.Min),
+					"count": float64(loop.Rounds), "late": float64(loop.Late),
+					"dropped": float64(loop.Dropped), "min": float64(times.Min),
 					"p50": float64(times.Median), "p99": float64(times.P99), "max": float64(times.Max),
 				}})
 			}

@@ -32,6 +32,7 @@ type timing struct {
 	rounds      int
 	late        int           // rounds that began later than they were due
 	latest      time.Duration // how late the latest of them was
+	dropped     int           // rounds that were due and did not begin
 	wall, clock spread
 	random      *rand.Rand
 }
@@ -61,6 +62,9 @@ func (l *Loops) Round(took Instant, late time.Duration) {
 		l.active.latest = max(l.active.latest, late)
 	}
 }
+
+// Drop notes rounds of the repeat that is timed which were due and did not begin.
+func (l *Loops) Drop(rounds int) { l.active.dropped += rounds }
 
 func (s *timing) round(took Instant) {
 	s.rounds++
@@ -126,6 +130,7 @@ func (l *Loops) add(s *timing) {
 		series.round(Instant{took, s.clock.times[i]})
 	}
 	series.late, series.latest = series.late+s.late, max(series.latest, s.latest)
+	series.dropped += s.dropped
 	series.rounds = rounds // also those of which no time was kept
 	series.wall.min, series.wall.max = min(series.wall.min, s.wall.min), max(series.wall.max, s.wall.max)
 	series.clock.min, series.clock.max = min(series.clock.min, s.clock.min), max(series.clock.max, s.clock.max)
@@ -145,8 +150,8 @@ func (l *Loops) Records() []record.Loop {
 	for _, s := range l.series {
 		wall := s.wall.summary()
 		loop := record.Loop{
-			Name: s.name, Tags: s.tags, Rounds: s.rounds, Late: s.late, Latest: s.latest, Min: wall.Min,
-			Median: wall.Median, P99: wall.P99, Max: wall.Max,
+			Name: s.name, Tags: s.tags, Rounds: s.rounds, Late: s.late, Latest: s.latest,
+			Dropped: s.dropped, Min: wall.Min, Median: wall.Median, P99: wall.P99, Max: wall.Max,
 		}
 		if s.virtual {
 			clock := s.clock.summary()
