@@ -42,4 +42,4 @@ for file in guests/javascript/*.c; do
 	$compiler "${ours[@]}" -c "$file" -o "$folder/$name.o"
 	objects+=("$folder/$name.o")
 done
-clang --target=wasm32-wasi -Wl,-z,stack-size=1048576 -Wl,--stack-first -Wl,--strip-all "${objects[@]}" -lm -o "$1"
+clang --target=wasm32-wasi -Wl,-z,stack-size=1048576 -Wl,--stack-first -Wl,--strip-all -Wl,--export=of_script "${objects[@]}" -lm -o "$1"

@@ -350,7 +350,9 @@ static JSValue call(JSContext *ctx, JSValueConst this, int given, JSValueConst *
 
 	(void)this;
 	if (!take(&c)) {
+		of_script = 1;
 		result = c.function->call(c.arguments);
+		of_script = 0;
 		if (result < 0) {
 			value = throw_failure(&c, result);
 		} else {

@@ -12,6 +12,7 @@
 #include "engine.h"
 
 uint64_t deadline;
+volatile uint32_t of_script;
 
 /* prelude.js, as the build made a text of it. */
 static const char prelude[] =

@@ -83,6 +83,9 @@ func (g *Guest) instantiate(ctx context.Context, memory *linearMemory) (module a
 // call runs the guest until it ends or has to.
 func (g *Guest) call(ctx context.Context, module api.Module) error {
 	g.running, g.life = module, ctx
+	if g.trace != nil && g.config.script {
+		g.trace.Hides = ofEngine(module)
+	}
 	g.boundTables(module)
 	stop, metered := module.ExportedGlobal(wasm.StopGlobal).(api.MutableGlobal)
 	set := make(chan struct{})

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tetratelabs/wazero/api"
+
 	"rdmarun/host/bounded"
 	"rdmarun/rdmacore"
 )
@@ -102,6 +104,19 @@ func (s *Script) Configure(config Config) Config {
 	config.script = true
 	config.Env["RDMARUN_MEMORY"] = strconv.FormatInt(min(memory-memory/4, 1<<31), 10)
 	return config
+}
+
+// ofEngine tells of calls whether the engine of scripts makes one for itself: to see whether its script shall go on, or
+// for the text of an error.  It exports where its memory has a number that is 1 during the script's calls.
+func ofEngine(module api.Module) func() bool {
+	told := module.ExportedGlobal("of_script")
+	if told == nil {
+		return nil
+	}
+	return func() bool {
+		value, ok := module.Memory().ReadUint32Le(uint32(told.Get()))
+		return ok && value == 0
+	}
 }
 
 // ScriptParser finds what is no script, and runs nothing.  It may be used by any number of goroutines, one of which

@@ -143,6 +143,9 @@ func (t *Tracer) write(line string, wait time.Duration) {
 
 // Guest is the calls of one guest.  It is used by the goroutine that runs the guest.
 type Guest struct {
+	// Hides tells, where it is set, that the call that is about to be made is not the guest's own.
+	Hides func() bool
+
 	tracer *Tracer
 	name   string
 	shown  int
@@ -224,6 +227,10 @@ func (t *Tracer) Wrap(of func(context.Context) *Guest) hostfuncs.Wrap {
 		}
 		return func(ctx context.Context, stack []uint64) {
 			guest, instance := of(ctx), hostfuncs.InstanceOf(ctx)
+			if guest.Hides != nil && guest.Hides() {
+				plain(ctx, stack)
+				return
+			}
 			given := slices.Clone(stack[:len(c.params)])
 			var text strings.Builder
 			c.before(&text, instance.Memory(), given)
