@@ -93,6 +93,7 @@ func subjects() []subject {
 		propertySubject("argument", "argument of verbs", argumentProperties),
 		propertySubject("result", "result of verbs, for expect and expressions", resultProperties))
 	all = append(all, languageSubjects()...)
+	all = append(all, subject{name: "synonym", title: synonymTitle, rows: synonymRows, show: showSynonym})
 	return append(all, subject{
 		name: "times", title: "how long things take", rows: timeRows, show: showTimes, sentences: true,
 	})
@@ -183,7 +184,7 @@ func explainWord(w io.Writer, word string) (found bool, err error) {
 // unknownWord is the error for a word that no table has, with a suggestion of what was meant or where to look; parts
 // are those of its words that are known.
 func unknownWord(word string, parts []string) error {
-	hint := diag.DidYouMean(asWord.Replace(word), explainable())
+	hint := diag.CloseTo(asWord.Replace(word), explainable())
 	more := func(format string, arguments ...any) {
 		hint = strings.TrimPrefix(hint+"  "+fmt.Sprintf(format, arguments...), "  ")
 	}

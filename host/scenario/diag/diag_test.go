@@ -56,6 +56,20 @@ func TestDidYouMean(t *testing.T) {
 	}
 }
 
+// TestCloseTo: in a dictionary of many words one is near to any, and is not suggested for that.
+func TestCloseTo(t *testing.T) {
+	words := []string{"NAK", "B", "steps", "flags", "RANGE", "rereg", "post_send", "post_recv", "bandwidth"}
+	for word, want := range map[string]string{
+		"soak": "", "bw": "", "stress": "", "flaky": "", "hang": "", "rerun": "",
+		"flasg": `did you mean "flags"?`, "step": `did you mean "steps"?`, "bandwith": `did you mean "bandwidth"?`,
+		"bandwdiht": `did you mean "bandwidth"?`, "post": `did you mean "post_send" or "post_recv"?`,
+	} {
+		if got := diag.CloseTo(word, words); got != want {
+			t.Errorf("%q: got %q, want %q", word, got, want)
+		}
+	}
+}
+
 func TestPosition(t *testing.T) {
 	source := diag.NewSource("f", []byte("ab\nhéé x\n\nend"))
 	for offset, want := range map[int]diag.Position{

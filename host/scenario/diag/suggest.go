@@ -39,7 +39,7 @@ const mostBegun = 3
 // begun lists the candidates that a word is the beginning of, XRC_SEND and XRC_RECV for XRC.
 func begun(word string, candidates []string) []string {
 	var list []string
-	for _, candidate := range candidates[:min(len(candidates), maxCandidates)] {
+	for _, candidate := range candidates {
 		if len(word) > 2 && len(candidate) > len(word) && candidate[len(word)] == '_' &&
 			strings.EqualFold(candidate[:len(word)], word) {
 			list = append(list, candidate)
@@ -53,13 +53,42 @@ func begun(word string, candidates []string) []string {
 
 // DidYouMean is what a word was meant to be as a hint, or "": what it is the beginning of, or else the nearest.
 func DidYouMean(word string, candidates []string) string {
-	if list := begun(word, candidates); len(list) > 0 {
-		return "did you mean \"" + strings.Join(list, "\" or \"") + "\"?"
+	if list := begun(word, candidates[:min(len(candidates), maxCandidates)]); len(list) > 0 {
+		return listed(list)
 	}
 	if near := Suggest(word, candidates); near != "" {
-		return "did you mean \"" + near + "\"?"
+		return listed([]string{near})
 	}
 	return ""
+}
+
+// CloseTo is DidYouMean among the many words of a dictionary, where something is near to any word: it suggests those that
+// one slip of the keyboard leads to, of seven letters and more two.
+func CloseTo(word string, dictionary []string) string {
+	if list := begun(word, dictionary); len(list) > 0 || len(word) > maxWord || len(word) < 3 {
+		return listed(list)
+	}
+	best, bestDistance := "", 2
+	if len(word) >= 7 {
+		bestDistance = 3
+	}
+	for _, candidate := range dictionary {
+		if d := distance(word, candidate, bestDistance); d < bestDistance {
+			best, bestDistance = candidate, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return listed([]string{best})
+}
+
+// listed asks for what was meant.
+func listed(words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	return "did you mean \"" + strings.Join(words, "\" or \"") + "\"?"
 }
 
 // OneOf is what a word was meant to be as a hint, or else what it could have been.
