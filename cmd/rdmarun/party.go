@@ -23,6 +23,7 @@ type partyFlags struct {
 	roles, peers []string
 	host         string // of a process to meet, whose roles are where it says; "" for none
 	ofPerf       bool   // the flags are those of perf
+	typed        string // what made perf choose the roles: --server, or the host; "" for --role
 	settings     []meeting.Setting
 	meet         string
 	wait         time.Duration
@@ -160,16 +161,24 @@ func (f *partyFlags) check(run *runFlags, config *scenario.RunConfig) error {
 	case config.Party == nil:
 		return nil
 	case run.jobs > 1:
-		return usageError("--jobs %d: with --role, processes run one case at a time", run.jobs)
+		return usageError("--jobs %d: with %s, processes run one case at a time", run.jobs, f.given())
 	case run.retries > 0 || config.UntilFail:
 		return usageError(
-			"--retries and --repeat until-fail: with --role, every process runs each case as often as the others",
+			"--retries and --repeat until-fail: with %s, every process runs each case as often as the others", f.given(),
 		)
 	}
 	return nil
 }
 
-// meet waits for the other processes, and says so.
+// given is what the user has typed to share the run.
+func (f *partyFlags) given() string {
+	if f.typed != "" {
+		return f.typed
+	}
+	return "--role " + strings.Join(f.roles, " --role ")
+}
+
+// join waits for the other processes, and says so.
 func (f *partyFlags) join(ctx context.Context, a *app, config *scenario.RunConfig, cases []scenario.Selected) error {
 	party := config.Party
 	if err := party.Check(config, cases); err != nil {
@@ -181,12 +190,12 @@ func (f *partyFlags) join(ctx context.Context, a *app, config *scenario.RunConfi
 	if len(party.Way.Peers) > 0 {
 		where = "looks for the other roles at " + strings.Join(party.Way.Peers, ", ")
 	}
-	fmt.Fprintf(a.stderr, "rdmarun: --role %s %s\n", strings.Join(f.roles, " --role "), where)
+	fmt.Fprintf(a.stderr, "rdmarun: %s %s\n", f.given(), where)
 	party.Way.Refused = a.warn
 	if err := party.Meet(waiting, cases); err != nil {
 		if differs := (*meeting.DifferError)(nil); errors.As(err, &differs) {
 			// says what to do
-			return withExit(exitEnvironment, fmt.Errorf("--role %s: %w", strings.Join(f.roles, " --role "), err))
+			return withExit(exitEnvironment, fmt.Errorf("%s: %w", f.given(), err))
 		}
 		hint := "one process, without --peer, waits, for other hosts at --meet ADDRESS:PORT; every other one is " +
 			"started with --peer ROLE=ADDRESS of a role of that one, and all with the same files, parameters and " +
@@ -196,7 +205,7 @@ func (f *partyFlags) join(ctx context.Context, a *app, config *scenario.RunConfi
 				"and its host behind the tests to the other"
 		}
 		return withHint(
-			withExit(exitEnvironment, fmt.Errorf("--role %s: %w", strings.Join(f.roles, " --role "), err)), hint,
+			withExit(exitEnvironment, fmt.Errorf("%s: %w", f.given(), err)), hint,
 		)
 	}
 	return nil

@@ -130,7 +130,7 @@ func (f *perfFlags) assign(command *cobra.Command, shared *partyFlags, host stri
 			"leave --role out",
 		)
 	case f.server:
-		shared.roles = []string{"server"}
+		shared.roles, shared.typed = []string{"server"}, "--server"
 		if !strings.Contains(shared.meet, ":") {
 			shared.meet = ":" + shared.meet
 		}
@@ -138,7 +138,7 @@ func (f *perfFlags) assign(command *cobra.Command, shared *partyFlags, host stri
 			shared.wait = 10 * time.Minute
 		}
 	case host != "":
-		shared.roles, shared.host = []string{"client"}, host
+		shared.roles, shared.host, shared.typed = []string{"client"}, host, "host "+host
 	}
 	return nil
 }
