@@ -56,8 +56,8 @@ func synonyms() []synonym {
 		},
 		{
 			"hang hung stuck deadlock",
-			"timeout of a file, a case or a step ends it, and the failure names the step; within bounds a wait. For a " +
-				"guest that does not end, the failure names its function",
+			"timeout of a file, a case or a step ends it, and the failure names the step; within bounds a wait. For " +
+				"a guest that does not end, the failure names its function",
 			[]string{"timeout", "within"}, "docs/how-to/failing-nic.md",
 		},
 		{

@@ -164,7 +164,8 @@ func (f *partyFlags) check(run *runFlags, config *scenario.RunConfig) error {
 		return usageError("--jobs %d: with %s, processes run one case at a time", run.jobs, f.given())
 	case run.retries > 0 || config.UntilFail:
 		return usageError(
-			"--retries and --repeat until-fail: with %s, every process runs each case as often as the others", f.given(),
+			"--retries and --repeat until-fail: with %s, every process runs each case as often as the others",
+			f.given(),
 		)
 	}
 	return nil

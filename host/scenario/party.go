@@ -261,6 +261,7 @@ func (p *Party) divided(c *compile.Case, mine map[string]bool, apart string, add
 			return // each process has its part
 		}
 		var roles []string
+		instead := remedy
 		if call.Role != nil {
 			if name, known := call.Role.Constant(); known {
 				roles = append(roles, name.(string))
@@ -271,12 +272,15 @@ func (p *Party) divided(c *compile.Case, mine map[string]bool, apart string, add
 				// of a link one end will do
 				if value, known := call.Arguments[i].Constant(); known && !(argument.Type == verb.Roles) {
 					roles = append(roles, verb.RolesNamed(argument.Type, value)...)
+					if name, is := value.(verb.BufferName); is && len(roles) > 0 && mine[name.Role] != mine[roles[0]] {
+						instead = insteadOf(call.Verb.Name, argument.Name, name, roles[0])
+					}
 				}
 			}
 		}
 		for _, role := range roles {
 			if mine[role] != mine[roles[0]] {
-				add(step.Span, "%s works on %s and %s, which are %s: %s", call.Verb.Name, roles[0], role, apart, remedy)
+				add(step.Span, "%s works on %s and %s, which are %s: %s", call.Verb.Name, roles[0], role, apart, instead)
 				return
 			}
 		}
@@ -285,6 +289,22 @@ func (p *Party) divided(c *compile.Case, mine map[string]bool, apart string, add
 
 // remedy is what can be done about a step that is divided.
 const remedy = "give both roles to one process, or send what it needs in a message"
+
+// insteadOf is what to write in place of a buffer of a role that is apart from the step's.
+func insteadOf(called, argument string, buffer verb.BufferName, role string) string {
+	switch {
+	case argument == "buffer":
+		return fmt.Sprintf(
+			"instead of buffer: %s, write {role: %s, %s: {buffer: %s, ..}}", buffer, buffer.Role, called, buffer.Name,
+		)
+	case called == "check":
+		return fmt.Sprintf(
+			"instead of %s: %s, write the bytes that it has (equals: {text: ..}, or all: N), or fill a buffer of %s "+
+				"with the same data and name that one", argument, buffer, role,
+		)
+	}
+	return remedy
+}
 
 func hinted(hint string) string {
 	if hint == "" {

@@ -161,7 +161,14 @@ func TestPartyPlan(t *testing.T) {
 		"a buffer of another": {
 			"roles: {server: {buffers: {rx: {size: 8}}}, client: {}}\n" +
 				"steps: [{role: client, check: {buffer: server.rx, all: 0}}]\n",
-			"check works on client and server, which are in two processes: give both roles to one process",
+			"check works on client and server, which are in two processes: instead of buffer: server.rx, write " +
+				"{role: server, check: {buffer: rx, ..}}",
+		},
+		"a comparison with a buffer of another": {
+			"roles: {server: {buffers: {rx: {size: 8}}}, client: {buffers: {tx: {size: 8}}}}\n" +
+				"steps: [{role: server, check: {buffer: rx, equals: client.tx}}]\n",
+			"check works on server and client, which are in two processes: instead of equals: client.tx, write the " +
+				"bytes that it has (equals: {text: ..}, or all: N), or fill a buffer of server with the same data",
 		},
 		"an island": {
 			"roles: {server: {}, client: {}}\nsteps: [{role: client, create_ep: {to: server, port: 7471}, as: ep}]\n",

@@ -62,8 +62,8 @@ func DidYouMean(word string, candidates []string) string {
 	return ""
 }
 
-// CloseTo is DidYouMean among the many words of a dictionary, where something is near to any word: it suggests those that
-// one slip of the keyboard leads to, of seven letters and more two.
+// CloseTo is DidYouMean among the many words of a dictionary, where something is near to any word: it suggests those
+// that one slip of the keyboard leads to, of seven letters and more two.
 func CloseTo(word string, dictionary []string) string {
 	if list := begun(word, dictionary); len(list) > 0 || len(word) > maxWord || len(word) < 3 {
 		return listed(list)
