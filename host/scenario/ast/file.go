@@ -182,15 +182,26 @@ func (r *reader) fixtures(node *syntax.Node) (fixtures []*Fixture) {
 		if !r.read(value, fixtureSection, fixture) {
 			return
 		}
-		if scope, scopes := fixture.Scope, []string{ScopeCase, ScopeFile}; scope != nil &&
-			!slices.Contains(scopes, scope.Value) {
-			r.errors.Report(diag.NotOneOf, scope.Span(), "there is no scope %q", scope.Value).WithOneOf(
-				scope.Value, scopes,
-			)
-		}
+		r.scope(fixture.Scope)
 		fixtures = append(fixtures, fixture)
 	})
 	return fixtures
+}
+
+// scope checks the scope of a fixture.  Other tools have one for a whole run, by several names.
+func (r *reader) scope(scope *syntax.Node) {
+	scopes := []string{ScopeCase, ScopeFile}
+	if scope == nil || slices.Contains(scopes, scope.Value) {
+		return
+	}
+	wrong := r.errors.Report(diag.NotOneOf, scope.Span(), "there is no scope %q", scope.Value)
+	switch scope.Value {
+	case "run", "session", "package", "module":
+		wrong.WithHint("write scope: file: each file that imports the fixture sets it up once. Cases that must " +
+			"share one setup belong in one file")
+	default:
+		wrong.WithOneOf(scope.Value, scopes)
+	}
 }
 
 func (r *reader) roles(node *syntax.Node) (roles []*Role) {
