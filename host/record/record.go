@@ -309,6 +309,19 @@ func (r *Result) FailedByThreshold() bool {
 // KindThreshold is the kind of the failure of a threshold.
 const KindThreshold = "threshold"
 
+// AddTraffic adds what another process has posted in the case.
+func (r *Result) AddTraffic(more []Traffic) {
+	for _, each := range more {
+		i := slices.IndexFunc(r.Traffic, func(t Traffic) bool { return t.Operation == each.Operation })
+		if i < 0 {
+			r.Traffic = append(r.Traffic, each)
+			continue
+		}
+		r.Traffic[i].Count += each.Count
+		r.Traffic[i].Bytes += each.Bytes
+	}
+}
+
 // Traffic is how much of one operation was posted.
 type Traffic struct {
 	Operation string `json:"operation"`

@@ -27,6 +27,13 @@ var arrows = []struct {
 		[]string{"host/scenario/compile", "host/scenario/explain", "host/scenario/expression",
 			"host/scenario/testbed", "host/scenario/verb", "rdmacore"},
 	},
+	{
+		"host/scenario/peer",
+		[]string{
+			"host/guest", "host/printable", "host/record", "host/scenario/meeting", "host/scenario/progress",
+			"host/scenario/testbed", "host/scenario/verb",
+		},
+	},
 	{"host/scenario/progress", nil},
 	{"host/scenario/shell", nil},
 	{

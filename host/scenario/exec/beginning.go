@@ -12,6 +12,7 @@ import (
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/meeting"
+	"rdmarun/host/scenario/peer"
 	"rdmarun/host/scenario/skip"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
@@ -64,7 +65,7 @@ func (o *remote) gather(ctx context.Context, r *caseRun) error {
 	)
 	defer cancel()
 	var facts []roleFacts
-	for _, name := range o.names {
+	for _, name := range o.Names {
 		theirs, err := o.hearBeginning(waiting, r, name)
 		if err != nil {
 			return err
@@ -89,16 +90,20 @@ func (o *remote) tellBeginning(r *caseRun) (err error) {
 	if begin.Roles, err = r.ownFacts(); err != nil {
 		return err
 	}
-	if err = o.tellBaseline(r, &begin); err != nil {
-		return err
+	if r.config.Baseline != nil && len(r.testCase.Thresholds) > 0 { // who judges may not have it
+		parts, err := o.TellEarlier(r.config.Baseline)
+		if err != nil {
+			return err
+		}
+		begin.Baseline = &parts
 	}
-	return o.mailbox.Tell(o.own("begin"), begin)
+	return o.TellOnce("begin", begin)
 }
 
 // hearBeginning waits until a process is at the beginning of the case, and takes what it tells of it and of its roles.
 func (o *remote) hearBeginning(ctx context.Context, r *caseRun, name string) ([]roleFacts, error) {
 	var there beginning
-	if err := o.receive(ctx, name, key("begin", name), &there); err != nil {
+	if err := o.Receive(ctx, name, peer.Key("begin", name), &there); err != nil {
 		return nil, err
 	}
 	there.Reason = verb.Brief(there.Reason)
@@ -128,7 +133,14 @@ func (o *remote) hearBeginning(ctx context.Context, r *caseRun, name string) ([]
 	if r.config.led() && name != r.config.Leader {
 		return there.Roles, nil // a host's figures of another day are no measure of others
 	}
-	return there.Roles, o.takeBaseline(ctx, r, name, there.Baseline)
+	if there.Baseline != nil && r.config.Baseline == nil {
+		earlier, err := o.TakeEarlier(ctx, name, *there.Baseline)
+		if err != nil {
+			return nil, err
+		}
+		r.config.Baseline = earlier
+	}
+	return there.Roles, nil
 }
 
 // ownFacts are what expressions see of the roles here; nothing before there is a testbed.
@@ -247,7 +259,7 @@ func (r *caseRun) judgeTogether() error {
 		if !skip.IsJoint(r.testCase, requirement) {
 			continue
 		}
-		if holds, err := r.holds(requirement, expression.Env{"roles": r.distinct()}); err != nil {
+		if holds, err := r.holds(requirement, expression.Env{"roles": testbed.Distinct(r.places())}); err != nil {
 			return fmt.Errorf("requires %s: %w", requirement.Text, err)
 		} else if !holds {
 			r.result.Status, r.result.Reason = record.Skipped, "it requires "+requirement.Text
@@ -260,22 +272,16 @@ func (r *caseRun) judgeTogether() error {
 	return nil
 }
 
-// distinct is what the roles of all processes do not share.
-func (r *caseRun) distinct() map[string]any {
-	guids, addresses, hosts, count := make(map[uint64]bool), make(map[netip.Addr]bool), make(map[string]bool), 0
+// places are where the roles of all processes run.
+func (r *caseRun) places() (places []testbed.Place) {
 	for _, role := range r.testbed.Roles() {
-		guids[role.Device().GUID()], addresses[role.Address()], hosts[role.Host] = true, true, true
-		count++
+		places = append(places, testbed.Place{GUID: role.Device().GUID(), Address: role.Address(), Host: role.Host})
 	}
 	for _, role := range r.roster.facts {
 		address, _ := r.testbed.AddressOf(role.Name)
-		guids[role.GUID], addresses[address], hosts[role.Host] = true, true, true
-		count++
+		places = append(places, testbed.Place{GUID: role.GUID, Address: address, Host: role.Host})
 	}
-	return map[string]any{
-		"distinct_hosts": len(hosts) == count, "distinct_devices": len(guids) == count,
-		"distinct_addresses": len(addresses) == count,
-	}
+	return places
 }
 
 // crowded is the reason of a case with a counted role, each instance of which wants a host of its own, and two share

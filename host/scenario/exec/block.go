@@ -137,9 +137,6 @@ func (r *caseRun) used() (list []string) {
 	return list
 }
 
-// errSibling is the cause of a branch's end when another has failed.
-var errSibling = errors.New("another branch failed")
-
 // parallel runs branches at the same time; the first failure is the step's.
 func (r *caseRun) parallel(ctx context.Context, step *compile.Step, action *compile.Parallel) error {
 	branches := make([]*caseRun, len(action.Branches))
@@ -148,7 +145,7 @@ func (r *caseRun) parallel(ctx context.Context, step *compile.Step, action *comp
 		branches[i] = r.branch()
 		branches[i].turns = r.turns.branch(i)
 	}
-	err := r.atOnce(ctx, len(branches), func(ctx context.Context, i int) error {
+	err := r.testbed.AtOnce(ctx, len(branches), func(ctx context.Context, i int) error {
 		return branches[i].step(ctx, action.Branches[i])
 	})
 	for _, branch := range branches {
@@ -158,47 +155,6 @@ func (r *caseRun) parallel(ctx context.Context, step *compile.Step, action *comp
 		return r.failed(step, "", "parallel", err)
 	}
 	return nil
-}
-
-// atOnce runs f so often at the same time, each in a goroutine of its own that works only while it has the lock of the
-// testbed.  It ends when all have ended; the first error cancels the others, and is what it returns.
-func (r *caseRun) atOnce(ctx context.Context, count int, f func(ctx context.Context, i int) error) error {
-	running, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	clock := r.testbed.Clock()
-	var (
-		first    error // of those that have ended; written with the lock of the testbed
-		panicked any   // likewise
-		ended    []<-chan struct{}
-	)
-	for i := range count {
-		run := func() {
-			r.testbed.Lock()
-			defer r.testbed.Unlock()
-			defer func() {
-				if value := recover(); value != nil {
-					panicked = value
-					cancel(errSibling)
-				}
-			}()
-			if err := f(running, i); err != nil {
-				if first == nil || errors.Is(first, errSibling) {
-					first = err
-				}
-				cancel(errSibling)
-			}
-		}
-		r.testbed.Unlocked(func() { ended = append(ended, clock.Launch(run)) })
-	}
-	r.outside(func() {
-		for _, end := range ended {
-			<-end
-		}
-	})
-	if panicked != nil {
-		panic(panicked) // of this case, which recovers it
-	}
-	return first
 }
 
 // branch is a part of the run with its own names: other branches do not see what stands around its steps, and see the

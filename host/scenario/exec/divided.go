@@ -2,12 +2,11 @@ package exec
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	"rdmarun/host/scenario/compile"
-	"rdmarun/host/scenario/meeting"
+	"rdmarun/host/scenario/peer"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
 )
@@ -24,12 +23,12 @@ func (o *remote) half(r *caseRun, step *compile.Step, call *compile.Call, owner 
 	}
 	return func(ctx context.Context) {
 		if err := r.allowed(nil, call.Verb); err != nil {
-			o.leave(err) // the case ends here, and so elsewhere
+			o.Leave(err) // the case ends here, and so elsewhere
 			return
 		}
 		half := verb.Call{Verb: call.Verb, Testbed: r.testbed, Counterpart: o.counterpart(r)}
-		own := o.member(r, owner, o.mailbox.Name(), "member", "owner")
-		half.Meet = func(context.Context) error { return own.join(ctx) }
+		own := o.member(r, owner, o.Mailbox.Name(), "member", "owner")
+		half.Meet = func(context.Context) error { return join(ctx, own) }
 		advance := r.advances.Begin("", 0)
 		defer r.advances.End(advance)
 		half.Advance = func(what string, at, of int) {
@@ -54,15 +53,15 @@ func (o *remote) half(r *caseRun, step *compile.Step, call *compile.Call, owner 
 
 // met is what a process says at a barrier: it is there, or never will be; or that it is open.
 type met struct {
-	Failed *failureTold `json:"failed,omitempty"`
+	Failed *peer.Failure `json:"failed,omitempty"`
 }
 
 // join says that everybody here is at a barrier, and waits until it is open.
-func (c *counterpart) join(ctx context.Context) error {
-	if err := c.Say(met{}); err != nil {
+func join(ctx context.Context, with *peer.Counterpart) error {
+	if err := with.Say(met{}); err != nil {
 		return err
 	}
-	return c.Hear(ctx, &met{})
+	return with.Hear(ctx, &met{})
 }
 
 // meet waits until everybody elsewhere is at a barrier, of a step that is this process's, and opens it there.
@@ -70,7 +69,7 @@ func (o *remote) meet(r *caseRun, call *compile.Call) func(ctx context.Context) 
 	if call.Verb.Measures || !r.divides(call) {
 		return nil
 	}
-	var members []*counterpart
+	var members []*peer.Counterpart
 	seen := make(map[string]bool)
 	for _, role := range r.rolesOf(call) {
 		if name := r.roster.where[role]; name != "" && !seen[name] {
@@ -85,13 +84,13 @@ func (o *remote) meet(r *caseRun, call *compile.Call) func(ctx context.Context) 
 			switch {
 			case errors.Is(err, context.DeadlineExceeded):
 				return &testbed.Failure{
-					What: "the barrier stays closed", Expected: "the guests in the process of " + each.process,
+					What: "the barrier stays closed", Expected: "the guests in the process of " + each.Process,
 					Got: "they have not come",
 				}
 			case err != nil:
 				return err
 			case there.Failed != nil:
-				return there.Failed.failure()
+				return there.Failed.Here()
 			}
 		}
 		for _, each := range members {
@@ -104,8 +103,8 @@ func (o *remote) meet(r *caseRun, call *compile.Call) func(ctx context.Context) 
 }
 
 // member is the way between the process that has a step and another one with a part of it, whose name the keys have.
-func (o *remote) member(r *caseRun, process, name, said, heard string) *counterpart {
-	return &counterpart{remote: o, process: process, key: r.stepKey() + "/" + name + "/", said: said, heard: heard}
+func (o *remote) member(r *caseRun, process, name, said, heard string) *peer.Counterpart {
+	return &peer.Counterpart{Group: o.Group, Process: process, Key: r.stepKey() + "/" + name + "/", Said: said, Heard: heard}
 }
 
 // counterpart is the process with the role of the two that is not here.
@@ -115,37 +114,10 @@ func (o *remote) counterpart(r *caseRun) func(from, to string) verb.Counterpart 
 
 // counterpartIn is counterpart where a step has several such halves: prefix tells them apart.
 func (o *remote) counterpartIn(r *caseRun, prefix, from, to string) verb.Counterpart {
-	c := &counterpart{remote: o, said: "from", heard: "to", process: r.roster.where[to]}
+	c := &peer.Counterpart{Group: o.Group, Said: "from", Heard: "to", Process: r.roster.where[to]}
 	if process := r.roster.where[from]; process != "" {
-		c.said, c.heard, c.process = "to", "from", process
+		c.Said, c.Heard, c.Process = "to", "from", process
 	}
-	c.key = fmt.Sprintf("%s%s>%s/", prefix, from, to)
+	c.Key = fmt.Sprintf("%s%s>%s/", prefix, from, to)
 	return c
-}
-
-// counterpart hears and tells another process what is of a step that both have a part of.
-type counterpart struct {
-	remote      *remote
-	process     string
-	key         string // of the step and the two
-	said, heard string // who says it
-	saying      int
-	hearing     int
-}
-
-func (c *counterpart) Say(value any) error {
-	c.saying++
-	return c.remote.mailbox.Send(c.process, fmt.Sprintf("%s%s/%d", c.key, c.said, c.saying), value)
-}
-
-func (c *counterpart) Hear(ctx context.Context, into any) error {
-	c.hearing++
-	_, raw, err := c.remote.hear(ctx, c.process, nil, fmt.Sprintf("%s%s/%d", c.key, c.heard, c.hearing))
-	if gone, is := err.(*meeting.GoneError); is { //nolint:errorlint // as it is made
-		return &testbed.EnvironmentError{What: "wait for the other part of the step", Err: gone}
-	}
-	if err == nil {
-		err = json.Unmarshal(raw, into)
-	}
-	return err
 }

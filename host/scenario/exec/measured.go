@@ -5,11 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 
-	"rdmarun/host/printable"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/peer"
 	"rdmarun/host/scenario/verb"
 )
 
@@ -109,28 +108,11 @@ func (r *caseRun) locateIn(step *compile.Step, m *record.Measure) {
 // measured is the key of what is measured of the n-th size.
 func (r *caseRun) measuredKey(n int) string { return fmt.Sprintf("%s/measured/%d", r.stepKey(), n) }
 
-// longestName bounds the name and the operation of what is measured elsewhere, which stand in tables.
-const longestName = 600
-
-// longestMeasured bounds what is told of a size.  Whole histograms are the first to be left out.
-const longestMeasured = 512 << 10
-
 // tellMeasured tells the others what is measured.
 func (r *caseRun) tellMeasured(found []*record.Measure) error {
-	raw, err := json.Marshal(found)
-	if err == nil && len(raw) > longestMeasured {
-		found = slices.Clone(found)
-		for i, each := range found {
-			found[i] = each.WithoutHistograms()
-		}
-		raw, err = json.Marshal(found)
-	}
-	if err != nil {
-		return err
-	}
 	key := r.measuredKey(r.turns.told)
 	r.turns.told++
-	return r.config.Mailbox.Tell(key, json.RawMessage(raw))
+	return peer.TellMeasured(r.config.Mailbox, key, found)
 }
 
 // mostFound bounds the measurements of a case in other processes: each may be a file.
@@ -141,7 +123,7 @@ func (o *remote) takeRoom(r *caseRun, process string, raw json.RawMessage) error
 	if r.config.Room != nil && !r.config.Room(process, len(raw)) {
 		return fmt.Errorf("in this run there is no room for more of what the process of %s has measured", process)
 	}
-	return o.spend(process, raw)
+	return o.Spend(process, raw)
 }
 
 // takeMeasured takes what another process has measured.
@@ -151,28 +133,12 @@ func (o *remote) takeMeasured(
 	if err := o.takeRoom(r, process, raw); err != nil {
 		return err
 	}
-	var found []*record.Measure
-	if err := json.Unmarshal(raw, &found); err != nil {
-		return err
-	}
 	if len(r.found) == mostFound {
 		return fmt.Errorf("the process of %s tells of more than %d measurements in one case", process, mostFound)
 	}
-	if len(found) == 0 || len(found) > 2 || slices.Contains(found, nil) {
-		return fmt.Errorf("what is measured in line %d cannot be read", step.Span.Line)
-	}
-	roles := r.rolesOf(call)
-	for _, m := range found {
-		if err := m.Check(); err != nil {
-			return fmt.Errorf("the process of %s tells what cannot be true: %w", process, err)
-		}
-		printable.Each(&m.What, func(text string) string { return printable.Brief(text, longestName) })
-		if !slices.Contains(roles, m.Role) || m.Peer != "" && !slices.Contains(roles, m.Peer) {
-			return fmt.Errorf(
-				"the process of %s has measured from %.80q to %.80q, which are not the roles of the step", process,
-				m.Role, m.Peer,
-			)
-		}
+	found, err := peer.ReadMeasured(raw, process, r.rolesOf(call))
+	if err != nil {
+		return fmt.Errorf("the measurement of line %d: %w", step.Span.Line, err)
 	}
 	for _, m := range found {
 		r.locateIn(step, m)

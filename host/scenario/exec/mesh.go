@@ -18,7 +18,7 @@ import (
 func (r *caseRun) mesh(step *compile.Step, call *verb.Call) {
 	call.AtOnce = func(ctx context.Context, count int, f func(ctx context.Context, i int) error) error {
 		defer r.ended.Add(1) // not stalled
-		return r.atOnce(ctx, count, f)
+		return r.testbed.AtOnce(ctx, count, f)
 	}
 	call.Meshed = func(meshes []*record.Mesh, pairs [][]*record.Measure) {
 		for _, found := range meshes {
@@ -62,7 +62,7 @@ func (c *company) Counterpart(part, from, to string) verb.Counterpart {
 func (c *company) key(part string) string { return c.run.stepKey() + "/mesh/" + part }
 
 func (c *company) Tell(part string, value any) error {
-	to := c.remote.mailbox
+	to := c.remote.Mailbox
 	if err := to.Tell(c.key(part)+"/"+to.Name(), value); err != nil {
 		return &testbed.EnvironmentError{What: "tell the other processes", Err: err}
 	}
@@ -73,9 +73,9 @@ func (c *company) Hear(ctx context.Context, process, part string, into any) (err
 	var raw json.RawMessage
 	var came bool
 	r, o := c.run, c.remote
-	r.outside(func() { raw, came, err = o.hearLast(ctx, process, c.key(part)+"/"+process) })
+	r.testbed.Outside(func() { raw, came, err = o.HearLast(ctx, process, c.key(part)+"/"+process) })
 	if err == nil && !came {
-		err = o.endedBy(process)
+		err = o.EndedBy(process)
 	}
 	if err == nil {
 		err = o.takeRoom(r, process, raw)

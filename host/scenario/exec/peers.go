@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"rdmarun/host/scenario/compile"
-	"rdmarun/host/scenario/meeting"
 	"rdmarun/host/scenario/progress"
 	"rdmarun/host/scenario/verb"
 )
@@ -30,21 +29,6 @@ type peers interface {
 	settle(ctx context.Context, r *caseRun)
 	// end ends the case together with them.
 	end(ctx context.Context, r *caseRun)
-}
-
-// Mailbox carries what the processes of a run of a case tell each other, of each in its order: a meeting.Mailbox.
-type Mailbox interface {
-	Name() string
-	Tell(key string, value any) error
-	Send(to, key string, value any) error
-	Await(ctx context.Context, from string, keys ...string) (key string, value json.RawMessage, err error)
-	AwaitWith(
-		ctx context.Context, all []string, keys ...meeting.Key,
-	) (key meeting.Key, value json.RawMessage, err error)
-	Take(from, key string) (value json.RawMessage, came bool)
-	HasCome(from string, key []byte) bool
-	Forget(prefix string)
-	Close()
 }
 
 // roster is where the roles of a case are that other processes play; it is empty where none does.  Who has the lock of

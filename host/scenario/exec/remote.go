@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"rdmarun/host/scenario/compile"
-	"rdmarun/host/scenario/meeting"
+	"rdmarun/host/scenario/peer"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
 )
@@ -20,123 +19,19 @@ import (
 // what expressions see is the same everywhere, every process takes the same way, and a step begins when the one before
 // has ended, whoever had it.  Who has the lock of the testbed uses it; several goroutines wait for messages at once.
 type remote struct {
-	mailbox Mailbox
-	// quiet are the steps that have brought nothing.
-	quiet *quiet
-	// names are those of the processes that take part.
-	names []string
-	// endKeys are those of the ends of the other processes.
-	endKeys []meeting.Key
+	*peer.Group
 	// player is the process that plays a role of the run, as the placement has it.
 	player func(role string) string
 	// began is set once all have begun.
 	began bool
-	// left ends all waiting for steps, when a process has ended the case: what it had to say it has said.
-	left  context.Context
-	leave context.CancelCauseFunc
+}
 
-	mu sync.Mutex
-	// told is how many bytes each other has told that are kept to the end of the case.
-	told map[string]int
-	// ends are the ends that have been told already.
-	ends map[string]ending
+func newRemote(config *Config) *remote {
+	return &remote{Group: peer.NewGroup(config.Mailbox, config.Others), player: config.Player}
 }
 
 // meetTime bounds the wait for the others at the beginning of a case and at its end, beyond what the case may take.
 const meetTime = 30 * time.Second
-
-func newRemote(config *Config) *remote {
-	o := &remote{
-		mailbox: config.Mailbox, player: config.Player, names: config.Others, quiet: newQuiet(config.Mailbox),
-		ends: make(map[string]ending),
-	}
-	for _, name := range o.names {
-		o.endKeys = append(o.endKeys, meeting.Key{From: name, Name: key("end", name)})
-	}
-	o.left, o.leave = context.WithCancelCause(context.Background())
-	return o
-}
-
-func key(what, of string) string { return what + "/" + of }
-
-// own is the key of what this process says once of the whole case.
-func (o *remote) own(what string) string { return key(what, o.mailbox.Name()) }
-
-// hear waits for a message of a process under one of several keys, while some others must be there, too.  It fails when
-// one of the processes has ended the case.
-func (o *remote) hear(
-	ctx context.Context, from string, also []string, names ...string,
-) (name string, raw json.RawMessage, err error) {
-	waiting, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(o.left, func() { cancel(context.Cause(o.left)) })()
-	keys := make([]meeting.Key, 0, len(names)+len(o.endKeys))
-	for _, name := range names {
-		keys = append(keys, meeting.Key{From: from, Name: name})
-	}
-	keys = append(keys, o.endKeys...)
-	key, raw, err := o.mailbox.AwaitWith(waiting, append([]string{from}, also...), keys...)
-	if err == nil && slices.Contains(o.endKeys, key) {
-		o.note(key.From, raw)
-		err = o.endedBy(key.From)
-	}
-	return key.Name, raw, err
-}
-
-// hearLast waits for a message of a process that may be the last of the case: another that has heard all it waits for
-// may have ended the case before this one comes.  came is false when the process itself has ended the case, as each
-// does that waits in vain.
-func (o *remote) hearLast(ctx context.Context, from, what string) (raw json.RawMessage, came bool, err error) {
-	if _, ended := o.endOf(from); ended {
-		raw, came = o.mailbox.Take(from, what)
-		return raw, came, nil
-	}
-	end := key("end", from)
-	name, raw, err := o.mailbox.Await(ctx, from, what, end)
-	if err == nil && name == end {
-		o.note(from, raw)
-		return nil, false, nil
-	}
-	return raw, err == nil, err
-}
-
-// receive takes a message of a process.
-func (o *remote) receive(ctx context.Context, from, key string, into any) error {
-	_, raw, err := o.mailbox.Await(ctx, from, key)
-	if err == nil {
-		err = o.spend(from, raw)
-	}
-	if err == nil {
-		err = json.Unmarshal(raw, into)
-	}
-	return err
-}
-
-// mostTold bounds what the others tell that is kept to the end of the case, and is in its records.
-const mostTold = 256 << 20
-
-// spend counts what is kept of a message.  Where there is no room for it, the process is named that has taken most.
-func (o *remote) spend(from string, raw json.RawMessage) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.told == nil {
-		o.told = make(map[string]int)
-	}
-	o.told[from] += len(raw)
-	all, loudest := 0, from
-	for name, told := range o.told {
-		if all += told; told > o.told[loudest] {
-			loudest = name
-		}
-	}
-	if all > mostTold {
-		return fmt.Errorf(
-			"the processes of others tell more than %d MiB in one case, and that of %s %d MiB of it", mostTold>>20,
-			loudest, o.told[loudest]>>20,
-		)
-	}
-	return nil
-}
 
 // step is work of the process that has its role.  A step without a role, and a mesh, every process has: nothing is
 // told of it.
@@ -148,7 +43,7 @@ func (o *remote) step(
 	}
 	if ofAll(call) {
 		r.turns.next()
-		defer o.mailbox.Forget(r.stepKey() + "/")
+		defer o.Mailbox.Forget(r.stepKey() + "/")
 		return true, r.everywhere(ctx, step)
 	}
 	role, err := r.playedBy(call)
@@ -213,14 +108,14 @@ func (o *remote) share(r *caseRun, running *verb.Call, call *compile.Call) {
 func (o *remote) decide(
 	ctx context.Context, r *caseRun, key string, number int, own func() any,
 ) (decided json.RawMessage, err error) {
-	if err := o.quiet.flush(); err != nil {
+	if err := o.Quiet.Flush(); err != nil {
 		return nil, err
 	}
 	key = fmt.Sprint(key, number)
 	if r.roster.judge == "" {
-		return nil, o.mailbox.Tell(key, own())
+		return nil, o.Mailbox.Tell(key, own())
 	}
-	r.outside(func() { _, decided, err = o.hear(ctx, r.roster.judge, nil, key) })
+	r.testbed.Outside(func() { _, decided, err = o.Hear(ctx, r.roster.judge, nil, key) })
 	return decided, err
 }
 
@@ -231,7 +126,7 @@ type turns struct {
 	// key is the running step's, once somebody has asked for it.
 	key string
 	// quiet is what is known of steps of other processes that have brought nothing.
-	quiet map[string]*quietOf
+	quiet map[string]*peer.QuietOf
 	room  []byte // for a key that is only looked for
 	// whole is set in a loop that is one step of all.
 	whole bool
@@ -287,4 +182,37 @@ func (r *caseRun) stepKey() string {
 // branch are the turns of a branch of a parallel step, of which the step itself is one.
 func (t *turns) branch(i int) turns {
 	return turns{prefix: fmt.Sprintf("%s%d.%d/", t.prefix, t.count, i)}
+}
+
+// quietOf is what the running branch knows of a process.
+func (r *caseRun) quietOf(process string) *peer.QuietOf {
+	of := r.turns.quiet[process]
+	if of == nil {
+		if r.turns.quiet == nil {
+			r.turns.quiet = make(map[string]*peer.QuietOf)
+		}
+		of = peer.NewQuietOf(process, r.turns.prefix)
+		r.turns.quiet[process] = of
+	}
+	return of
+}
+
+// carryStreams joins the streams of the guests here with those of guests in other processes until stop, which lets what
+// these have said before be on its way.
+func (r *caseRun) carryStreams() (stop func()) {
+	if !slices.ContainsFunc(r.testCase.Roles, func(role testbed.RoleConfig) bool { return role.Guest != nil }) {
+		return func() {}
+	}
+	var processes []string
+	for _, role := range r.roster.facts {
+		if process := r.roster.where[role.Name]; role.Guest && !slices.Contains(processes, process) {
+			processes = append(processes, process)
+		}
+	}
+	if len(processes) == 0 {
+		return func() {}
+	}
+	exchange := r.testbed.Streams()
+	exchange.Reach(processes, func(role string) string { return r.roster.where[role] })
+	return peer.CarryStreams(r.config.Mailbox, exchange, processes)
 }

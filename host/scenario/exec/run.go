@@ -9,15 +9,14 @@
 //   - failure.go says what failed.
 //
 // What has a subject of its own is in packages below: skip (whether the case can run here), expect (results and
-// expectations), threshold (limits), timeline (what happened when), progress (how far the run is).
+// expectations), threshold (limits), timeline (what happened when), progress (how far the run is,
+// and whether it stalls).
 //
-// A case whose roles several processes play, each of which walks all of it:
-//   - peers.go is what a run asks of them, and the answer where there are none; remote.go is what a process knows of
-//     them; they begin together in beginning.go and end together in ending.go.
-//   - task.go runs a step where its role is, and waits for one that is another's; quiet.go is for the many that bring
-//     nothing.
-//   - wholeloop.go has loops of one role, divided.go steps of several roles, streams.go what guests write to each
-//     other.
+// A case whose roles several processes play, each of which walks all of it (package peer has what they say):
+//   - peers.go is what a run asks of them, and the answer where there are none; remote.go is the answer of several.
+//     They begin together in beginning.go and end together in ending.go.
+//   - task.go runs a step where its role is, and waits for one that is another's.
+//   - wholeloop.go has loops of one role, divided.go steps of several roles.
 //
 // Of the goroutines of a case one works at a time, the one with the lock of the testbed, which it gives away while it
 // waits. What runs beside them (the watch over stalls, timers, waits for other processes, streams) has locks of its
@@ -34,7 +33,9 @@ import (
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/explain"
+	"rdmarun/host/scenario/peer"
 	"rdmarun/host/scenario/progress"
+	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/skip"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
@@ -64,7 +65,7 @@ type Config struct {
 	NoThresholds bool
 	// Mailbox is that of the case, with the processes that play the other roles; nil: all are played here.  Key is the
 	// case's, in each process the same; Addresses are those of roles elsewhere, where they are known better.
-	Mailbox   Mailbox
+	Mailbox   peer.Mailbox
 	Key       string
 	Addresses map[string]netip.Addr
 	// Others are the names of the processes that take part with this one, Player is the one that plays a role.
@@ -177,7 +178,7 @@ func End(stream *record.Stream, program *compile.Program, c *compile.Case, statu
 func Decline(config Config, program *compile.Program, c *compile.Case, status record.Status, reason string) {
 	if config.Mailbox != nil {
 		// Who is gone need not hear of it.
-		_ = config.Mailbox.Tell(key("begin", config.Mailbox.Name()), beginning{
+		_ = config.Mailbox.Tell(peer.Key("begin", config.Mailbox.Name()), beginning{
 			Case: config.Key, Status: status, Reason: reason,
 		})
 		config.Mailbox.Close()
@@ -226,7 +227,10 @@ func (r *caseRun) execute(ctx context.Context) {
 	limit := r.config.stretched(r.testCase.Timeout)
 	steps, cancel := context.WithTimeoutCause(ctx, limit, caseTimeout(limit))
 	defer cancel()
-	steps, relax := watch(steps, r.stall(), r.ended, r.away)
+	stall := r.stall()
+	steps, relax := progress.Watch(steps, stall, r.ended, r.away, &overtime{
+		text: "no step has ended for " + quantity.Time(stall) + " (stall_timeout)",
+	})
 	defer relax()
 	err := r.fixtures(steps)
 	begin := r.testbed.Clock().Now()

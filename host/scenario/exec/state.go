@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -83,7 +82,7 @@ func (r *caseRun) environmentNames() error {
 	}
 	r.roleObjects, r.owned = make(map[string]map[string]any), make(map[string]map[string]any)
 	for _, role := range r.testbed.Roles() {
-		object, err := roleObject(role)
+		object, err := skip.RoleFacts(role)
 		if err != nil {
 			return err
 		}
@@ -91,7 +90,7 @@ func (r *caseRun) environmentNames() error {
 	}
 	r.env[compile.Recount] = func() {
 		for _, role := range r.testbed.Roles() {
-			r.roleObjects[role.Name]["counters"] = grown(role)
+			r.roleObjects[role.Name]["counters"] = skip.CounterFacts(role)
 		}
 	}
 	r.history = timeline.NewHistory(r.testbed.Clock().Virtual())
@@ -114,31 +113,6 @@ func (r *caseRun) showRole(name, group string, index int, object map[string]any)
 	}
 	list[index] = object
 	r.env[group], r.owned[name] = list, make(map[string]any)
-}
-
-func roleObject(role *testbed.Role) (map[string]any, error) {
-	device, err := skip.DeviceFacts(role.Device())
-	if err != nil {
-		return nil, fmt.Errorf("role %s: %w", role.Name, err)
-	}
-	object := map[string]any{
-		"name": role.Name, "address": role.Address().String(), "device": device,
-		"provider": skip.ProviderFacts(role.Provider()),
-	}
-	for _, buffer := range role.Buffers() {
-		object[buffer.Name] = buffer.View().Record()
-	}
-	object["counters"] = grown(role)
-	return object, nil
-}
-
-// grown are the counters of a role as expressions see them.
-func grown(role *testbed.Role) map[string]any {
-	counters := make(map[string]any)
-	for name, value := range role.Counted() {
-		counters[name] = int(value)
-	}
-	return counters
 }
 
 // sharedList are the results under one word, eps[0], eps[1] and on, which all branches share.

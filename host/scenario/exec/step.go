@@ -167,24 +167,13 @@ func (r *caseRun) checkTook(step *compile.Step, took time.Duration) error {
 		}
 		if !holds {
 			late := r.failed(step, "", "took", &testbed.Failure{
-				What: "wrong time", Expected: words + quantity.Time(limit) + r.scaleNote(), Got: rounded(took),
+				What: "wrong time", Expected: words + quantity.Time(limit) + r.scaleNote(), Got: quantity.Rounded(took),
 			})
 			late.span = step.Took.Span
 			return late
 		}
 	}
 	return nil
-}
-
-// rounded prints a time without digits that mean nothing.
-func rounded(d time.Duration) string {
-	switch {
-	case d > time.Second:
-		d = d.Round(time.Millisecond)
-	case d > time.Millisecond:
-		d = d.Round(time.Microsecond)
-	}
-	return quantity.Time(d)
 }
 
 // marked runs a step that has tags or is known to fail.

@@ -11,6 +11,7 @@ import (
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/meeting"
+	"rdmarun/host/scenario/peer"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/timeline"
 	"rdmarun/host/scenario/verb"
@@ -21,7 +22,7 @@ type outcome struct {
 	Bound []boundResult `json:"bound,omitempty"`
 	// Ignored are the connections of whose peers no leftovers are looked for.
 	Ignored []testbed.Ends `json:"ignored,omitempty"`
-	Failure *failureTold   `json:"failure,omitempty"`
+	Failure *peer.Failure  `json:"failure,omitempty"`
 	// Steps is how many a loop that ran as a whole has had, Loops is how long its rounds took.
 	Steps int           `json:"steps,omitempty"`
 	Loops []record.Loop `json:"loops,omitempty"`
@@ -56,9 +57,9 @@ func (r *caseRun) brought(err error) outcome {
 // like it.
 func (o *remote) tell(r *caseRun, told outcome) error {
 	if told.empty() && r.turns.told == 0 {
-		return o.quiet.passed(r.turns.prefix, r.turns.count)
+		return o.Quiet.Passed(r.turns.prefix, r.turns.count)
 	}
-	if err := o.quiet.flush(); err != nil {
+	if err := o.Quiet.Flush(); err != nil {
 		return err
 	}
 	for i := range told.Bound {
@@ -69,7 +70,7 @@ func (o *remote) tell(r *caseRun, told outcome) error {
 		}
 		each.Value = raw
 	}
-	return o.mailbox.Tell(r.stepKey(), told)
+	return o.Mailbox.Tell(r.stepKey(), told)
 }
 
 // work is what processes divide by roles: a call (remoteCall), or a loop all of whose steps are of one role
@@ -114,7 +115,7 @@ func (o *remote) do(ctx context.Context, w work) (told outcome, err error) {
 	t := w.base()
 	r := t.run
 	if t.leaves {
-		defer func() { o.mailbox.Forget(r.stepKey() + "/") }()
+		defer func() { o.Mailbox.Forget(r.stepKey() + "/") }()
 	}
 	if t.owner != "" {
 		return o.elsewhere(ctx, w)
@@ -141,7 +142,7 @@ func (o *remote) elsewhere(ctx context.Context, w work) (told outcome, err error
 	r := t.run
 	r.enter(t.role, r.roster.numbers[t.role])
 	// Those who would tell what this one waits for may wait for it.
-	if err = o.quiet.flush(); err == nil {
+	if err = o.Quiet.Flush(); err == nil {
 		told, err = o.outcome(ctx, w)
 	}
 	r.steps += w.count(told.Steps)
@@ -168,7 +169,7 @@ func (o *remote) outcome(ctx context.Context, w work) (told outcome, err error) 
 	if half == nil {
 		told, over, err := o.known(w)
 		if !over && err == nil {
-			r.outside(func() { told, err = o.await(ctx, w) })
+			r.testbed.Outside(func() { told, err = o.await(ctx, w) })
 		}
 		return told, err
 	}
@@ -178,10 +179,10 @@ func (o *remote) outcome(ctx context.Context, w work) (told outcome, err error) 
 	go func() {
 		defer close(done)
 		told, err = o.await(ctx, w)
-		end(errSibling)
+		end(testbed.ErrSibling)
 	}()
 	half(inside)
-	r.outside(func() { <-done })
+	r.testbed.Outside(func() { <-done })
 	return told, err
 }
 
@@ -189,20 +190,20 @@ func (o *remote) outcome(ctx context.Context, w work) (told outcome, err error) 
 func (o *remote) known(w work) (told outcome, over bool, err error) {
 	t := w.base()
 	r := t.run
-	of := o.quietOf(r, t.owner)
-	if of.last < r.turns.count {
-		if raw, came := o.mailbox.Take(t.owner, of.key); came {
-			err = of.note(raw)
+	of := r.quietOf(t.owner)
+	if of.Last < r.turns.count {
+		if raw, came := o.Mailbox.Take(t.owner, of.Key); came {
+			err = of.Note(raw)
 		}
 	}
 	// What a step has brought was told before it is known of one after it that it has brought nothing.
 	r.turns.room = r.turns.appendKey(r.turns.room[:0])
-	if err != nil || !o.mailbox.HasCome(t.owner, r.turns.room) {
-		return told, of.last >= r.turns.count, err
+	if err != nil || !o.Mailbox.HasCome(t.owner, r.turns.room) {
+		return told, of.Last >= r.turns.count, err
 	}
 	// So was what it told meanwhile, which nobody may have taken yet.
 	for {
-		raw, came := o.mailbox.Take(t.owner, w.heardUnder(t.taken))
+		raw, came := o.Mailbox.Take(t.owner, w.heardUnder(t.taken))
 		if !came {
 			break
 		}
@@ -211,7 +212,7 @@ func (o *remote) known(w work) (told outcome, over bool, err error) {
 			return told, false, err
 		}
 	}
-	raw, _ := o.mailbox.Take(t.owner, r.stepKey())
+	raw, _ := o.Mailbox.Take(t.owner, r.stepKey())
 	err = json.Unmarshal(raw, &told)
 	return told, true, err
 }
@@ -222,23 +223,23 @@ func (o *remote) await(ctx context.Context, w work) (outcome, error) {
 	r := t.run
 	var also []string
 	if r.config.Observes {
-		also = o.names // one that is lost is missed by those who wait for nobody, too
+		also = o.Names // one that is lost is missed by those who wait for nobody, too
 	}
-	of := o.quietOf(r, t.owner)
+	of := r.quietOf(t.owner)
 	for {
 		if told, over, err := o.known(w); over || err != nil {
 			return told, err
 		}
 		meanwhile, step := w.heardUnder(t.taken), r.stepKey()
-		key, raw, err := o.hear(ctx, t.owner, also, meanwhile, step, of.key)
+		key, raw, err := o.Hear(ctx, t.owner, also, meanwhile, step, of.Key)
 		switch {
 		case err != nil:
 			return outcome{}, err
 		case key == meanwhile:
 			t.taken++
 			err = w.heard(raw)
-		case key == of.key:
-			err = of.note(raw)
+		case key == of.Key:
+			err = of.Note(raw)
 		default:
 			var told outcome
 			err = json.Unmarshal(raw, &told)
@@ -248,12 +249,6 @@ func (o *remote) await(ctx context.Context, w work) (outcome, error) {
 			return outcome{}, err
 		}
 	}
-}
-
-// outside waits for another process, or for other goroutines of this one: meanwhile these have the lock of the testbed,
-// and a virtual clock moves.
-func (r *caseRun) outside(wait func()) {
-	r.testbed.Unlocked(func() { r.testbed.Clock().Outside(wait) })
 }
 
 // take makes known here what a step elsewhere has brought; its failure is this process's, too.  What the step, as it is
@@ -294,7 +289,7 @@ func (r *caseRun) take(told outcome, owner string, binds func(role, name string,
 	case f.Kind == "error":
 		return &testbed.EnvironmentError{What: "in its process", Err: errors.New(f.What)}
 	default:
-		return f.failure()
+		return f.Here()
 	}
 }
 

@@ -1,13 +1,10 @@
 package exec
 
 import (
-	"context"
 	"fmt"
 	"math"
-	"sync/atomic"
 	"time"
 
-	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/timeline"
 	"rdmarun/host/scenario/verb"
 )
@@ -59,37 +56,4 @@ func (r *caseRun) stall() time.Duration {
 		return r.config.Stall
 	}
 	return r.config.stretched(r.testCase.Stall)
-}
-
-// watch cancels the returned context when no step has ended, as counted by steps, for limit of wall-clock time; 0 is
-// without limit.  While away is not 0 somebody else watches.
-func watch(ctx context.Context, limit time.Duration, steps, away *atomic.Int64) (context.Context, func()) {
-	if limit <= 0 {
-		return ctx, func() {}
-	}
-	watched, cancel := context.WithCancelCause(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		seen, since := steps.Load(), time.Now()
-		tick := time.NewTicker(max(limit/20, time.Millisecond))
-		defer tick.Stop()
-		for {
-			select {
-			case <-watched.Done():
-				return
-			case <-tick.C:
-			}
-			if now := steps.Load(); now != seen || away.Load() > 0 {
-				seen, since = now, time.Now()
-			} else if time.Since(since) > limit {
-				cancel(&overtime{text: "no step has ended for " + quantity.Time(limit) + " (stall_timeout)"})
-				return
-			}
-		}
-	}()
-	return watched, func() {
-		cancel(nil)
-		<-done
-	}
 }

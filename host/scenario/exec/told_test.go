@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -14,6 +13,7 @@ import (
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/peer"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/timeline"
 	"rdmarun/host/scenario/verb"
@@ -227,21 +227,6 @@ func TestWhoJudges(t *testing.T) {
 	}
 }
 
-// TestMostTold: what is measured elsewhere is kept, up to so much of it; who has told most is named, whoever tells the
-// last.
-func TestMostTold(t *testing.T) {
-	o := &remote{}
-	for range mostTold >> 27 {
-		if err := o.spend("a", make(json.RawMessage, 1<<27)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := o.spend("b", json.RawMessage("1")); err == nil ||
-		!strings.Contains(err.Error(), "more than 256 MiB in one case, and that of a 256 MiB of it") {
-		t.Error(err)
-	}
-}
-
 // FuzzEnding has a process tell whatever of its beginning, its end, and what lies between them, but the outcomes of
 // steps: the case of this one stays what it is, within its bounds.
 func FuzzEnding(f *testing.F) {
@@ -260,15 +245,14 @@ func FuzzEnding(f *testing.F) {
 		r.program = &compile.Program{File: "case.yaml"}
 		claims, o := claiming()
 		r.testCase, r.begin = claims.testCase, time.Unix(1e9, 0)
-		o.ends, o.quiet = make(map[string]ending), newQuiet(nil)
-		o.left, o.leave = context.WithCancelCause(context.Background())
+		o.Group = peer.NewGroup(nil, nil)
 		r.result.Failures = make([]record.Failure, 1)
-		o.note("a", data)
-		err := o.endedBy("a")
-		if err == nil || len(o.ends) > 1 || o.left.Err() == nil {
+		o.Note("a", data)
+		err := o.EndedBy("a")
+		there, told := o.EndOf("a")
+		if err == nil || !told {
 			t.Errorf("%v", err)
 		}
-		there := o.ends["a"]
 		printable.Each(&there, func(text string) string {
 			if len(text) > len(verb.Brief(text)) {
 				t.Errorf("a text of %d bytes", len(text))
@@ -276,7 +260,7 @@ func FuzzEnding(f *testing.F) {
 			return text
 		})
 		r.addMoments("a", there, math.MinInt64)
-		r.addTraffic(there.Traffic)
+		r.result.AddTraffic(there.Traffic[:min(len(there.Traffic), maxOperations)])
 		if moments := r.result.Failures[0].Timeline; slices.ContainsFunc(moments, func(m record.Moment) bool {
 			return m.Role != "server"
 		}) || len(moments) > timeline.MostOfAll || len(r.result.Traffic) > maxOperations {
@@ -292,11 +276,11 @@ func FuzzEnding(f *testing.F) {
 			}
 		}
 		for _, failure := range there.Failures {
-			if f := toldOf(failure.Failure); f.File+f.Rerun != "" || f.Path != nil || f.Excerpt != nil {
+			if f := peer.FailureOf(failure.Failure); f.File+f.Rerun != "" || f.Path != nil || f.Excerpt != nil {
 				t.Errorf("%+v", f)
 			}
 		}
-		if o.quietOf(r, "a").note(data) == nil && o.quietOf(r, "b").last != 0 {
+		if r.quietOf("a").Note(data) == nil && r.quietOf("b").Last != 0 {
 			t.Error("what a says counts for b")
 		}
 		var begin beginning
@@ -314,7 +298,7 @@ func FuzzEnding(f *testing.F) {
 
 // stored is a mailbox with what has come.
 type stored struct {
-	Mailbox
+	peer.Mailbox
 	arrived map[string]string
 }
 
@@ -330,16 +314,16 @@ func (s *stored) HasCome(_ string, key []byte) bool { return s.arrived[string(ke
 // nothing is known by a later one.
 func TestKnown(t *testing.T) {
 	r, _ := toldRun()
-	o := &remote{mailbox: &stored{arrived: map[string]string{
+	o := &remote{Group: &peer.Group{Mailbox: &stored{arrived: map[string]string{
 		"step/1/measured/0": "0", "step/1/measured/1": "1", "step/1": `{"steps":7}`,
-	}}}
+	}}}}
 	work := &listening{remoteCall: remoteCall{task: task{run: r, owner: "a"}}}
 	r.turns.next()
 	told, over, err := o.known(work)
 	if err != nil || !over || told.Steps != 7 || !slices.Equal(work.messages, []string{"0", "1"}) {
 		t.Errorf("%v: %+v, %q was told before: %v", over, told, work.messages, err)
 	}
-	o.mailbox = &stored{arrived: map[string]string{"quiet/a/": "3", "step/4": `{"steps":1}`}}
+	o.Mailbox = &stored{arrived: map[string]string{"quiet/a/": "3", "step/4": `{"steps":1}`}}
 	for step, want := range map[int]bool{2: true, 3: true, 4: true, 5: false} {
 		r.turns.count, r.turns.key = step, ""
 		if _, over, err := o.known(work); err != nil || over != want {

@@ -13,6 +13,7 @@ import (
 	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/peer"
 	"rdmarun/host/scenario/progress"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
@@ -109,7 +110,7 @@ func TestMeasuredTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, seen, step, call := measuredRun(t)
-			err := new(remote).takeMeasured(r, step, call, "a", []byte(test.told))
+			err := (&remote{Group: peer.NewGroup(nil, nil)}).takeMeasured(r, step, call, "a", []byte(test.told))
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v, not %q", err, test.want)
 			}
@@ -133,11 +134,11 @@ func TestNoRoomForMeasured(t *testing.T) {
 	}
 	const one = `[{"role":"client"}]`
 	for range 2 {
-		if err := new(remote).takeMeasured(r, step, call, "a", []byte(one)); err != nil {
+		if err := (&remote{Group: peer.NewGroup(nil, nil)}).takeMeasured(r, step, call, "a", []byte(one)); err != nil {
 			t.Error(err)
 		}
 	}
-	err := new(remote).takeMeasured(r, step, call, "a", []byte(one))
+	err := (&remote{Group: peer.NewGroup(nil, nil)}).takeMeasured(r, step, call, "a", []byte(one))
 	if err == nil || !strings.Contains(err.Error(), "no room for more of what the process of a has measured") ||
 		len(seen.measures) != 2 {
 		t.Errorf("%v, %d", err, len(seen.measures))
@@ -166,7 +167,7 @@ func FuzzMeasuredTold(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, seen, step, call := measuredRun(t)
-		if err := new(remote).takeMeasured(r, step, call, "a", data); err != nil {
+		if err := (&remote{Group: peer.NewGroup(nil, nil)}).takeMeasured(r, step, call, "a", data); err != nil {
 			_ = err.Error()
 			return
 		}

@@ -5,20 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"sync"
-	"time"
 
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/peer"
 	"rdmarun/host/scenario/progress"
 )
 
 // A loop all of whose steps are of one role is one step for the other processes: they wait until its process has run
 // all of it, and need not walk through rounds that are none of theirs.  What is told is what counts after it: the last
 // result under each name, the step that failed, how long the rounds took, and meanwhile now and then how far it is.
-
-// aliveTime is how often the others are told how far a loop is.
-const aliveTime = 200 * time.Millisecond
 
 // loop is work of the process that has the loop's role.
 func (o *remote) loop(
@@ -65,11 +61,11 @@ func (l *remoteLoop) here(ctx context.Context) error {
 	l.ran -= r.steps
 	r.turns.whole = true
 	r.loops = before.Part()
-	alive := &alive{mailbox: l.remote.mailbox, key: l.rounds, advance: l.advance}
-	alive.start()
-	defer alive.stop() // whatever happens in the loop
+	alive := &peer.Alive{Mailbox: l.remote.Mailbox, Key: l.rounds, Advance: l.advance}
+	alive.Start()
+	defer alive.Stop() // whatever happens in the loop
 	err := r.loop(ctx, l.step, l.repeat, l.advance)
-	r.turns.untold, r.turns.whole = alive.stop(), false
+	r.turns.untold, r.turns.whole = alive.Stop(), false
 	l.timed = r.loops.Records()
 	before.Join(&r.loops)
 	r.loops = before
@@ -111,43 +107,3 @@ func (l *remoteLoop) binds(role, name string, index int) bool {
 
 // short is the beginning of a list that another process has told.
 func short(list []string) []string { return list[:min(len(list), mostPath)] }
-
-// alive tells the other processes how far a loop is, from a timer's goroutine, until stop.
-type alive struct {
-	mailbox Mailbox
-	key     string
-	advance *progress.Step
-
-	mu    sync.Mutex
-	timer *time.Timer
-	told  int64
-	over  bool
-	err   error
-}
-
-func (a *alive) start() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.timer = time.AfterFunc(aliveTime, a.tell)
-}
-
-func (a *alive) tell() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.over || a.err != nil {
-		return
-	}
-	if at := a.advance.At.Load(); at != a.told {
-		a.told, a.err = at, a.mailbox.Tell(a.key, at)
-	}
-	a.timer.Reset(aliveTime)
-}
-
-// stop ends the telling; nothing is told after it.  The error is of what could not be told.
-func (a *alive) stop() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.over = true
-	a.timer.Stop()
-	return a.err
-}

@@ -102,6 +102,17 @@ func Time(d time.Duration) string {
 	return text
 }
 
+// Rounded is Time without digits that mean nothing.
+func Rounded(d time.Duration) string {
+	switch {
+	case d > time.Second:
+		d = d.Round(time.Millisecond)
+	case d > time.Millisecond:
+		d = d.Round(time.Microsecond)
+	}
+	return Time(d)
+}
+
 // Size writes bytes with the largest power of 1024 that fits exactly, in a form that ParseSize reads.
 func Size(n int64) string {
 	text := strconv.FormatInt(n, 10)

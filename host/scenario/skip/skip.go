@@ -81,7 +81,7 @@ func unmet(on testbed.Providers, c *compile.Case, env expression.Env, need compi
 		if err != nil {
 			return "", err
 		}
-		facts, err := DeviceFacts(device)
+		facts, err := deviceFacts(device)
 		if err != nil {
 			return "", err
 		}

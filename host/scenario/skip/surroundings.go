@@ -25,7 +25,7 @@ func Surroundings(on testbed.Providers, c *compile.Case, conditions ...*compile.
 	if err != nil {
 		return nil, err
 	}
-	facts, err := DeviceFacts(device)
+	facts, err := deviceFacts(device)
 	if err != nil {
 		return nil, err
 	}
@@ -51,22 +51,19 @@ func Surroundings(on testbed.Providers, c *compile.Case, conditions ...*compile.
 			guests[role.Written()] = role.Guest.Missing == ""
 		}
 	}
-	distinct, err := testbed.DistinctRoles(on, c.Roles)
+	places, err := testbed.Places(on, c.Roles)
 	if err != nil {
-		distinct = testbed.Distinct{} // the testbed will say what is missing
+		places = make([]testbed.Place, 2) // nothing is distinct, and the testbed will say what is missing
 	}
 	maps.Copy(env, expression.Env{
-		"provider":  ProviderFacts(provider),
+		"provider":  providerFacts(provider),
 		"clock":     map[string]any{"virtual": provider.Clock().Virtual()},
 		"transport": map[string]any{"ib": !iwarp, "roce": roce, "iwarp": iwarp},
 		"device":    facts,
 		"driver":    environment.Driver(provider.Name(), device.Name()),
 		"fault":     map[string]any{"link": faults, "cm": faults, "data": faults, "device": faults, "packet": packets},
 		"guest":     guests,
-		"roles": map[string]any{
-			"distinct_hosts": distinct.Hosts, "distinct_devices": distinct.Devices,
-			"distinct_addresses": distinct.Addresses,
-		},
+		"roles":     testbed.Distinct(places),
 	})
 	for _, constant := range c.Constants {
 		if _, taken := env[constant.Name]; !taken {
@@ -88,11 +85,11 @@ func mentionedRoles(on testbed.Providers, c *compile.Case, conditions []*compile
 		if err != nil {
 			return nil, fmt.Errorf("role %s: %w", role.Name, err)
 		}
-		facts, err := DeviceFacts(device)
+		facts, err := deviceFacts(device)
 		if err != nil {
 			return nil, fmt.Errorf("role %s: %w", role.Name, err)
 		}
-		object := map[string]any{"device": facts, "provider": ProviderFacts(on.Of(role.Name))}
+		object := map[string]any{"device": facts, "provider": providerFacts(on.Of(role.Name))}
 		if role.Group == "" {
 			env[role.Name] = object
 		} else {
@@ -103,14 +100,14 @@ func mentionedRoles(on testbed.Providers, c *compile.Case, conditions []*compile
 	return env, nil
 }
 
-// ProviderFacts are what expressions see of a provider.
-func ProviderFacts(provider *rdmacore.Provider) map[string]any {
+// providerFacts are what expressions see of a provider.
+func providerFacts(provider *rdmacore.Provider) map[string]any {
 	soft := provider.Name() == testbed.Soft
 	return map[string]any{"name": provider.Name(), "soft": soft, "verbs": !soft, "link": provider.Link()}
 }
 
-// DeviceFacts are what expressions see of a device; which of it stands where, package compile says.
-func DeviceFacts(device *rdmacore.Device) (map[string]any, error) {
+// deviceFacts are what expressions see of a device; which of it stands where, package compile says.
+func deviceFacts(device *rdmacore.Device) (map[string]any, error) {
 	attr, err := device.Attr()
 	if err != nil {
 		return nil, err
@@ -123,4 +120,30 @@ func DeviceFacts(device *rdmacore.Device) (map[string]any, error) {
 		"max_qp_rd_atom": attr.MaxQPRdAtom, "max_qp_init_rd_atom": attr.MaxQPInitRdAtom,
 		"max_qp": attr.MaxQP, "max_qp_wr": attr.MaxQPWR, "max_sge": attr.MaxSGE, "max_cqe": attr.MaxCQE,
 	}, nil
+}
+
+// RoleFacts are what expressions see of a role.
+func RoleFacts(role *testbed.Role) (map[string]any, error) {
+	device, err := deviceFacts(role.Device())
+	if err != nil {
+		return nil, fmt.Errorf("role %s: %w", role.Name, err)
+	}
+	object := map[string]any{
+		"name": role.Name, "address": role.Address().String(), "device": device,
+		"provider": providerFacts(role.Provider()),
+	}
+	for _, buffer := range role.Buffers() {
+		object[buffer.Name] = buffer.View().Record()
+	}
+	object["counters"] = CounterFacts(role)
+	return object, nil
+}
+
+// CounterFacts are the counters of a role as expressions see them.
+func CounterFacts(role *testbed.Role) map[string]any {
+	counters := make(map[string]any)
+	for name, value := range role.Counted() {
+		counters[name] = int(value)
+	}
+	return counters
 }

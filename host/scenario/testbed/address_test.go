@@ -100,24 +100,30 @@ func TestAddressOfGID(t *testing.T) {
 	}
 }
 
-// TestDistinctRoles: soft has one device, and an address for each role.
-func TestDistinctRoles(t *testing.T) {
+// TestPlaces: soft has one device, and an address for each role; no two roles of this process have a host each.
+func TestPlaces(t *testing.T) {
 	provider, _ := softDevice(t)
 	for _, test := range []struct {
-		name  string
-		roles []RoleConfig
-		want  Distinct
+		name                      string
+		roles                     []RoleConfig
+		hosts, devices, addresses bool
 	}{
-		{"no role", nil, Distinct{Devices: true, Addresses: true, Hosts: true}},
-		{"one", []RoleConfig{{}}, Distinct{Devices: true, Addresses: true, Hosts: true}},
-		{"two", []RoleConfig{{}, {}}, Distinct{Addresses: true}},
-		{"two guests", []RoleConfig{{Guest: &GuestConfig{}}, {Guest: &GuestConfig{}}}, Distinct{}},
+		{"no role", nil, true, true, true},
+		{"one", []RoleConfig{{}}, true, true, true},
+		{"two", []RoleConfig{{}, {}}, false, false, true},
+		{"two guests", []RoleConfig{{Guest: &GuestConfig{}}, {Guest: &GuestConfig{}}}, false, false, false},
 	} {
-		if got, err := DistinctRoles(One(provider), test.roles); err != nil || got != test.want {
-			t.Errorf("%s: %+v, %v, want %+v", test.name, got, err, test.want)
+		places, err := Places(One(provider), test.roles)
+		got := Distinct(places)
+		if err != nil || got["distinct_hosts"] != test.hosts || got["distinct_devices"] != test.devices ||
+			got["distinct_addresses"] != test.addresses {
+			t.Errorf("%s: %+v, %v", test.name, got, err)
 		}
 	}
-	if _, err := DistinctRoles(One(provider), []RoleConfig{{Device: "mlx5_9"}}); err == nil {
+	if _, err := Places(One(provider), []RoleConfig{{Device: "mlx5_9"}}); err == nil {
 		t.Error("a role on a device that there is not")
+	}
+	if got := Distinct([]Place{{Host: "a"}, {Host: "b"}}); got["distinct_hosts"] != true {
+		t.Errorf("two hosts: %v", got)
 	}
 }

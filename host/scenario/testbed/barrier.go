@@ -156,7 +156,7 @@ func (t *Testbed) Barrier(ctx context.Context, gathering Gathering, meet func(ct
 	}
 	if meet != nil {
 		var err error
-		t.outside(func() { err = meet(ctx) })
+		t.Outside(func() { err = meet(ctx) })
 		if err != nil {
 			return err
 		}

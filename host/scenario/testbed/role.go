@@ -187,32 +187,41 @@ func (r *Role) Endpoints() []*Endpoint { return r.living }
 // Buffers are the role's buffers, in no particular order.
 func (r *Role) Buffers() []*Buffer { return slices.Collect(maps.Values(r.buffers)) }
 
-// Distinct tells what the roles of a case do not share.
-type Distinct struct {
-	// Devices: no two are on one device, by the devices' node GUIDs.  Addresses: no two have one address.
-	Devices, Addresses bool
-	// Hosts: no two are on one host.  One process drives all roles, so only where there are fewer than two.
-	Hosts bool
+// Place is where a role runs: the node GUID of its device, its address, and the name of its host, which is "" for the
+// host of this process.
+type Place struct {
+	GUID    uint64
+	Address netip.Addr
+	Host    string
 }
 
-// DistinctRoles looks at where roles would run; an error says which cannot run at all.
-func DistinctRoles(providers Providers, configs []RoleConfig) (Distinct, error) {
-	guids, addresses := make(map[uint64]bool), make(map[netip.Addr]bool)
+// Distinct tells what roles at these places do not share, as expressions see it.
+func Distinct(places []Place) map[string]any {
+	guids, addresses, hosts := make(map[uint64]bool), make(map[netip.Addr]bool), make(map[string]bool)
+	for _, each := range places {
+		guids[each.GUID], addresses[each.Address], hosts[each.Host] = true, true, true
+	}
+	return map[string]any{
+		"distinct_hosts": len(hosts) == len(places), "distinct_devices": len(guids) == len(places),
+		"distinct_addresses": len(addresses) == len(places),
+	}
+}
+
+// Places are where roles would run, driven by this process; an error says which cannot run at all.
+func Places(providers Providers, configs []RoleConfig) (places []Place, err error) {
 	for i, config := range configs {
 		provider := providers.Of(config.Name)
 		device, err := Device(provider, config.Device)
 		if err != nil {
-			return Distinct{}, err
+			return nil, err
 		}
 		address, err := config.roleAddress(provider, device, max(i, config.Position))
 		if err != nil {
-			return Distinct{}, err
+			return nil, err
 		}
-		guids[device.GUID()], addresses[address] = true, true
+		places = append(places, Place{GUID: device.GUID(), Address: address})
 	}
-	return Distinct{
-		Devices: len(guids) == len(configs), Addresses: len(addresses) == len(configs), Hosts: len(configs) < 2,
-	}, nil
+	return places, nil
 }
 
 // roleAddress is the address of the role with that index.  On soft each role has one of its own, 127.0.0.1, 127.0.0.2

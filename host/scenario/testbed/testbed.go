@@ -209,9 +209,9 @@ func (t *Testbed) Unlocked(f func()) {
 	f()
 }
 
-// outside runs f, which waits for another process, without the lock.  No virtual clock may wait for the caller
+// Outside runs f, which waits for another process, without the lock.  No virtual clock may wait for the caller
 // meanwhile.
-func (t *Testbed) outside(f func()) {
+func (t *Testbed) Outside(f func()) {
 	t.Unlocked(func() { t.Clock().Outside(f) })
 }
 

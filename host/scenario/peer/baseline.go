@@ -1,4 +1,4 @@
-package exec
+package peer
 
 import (
 	"context"
@@ -10,21 +10,15 @@ import (
 	"rdmarun/host/record"
 )
 
-// tellBaseline tells the others what an earlier run has found, where thresholds may want it: who judges may not have
-// it.
-func (o *remote) tellBaseline(r *caseRun, begin *beginning) error {
-	if r.config.Baseline == nil || len(r.testCase.Thresholds) == 0 {
-		return nil
-	}
-	count := 0
-	for part := range partsOf(r.config.Baseline) {
-		if err := o.mailbox.Tell(baselineKey(o.mailbox.Name(), count), part); err != nil {
-			return fmt.Errorf("tell the baseline: %w", err)
+// TellEarlier tells the others what an earlier run has found, in so many parts.
+func (g *Group) TellEarlier(earlier *record.Earlier) (count int, err error) {
+	for part := range partsOf(earlier) {
+		if err := g.Mailbox.Tell(baselineKey(g.Mailbox.Name(), count), part); err != nil {
+			return 0, fmt.Errorf("tell the baseline: %w", err)
 		}
 		count++
 	}
-	begin.Baseline = &count
-	return nil
+	return count, nil
 }
 
 // earlierPart is some of what an earlier run has found.
@@ -56,33 +50,29 @@ func partsOf(earlier *record.Earlier) iter.Seq[earlierPart] {
 	}
 }
 
-// takeBaseline takes what a process has told of an earlier run, unless this one has that itself.
-func (o *remote) takeBaseline(ctx context.Context, r *caseRun, name string, count *int) error {
-	if count == nil || r.config.Baseline != nil {
-		return nil
-	}
-	if *count < 0 || *count > mostBaseline {
-		return fmt.Errorf("the baseline of %s: it has %d parts", name, *count)
+// TakeEarlier takes what a process has told of an earlier run, in so many parts.
+func (g *Group) TakeEarlier(ctx context.Context, name string, count int) (*record.Earlier, error) {
+	if count < 0 || count > mostBaseline {
+		return nil, fmt.Errorf("the baseline of %s: it has %d parts", name, count)
 	}
 	earlier := &record.Earlier{}
-	for i := range *count {
+	for i := range count {
 		var part earlierPart
-		err := o.receive(ctx, name, baselineKey(name, i), &part)
+		err := g.Receive(ctx, name, baselineKey(name, i), &part)
 		for _, m := range slices.Concat(part.Measures, part.Pairs) {
 			if err == nil {
 				err = m.Check()
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("the baseline of %s: %w", name, err)
+			return nil, fmt.Errorf("the baseline of %s: %w", name, err)
 		}
 		earlier.Measures = append(earlier.Measures, part.Measures...)
 		for _, m := range part.Pairs {
 			earlier.AddPair(m)
 		}
 	}
-	r.config.Baseline = earlier
-	return nil
+	return earlier, nil
 }
 
 func baselineKey(name string, i int) string { return fmt.Sprintf("baseline/%s/%d", name, i) }

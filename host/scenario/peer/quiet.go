@@ -1,4 +1,4 @@
-package exec
+package peer
 
 import (
 	"encoding/json"
@@ -11,9 +11,9 @@ import (
 // takes, so that a loop of such steps costs one message in so much time, and whoever waits does so hardly longer.
 const quietTime = 100 * time.Microsecond
 
-// quiet are the steps of this process that have brought nothing: neither a result with a name nor a failure.  Of many
+// Quiet are the steps of this process that have brought nothing: neither a result with a name nor a failure.  Of many
 // of them, one after another, the others are told by one number.
-type quiet struct {
+type Quiet struct {
 	mailbox Mailbox
 
 	mu     sync.Mutex
@@ -25,13 +25,14 @@ type quiet struct {
 	err    error
 }
 
-func newQuiet(of Mailbox) *quiet { return &quiet{mailbox: of} }
+// NewQuiet tells by a mailbox.
+func NewQuiet(of Mailbox) *Quiet { return &Quiet{mailbox: of} }
 
 // quietKey is that of a process's messages about the steps of a branch.
 func quietKey(process, branch string) string { return "quiet/" + process + "/" + branch }
 
-// passed notes a step of this process.  The error is that of an earlier message.
-func (q *quiet) passed(branch string, number int) error {
+// Passed notes a step of this process.  The error is that of an earlier message.
+func (q *Quiet) Passed(branch string, number int) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.last != 0 && q.branch != branch {
@@ -50,23 +51,23 @@ func (q *quiet) passed(branch string, number int) error {
 }
 
 // late tells what nobody has told in time; its error is that of the next step.
-func (q *quiet) late() {
+func (q *Quiet) late() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.timed = false
 	q.tell()
 }
 
-// flush tells of the steps that are still to be told.  What is told after it comes after it.
-func (q *quiet) flush() error {
+// Flush tells of the steps that are still to be told.  What is told after it comes after it.
+func (q *Quiet) Flush() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.tell()
 	return q.err
 }
 
-// tell is flush; mu is held.
-func (q *quiet) tell() {
+// tell is Flush; mu is held.
+func (q *Quiet) tell() {
 	if q.last == 0 || q.over {
 		return
 	}
@@ -76,9 +77,9 @@ func (q *quiet) tell() {
 	q.last = 0
 }
 
-// end tells what is still to be told, and nothing after it.
-func (q *quiet) end() error {
-	err := q.flush()
+// End tells what is still to be told, and nothing after it.
+func (q *Quiet) End() error {
+	err := q.Flush()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.over = true
@@ -88,31 +89,21 @@ func (q *quiet) end() error {
 	return err
 }
 
-// quietOf is what is known of the steps of another process in a branch that have brought nothing.
-type quietOf struct {
-	key  string // of its messages
-	last int    // the number of the last of them
+// QuietOf is what is known of the steps of another process in a branch that have brought nothing.
+type QuietOf struct {
+	Key  string // of its messages
+	Last int    // the number of the last of them
 }
 
-// note takes a message of the process.
-func (q *quietOf) note(raw json.RawMessage) error {
+// NewQuietOf knows nothing yet of a process.
+func NewQuietOf(process, branch string) *QuietOf { return &QuietOf{Key: quietKey(process, branch)} }
+
+// Note takes a message of the process.
+func (q *QuietOf) Note(raw json.RawMessage) error {
 	var last int
 	if err := json.Unmarshal(raw, &last); err != nil {
 		return fmt.Errorf("which steps have brought nothing: %w", err)
 	}
-	q.last = max(q.last, last)
+	q.Last = max(q.Last, last)
 	return nil
-}
-
-// quietOf is what the running branch knows of a process.
-func (o *remote) quietOf(r *caseRun, process string) *quietOf {
-	of := r.turns.quiet[process]
-	if of == nil {
-		if r.turns.quiet == nil {
-			r.turns.quiet = make(map[string]*quietOf)
-		}
-		of = &quietOf{key: quietKey(process, r.turns.prefix)}
-		r.turns.quiet[process] = of
-	}
-	return of
 }

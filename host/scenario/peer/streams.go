@@ -1,4 +1,4 @@
-package exec
+package peer
 
 import (
 	"context"
@@ -9,26 +9,12 @@ import (
 
 	"rdmarun/host/guest"
 	"rdmarun/host/scenario/meeting"
-	"rdmarun/host/scenario/testbed"
 )
 
-// carryStreams joins the streams of the guests here with those of guests in other processes until stop, which lets what
+// CarryStreams joins the streams of the guests here with those of guests in other processes until stop, which lets what
 // these have said before be on its way.
-func (r *caseRun) carryStreams() (stop func()) {
-	if !slices.ContainsFunc(r.testCase.Roles, func(role testbed.RoleConfig) bool { return role.Guest != nil }) {
-		return func() {}
-	}
-	var processes []string
-	for _, role := range r.roster.facts {
-		if process := r.roster.where[role.Name]; role.Guest && !slices.Contains(processes, process) {
-			processes = append(processes, process)
-		}
-	}
-	if len(processes) == 0 {
-		return func() {}
-	}
-	s := &streams{mailbox: r.config.Mailbox, exchange: r.testbed.Streams(), sent: make(map[string]int)}
-	s.exchange.Reach(processes, func(role string) string { return r.roster.where[role] })
+func CarryStreams(mailbox Mailbox, exchange *guest.Exchange, processes []string) (stop func()) {
+	s := &streams{mailbox: mailbox, exchange: exchange, sent: make(map[string]int)}
 	ctx, cancel := context.WithCancel(context.Background())
 	taken, given := make(chan struct{}), make(chan struct{})
 	go func() {
