@@ -104,7 +104,9 @@ func (o *remote) meet(r *caseRun, call *compile.Call) func(ctx context.Context) 
 
 // member is the way between the process that has a step and another one with a part of it, whose name the keys have.
 func (o *remote) member(r *caseRun, process, name, said, heard string) *peer.Counterpart {
-	return &peer.Counterpart{Group: o.Group, Process: process, Key: r.stepKey() + "/" + name + "/", Said: said, Heard: heard}
+	return &peer.Counterpart{
+		Group: o.Group, Process: process, Key: r.stepKey() + "/" + name + "/", Said: said, Heard: heard,
+	}
 }
 
 // counterpart is the process with the role of the two that is not here.

@@ -9,8 +9,8 @@
 //   - failure.go says what failed.
 //
 // What has a subject of its own is in packages below: skip (whether the case can run here), expect (results and
-// expectations), threshold (limits), timeline (what happened when), progress (how far the run is,
-// and whether it stalls).
+// expectations), threshold (limits), timeline (what happened when), progress (how far the run
+// is, and whether it stalls).
 //
 // A case whose roles several processes play, each of which walks all of it (package peer has what they say):
 //   - peers.go is what a run asks of them, and the answer where there are none; remote.go is the answer of several.

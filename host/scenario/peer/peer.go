@@ -1,11 +1,11 @@
 // Package peer is what the processes of a run of a case tell each other, as messages: who has said what, and what it
 // means that a process says nothing more.  It knows no steps; package exec says what a step has brought.
 //
-//   - peer.go waits for messages, and bounds what is kept of them.  end.go is the end of a process, which ends all waits
-//     for it.
+//   - peer.go waits for messages, and bounds what is kept of them.  end.go is the end of a process, which ends all
+//     waits for it.
 //   - quiet.go tells of many steps by one number, alive.go how far a loop is.
 //   - counterpart.go is two processes with a part of one step each, streams.go what guests write to each other.
-//   - baseline.go tells what an earlier run has found.
+//   - measured.go tells what is measured, baseline.go what an earlier run has found.
 package peer
 
 import (
@@ -57,7 +57,8 @@ type Group struct {
 // NewGroup is this process and others, by a mailbox.
 func NewGroup(mailbox Mailbox, names []string) *Group {
 	g := &Group{
-		Mailbox: mailbox, Names: names, Quiet: NewQuiet(mailbox), told: make(map[string]int), ends: make(map[string]End),
+		Mailbox: mailbox, Names: names, Quiet: NewQuiet(mailbox), told: make(map[string]int),
+		ends: make(map[string]End),
 	}
 	for _, name := range names {
 		g.endKeys = append(g.endKeys, meeting.Key{From: name, Name: Key("end", name)})
