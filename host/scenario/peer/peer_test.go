@@ -183,7 +183,7 @@ func TestQuietInTime(t *testing.T) {
 	}
 }
 
-// TestQuietOf: the number of a process only grows, and what is no number is an error.
+// TestQuietOf: the number of a process only grows, and another value than a number is an error.
 func TestQuietOf(t *testing.T) {
 	of := NewQuietOf("a", "2.1/")
 	if of.Key != "quiet/a/2.1/" {
