@@ -61,7 +61,7 @@ func (i *Instance) waitAsync(handle Handle, at Pointer, timeout Nanoseconds) int
 	return 0
 }
 
-// concerned tells whether an event is one that the guest may take.  Others who read the device call it, too, but only
+// concerned reports whether an event is one that the guest may take.  Others who read the device call it, too, but only
 // while the guest waits, and so nobody changes the tables.
 func (i *Instance) concerned(event rdmacore.AsyncEvent) bool {
 	return !event.OfObject() || i.qps.find(event.QP) != 0 || i.cqs.find(event.CQ) != 0 || i.srqs.find(event.SRQ) != 0

@@ -170,5 +170,5 @@ func resultErrnos() []syscall.Errno {
 	}
 }
 
-// documented tells whether an errno is one of those.
+// documented reports whether an errno is one of those.
 func documented(errno syscall.Errno) bool { return slices.Contains(resultErrnos(), errno) }

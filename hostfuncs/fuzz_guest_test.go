@@ -216,7 +216,7 @@ func (g *fuzzGuest) remember(handle uint64) {
 	}
 }
 
-// full tells whether the guest has enough of what a function makes.
+// full reports whether the guest has enough of what a function makes.
 func (g *fuzzGuest) full(name string) bool {
 	const most = 24
 	if !strings.HasPrefix(name, "create_") && !strings.HasPrefix(name, "alloc_") && !strings.HasPrefix(name, "reg_") &&
@@ -237,7 +237,7 @@ func (g *fuzzGuest) full(name string) bool {
 	return false
 }
 
-// alternative tells whether a handle is of another kind that the parameter takes, which its text names.
+// alternative reports whether a handle is of another kind that the parameter takes, which its text names.
 func (g *fuzzGuest) alternative(p Param, handle Handle) bool {
 	for kind, name := range kindNames {
 		words := strings.FieldsFunc(p.Doc, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) })

@@ -141,7 +141,7 @@ func writeSized[T any](i *Instance, at Pointer, value *T) fault {
 	return 0
 }
 
-// roomFor tells whether writeSized could write a T now: an event is taken only when there is a place to put it.
+// roomFor reports whether writeSized could write a T now: an event is taken only when there is a place to put it.
 func roomFor[T any](i *Instance, at Pointer) fault {
 	_, wrong := given[T](i, at)
 	return wrong

@@ -78,7 +78,7 @@ func ParseAddressRule(text string) (rule AddressRule, err error) {
 
 func (r AddressRule) hasPort(port uint16) bool { return r.first <= port && port <= r.last }
 
-// has tells whether an address is one of the rule's.  The address for any, and none, are of rules alone that are for
+// has reports whether an address is one of the rule's.  The address for any, and none, are of rules alone that are for
 // any.
 func (r AddressRule) has(ip netip.Addr) bool {
 	if !r.prefix.IsValid() {

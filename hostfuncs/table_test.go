@@ -132,7 +132,7 @@ func TestABIIsOnlyAddedTo(t *testing.T) {
 	}
 }
 
-// grown tells whether a line is the size of a struct that is larger now.
+// grown reports whether a line is the size of a struct that is larger now.
 func grown(line string, lines []string) bool {
 	name, size, ok := structLine(line)
 	return ok && slices.ContainsFunc(lines, func(each string) bool {
@@ -141,7 +141,7 @@ func grown(line string, lines []string) bool {
 	})
 }
 
-// reused tells whether a line is a reserved field whose bytes have other names now; it begins with one of them.
+// reused reports whether a line is a reserved field whose bytes have other names now; it begins with one of them.
 func reused(line string, lines []string) bool {
 	name, place, ok := strings.Cut(line, " at ")
 	owner, _, isReserved := strings.Cut(name, ".reserved")

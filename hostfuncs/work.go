@@ -195,7 +195,7 @@ func (p *posting[WR]) tell(n int) {
 	}
 }
 
-// post posts in batches, or with whole, which tells whether that may be, all at once.
+// post posts in batches, or with whole, which reports whether that may be, all at once.
 func post[Q, WR any](i *Instance, queue Q, wrsAt Pointer, count uint32, sgesAt Pointer, numSGEs uint32,
 	out Pointer, whole func([]WR, []rdmacore.SGE) bool, post postAt[Q, WR]) int32 {
 	p, failed := postingOf[WR](i, wrsAt, count, sgesAt, numSGEs, out)
@@ -290,7 +290,7 @@ func postSpin[WR any](
 	return int32(completions)
 }
 
-// fitsOneCall tells whether the requests are not more work than one call may be.
+// fitsOneCall reports whether the requests are not more work than one call may be.
 func fitsOneCall(wrs []rdmacore.SendWR, sges []rdmacore.SGE) bool {
 	const most = 4 << 30
 	total := uint64(0)

@@ -22,10 +22,10 @@ type AsyncEvent struct {
 	ID   *ID  // whose QP, CQ or SRQ it is; nil for those that were made without one
 }
 
-// OfObject tells whether the event is of a QP, CQ or SRQ, rather than of a port or the device.
+// OfObject reports whether the event is of a QP, CQ or SRQ, rather than of a port or the device.
 func (e AsyncEvent) OfObject() bool { return e.QP != nil || e.CQ != nil || e.SRQ != nil }
 
-// of tells whether the event is of that QP, CQ or SRQ.
+// of reports whether the event is of that QP, CQ or SRQ.
 func (e AsyncEvent) of(object any) bool {
 	return any(e.QP) == object || any(e.CQ) == object || any(e.SRQ) == object
 }

@@ -92,7 +92,7 @@ func WithCapture(c *Capture, label string) Option {
 	}
 }
 
-// Captures tells whether what the provider sends is written to a Capture.
+// Captures reports whether what the provider sends is written to a Capture.
 func (p *Provider) Captures() bool { return p != nil && p.captures }
 
 // CaptureName gives the interface of an address its name, before its first packet.

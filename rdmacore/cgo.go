@@ -291,7 +291,7 @@ func (w *Work) Poll(cq *CQ, wcs []WC, attempts uint32) (int, error) {
 	return n, err
 }
 
-// plainPoll tells whether hot_poll_cq is what the queue is polled by; a nil one is not polled at all.
+// plainPoll reports whether hot_poll_cq is what the queue is polled by; a nil one is not polled at all.
 func plainPoll(cq *CQ, wcs []WC) bool {
 	return len(wcs) == 0 || cq.open() && !cq.extended && len(wcs) <= fewCompletions && cq.seen.first.Load() == nil
 }

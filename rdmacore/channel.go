@@ -98,7 +98,7 @@ func (c *EventChannel) Wait(ctx context.Context, id *ID) (*Event, error) {
 	return c.nextEvent(ctx, id)
 }
 
-// reads tells whether events of the id can be read from the channel.
+// reads reports whether events of the id can be read from the channel.
 func (c *EventChannel) reads(id *ID) error {
 	const op = "rdma_get_cm_event"
 	if !c.open() {

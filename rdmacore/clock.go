@@ -31,7 +31,7 @@ func newClock(p *Provider, virtual bool) *Clock {
 // Clock returns the provider's clock.
 func (p *Provider) Clock() *Clock { return p.clock }
 
-// Virtual tells whether the clock is a virtual one.
+// Virtual reports whether the clock is a virtual one.
 func (c *Clock) Virtual() bool { return c.virtual != nil }
 
 // Now is the time since the provider was opened.

@@ -106,7 +106,7 @@ func (c *CompChannel) source(of *CQ) (Source, error) {
 	return Source{ready: func() (bool, error) { return c.holds(of) }, fd: c.fd(), listen: c.listen}, nil
 }
 
-// holds tells whether there is an event of one CQ, or with nil of any.
+// holds reports whether there is an event of one CQ, or with nil of any.
 func (c *CompChannel) holds(of *CQ) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

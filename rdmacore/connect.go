@@ -153,7 +153,7 @@ type ConnParam struct {
 	InitiatorDepth     uint8 // own READs and atomics outstanding at once; 255 likewise
 	FlowControl        uint8
 	RetryCount         uint8  // 7 at most; connect only
-	RNRRetryCount      uint8  // how often the peer retries towards here; 7 is for ever
+	RNRRetryCount      uint8  // how often the peer retries towards here; 7 is forever
 	SRQ                bool   // ignored when the id has a QP
 	QPNum              uint32 // ignored when the id has a QP
 	PrivateData        []byte // how much a message carries depends on it, see rdma_connect(3)

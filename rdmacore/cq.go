@@ -163,7 +163,7 @@ func (c *CQ) Entries() int {
 	return int(c.c.cqe)
 }
 
-// Destroyed tells whether the queue is gone: by Destroy, or with the QPs that it was made for.
+// Destroyed reports whether the queue is gone: by Destroy, or with the QPs that it was made for.
 func (c *CQ) Destroyed() bool { return !c.open() }
 
 func (c *CQ) free(op string) error {

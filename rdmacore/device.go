@@ -140,7 +140,7 @@ func (d *Device) Name() string {
 	return C.GoString(&d.c.device.name[0])
 }
 
-// IWARP tells whether the device speaks iWARP (RFC 5040, over TCP) rather than InfiniBand or RoCE.
+// IWARP reports whether the device speaks iWARP (RFC 5040, over TCP) rather than InfiniBand or RoCE.
 func (d *Device) IWARP() bool {
 	return d.open() && d.c.device.transport_type == C.IBV_TRANSPORT_IWARP
 }
@@ -213,7 +213,7 @@ const (
 	CapAtomicWrite     DeviceCap = C.CORE_CAP_ATOMIC_WRITE
 )
 
-// Can tells whether the device has every one of caps.
+// Can reports whether the device has every one of caps.
 func (a *DeviceAttr) Can(caps DeviceCap) bool { return DeviceCap(a.CapFlagsEx)&caps == caps }
 
 // Attr asks the device for its limits (ibv_query_device_ex(3), where it has that).

@@ -15,7 +15,7 @@ type delivery struct {
 	err   error
 }
 
-// awaits tells whether a delivery is one for the id.
+// awaits reports whether a delivery is one for the id.
 func (id *ID) awaits(d delivery) bool { return d.key == id }
 
 // newEventChannel gives a channel of librdmacm its Go side.

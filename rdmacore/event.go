@@ -39,7 +39,7 @@ type Event struct {
 	held  *C.struct_rdma_cm_event
 }
 
-// OfGroup tells whether the event is of a multicast group.
+// OfGroup reports whether the event is of a multicast group.
 func (e *Event) OfGroup() bool { return e.Type == EventMulticastJoin || e.Type == EventMulticastError }
 
 // UDParam is the address of a datagram QP (struct rdma_ud_param).
@@ -171,7 +171,7 @@ func (e *Event) Ack() error {
 	return check(op, int(C.core_ack_event(e.owner.native(), native)))
 }
 
-// Held tells whether the event is still to be acknowledged.
+// Held reports whether the event is still to be acknowledged.
 func (e *Event) Held() bool {
 	if e == nil || e.owner == nil {
 		return false

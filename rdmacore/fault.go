@@ -43,7 +43,7 @@ type FaultRule struct {
 // ofDevice tells a fault that has nothing to do with messages.
 func (a FaultAction) ofDevice() bool { return a == FaultRemoveDevice || a == FaultChangeAddress }
 
-// CanFault tells whether Fault works on this provider: on soft, not on a real fabric.
+// CanFault reports whether Fault works on this provider: on soft, not on a real fabric.
 func (p *Provider) CanFault() bool { return p != nil && p.c != nil && p.c.fault_add != nil }
 
 // Fault begins to do what fault says.  EOPNOTSUPP on a real fabric, EINVAL for what makes no sense, EBUSY for

@@ -74,15 +74,15 @@ func (c *EventChannel) CreateID(ps PortSpace) (*ID, error) {
 
 func (id *ID) open() bool { return id != nil && id.c != nil }
 
-// Destroyed tells whether the id is gone.
+// Destroyed reports whether the id is gone.
 func (id *ID) Destroyed() bool { return !id.open() }
 
 func (id *ID) native() *C.struct_core_provider { return id.channel.provider.c }
 
-// bound tells whether the id has a device, by resolving, binding or being a child.
+// bound reports whether the id has a device, by resolving, binding or being a child.
 func (id *ID) bound() bool { return id.c.verbs != nil }
 
-// Listening tells whether the id has become a listener.
+// Listening reports whether the id has become a listener.
 func (id *ID) Listening() bool { return id.open() && id.listening }
 
 // BindAddr gives the id a local address (rdma_bind_addr(3)); the zero AddrPort is any address and any port.

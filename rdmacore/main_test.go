@@ -85,7 +85,7 @@ func chosenProvider() string {
 	return "soft"
 }
 
-// onSoft tells whether the tests run on the soft provider, where the two answer differently or a kernel cannot be
+// onSoft reports whether the tests run on the soft provider, where the two answer differently or a kernel cannot be
 // asked: the exception is the entry of scenarios/conformance/exceptions.yaml that says how or why.
 func onSoft(exception string) bool {
 	if exception == "" {

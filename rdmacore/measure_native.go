@@ -59,7 +59,7 @@ func refusedBy(result int, refusal *C.struct_core_measure_refusal) error {
 		Err: fmt.Errorf("%s (%w)", why, errno)}
 }
 
-// Check tells whether a measurement could be made of the spec, as far as that depends on no queue pair and no
+// Check reports whether a measurement could be made of the spec, as far as that depends on no queue pair and no
 // memory: what NewMeasurement says of the spec alone, a *MeasureKnobError.
 func (s *MeasureSpec) Check() error {
 	given, err := s.native()

@@ -63,7 +63,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// rdma_get_send_comp(3) waits for ever for a request without completion; here until the context ends, and the
+// rdma_get_send_comp(3) waits forever for a request without completion; here until the context ends, and the
 // error says why nothing came.
 func TestUnsignaledIsNotWaitedForInVain(t *testing.T) {
 	client, server := connected(t)

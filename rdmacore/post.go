@@ -101,7 +101,7 @@ type WC struct {
 // for one.  The request, private data included, is the child's Event until the child's next call; as long as
 // a child holds it the listener cannot be destroyed.
 //
-// EINVAL for an id that is not synchronous, or does not listen (librdmacm would wait for ever).  The error
+// EINVAL for an id that is not synchronous, or does not listen (librdmacm would wait forever).  The error
 // wraps ctx.Err() when ctx ends first.
 func (id *ID) GetRequest(ctx context.Context) (*ID, error) {
 	const op = "rdma_get_request"

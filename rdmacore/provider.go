@@ -138,7 +138,7 @@ func CheckFabric(name string) error {
 // Link is the one of Links that carries messages between soft's queue pairs; "" on a real fabric.
 func (p *Provider) Link() string { return p.link }
 
-// SendsPackets tells whether soft's messages go in packets, each of which may be lost by itself.
+// SendsPackets reports whether soft's messages go in packets, each of which may be lost by itself.
 func (p *Provider) SendsPackets() bool { return p.link != "" && p.link != Links()[0] }
 
 // Open opens a provider by name.  "soft" works everywhere; "verbs" needs librdmacm and libibverbs, and

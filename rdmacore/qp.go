@@ -223,10 +223,10 @@ func (q *QP) leaveQueues() error {
 	return errors.Join(errs...)
 }
 
-// goesWith tells whether a queue of the id's QP is destroyed with that.  The caller holds cqUsers.
+// goesWith reports whether a queue of the id's QP is destroyed with that.  The caller holds cqUsers.
 func (c *CQ) goesWith(id *ID) bool { return c.id == id && c.users == 1 }
 
-// keeps tells whether a queue that the id has made is to outlive its QP.  The caller holds cqUsers.
+// keeps reports whether a queue that the id has made is to outlive its QP.  The caller holds cqUsers.
 func (id *ID) keeps(made *C.struct_ibv_cq, cq *CQ) bool {
 	return made != nil && cq.c == made && !cq.goesWith(id)
 }

@@ -40,9 +40,9 @@ type QPAttr struct {
 	MaxDestRdAtomic  uint8 // as target
 	MinRNRTimer      uint8 // code of IBTA volume 1, table 45; 0 is 655.36 ms
 	PortNum          uint8
-	Timeout          uint8 // 4.096 us * 2^n; 0 is for ever
+	Timeout          uint8 // 4.096 us * 2^n; 0 is forever
 	RetryCnt         uint8
-	RNRRetry         uint8 // 7 is for ever
+	RNRRetry         uint8 // 7 is forever
 	AltPortNum       uint8
 	AltTimeout       uint8
 	RateLimit        uint32 // kbit/s

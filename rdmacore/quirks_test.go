@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Where librdmacm crashes, waits for ever or leaks (each with its place there), there is an errno and a sentence.
+// Where librdmacm crashes, waits forever or leaks (each with its place there), there is an errno and a sentence.
 // Others are tested where they belong: registration without PD and unsignaled waits with messages, events that
 // are not acknowledged with synchronous ids, a lone send CQ with the lifetimes.
 

@@ -50,7 +50,7 @@ func (c *EventChannel) Source(id *ID) (Source, error) {
 	return Source{ready: func() (bool, error) { return c.holds(id) }, fd: int(c.c.fd), listen: c.listen}, nil
 }
 
-// holds tells whether Poll would take an event.
+// holds reports whether Poll would take an event.
 func (c *EventChannel) holds(id *ID) (bool, error) {
 	if id != nil && !id.open() || !c.open() {
 		return false, closed("rdma_get_cm_event", "id")
@@ -136,7 +136,7 @@ type sighting struct {
 	stamp [1]Timestamp
 }
 
-// see tells whether there is a completion, which the next poll takes.
+// see reports whether there is a completion, which the next poll takes.
 func (c *CQ) see() (bool, error) {
 	c.seen.looking.Lock()
 	defer c.seen.looking.Unlock()

@@ -56,7 +56,7 @@ func (c *EventChannel) retire() {
 	c.c = nil
 }
 
-// Synchronous tells whether the id's calls are to be completed with Complete.
+// Synchronous reports whether the id's calls are to be completed with Complete.
 func (id *ID) Synchronous() bool { return id.open() && id.synchronous }
 
 // start makes a call that a synchronous id has to be completed for.
@@ -121,7 +121,7 @@ func (id *ID) Complete(ctx context.Context) error {
 	return id.ended(op, result)
 }
 
-// Pending tells whether a call of a synchronous id has not come to its end.
+// Pending reports whether a call of a synchronous id has not come to its end.
 func (id *ID) Pending() bool {
 	if !id.open() {
 		return false

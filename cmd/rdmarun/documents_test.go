@@ -150,7 +150,7 @@ func runDocument(t *testing.T, project, file, text string) {
 	}
 }
 
-// showsDocument tells whether a block of a document is what a terminal has shown, but for "..." and numbers of a run.
+// showsDocument reports whether a block of a document is what a terminal has shown, but for "..." and numbers of a run.
 func showsDocument(block, seen string) bool {
 	var pattern strings.Builder
 	pattern.WriteString("^")

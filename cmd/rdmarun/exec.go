@@ -225,7 +225,7 @@ func findProgram(name string) (string, error) {
 	return path, nil
 }
 
-// isStatic tells whether a file is an ELF program without an interpreter.  Scripts are not: theirs is found
+// isStatic reports whether a file is an ELF program without an interpreter.  Scripts are not: theirs is found
 // by the kernel.
 func isStatic(path string) bool {
 	file, err := elf.Open(path)

@@ -140,7 +140,7 @@ func explainWords(w io.Writer, args []string) error {
 	return nil
 }
 
-// explainWord shows everything about a word, and tells whether there is anything.
+// explainWord shows everything about a word, and reports whether there is anything.
 func explainWord(w io.Writer, word string) (found bool, err error) {
 	for _, s := range subjects() {
 		if s.name == word {

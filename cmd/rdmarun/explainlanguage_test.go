@@ -340,7 +340,7 @@ func (u *usage) expressions(key string, node *syntax.Node) {
 	}
 }
 
-// has tells whether a word of a table is used.
+// has reports whether a word of a table is used.
 func (u *usage) has(table, word string) bool {
 	switch table {
 	case "operator":

@@ -62,7 +62,7 @@ func TestProcessesShareThePort(t *testing.T) {
 	words := func(end string, index, times int) []string {
 		return strings.Fields(fmt.Sprintf("rping %s -a %s -p %d -C %d -S 1000 -V", end, nearHost, first+index, times))
 	}
-	// Those that are killed would go on for ever.
+	// Those that are killed would go on forever.
 	times := func(index int) int {
 		if index < killed {
 			return 1 << 30

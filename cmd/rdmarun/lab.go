@@ -65,10 +65,10 @@ func (f *labFlags) register(command *cobra.Command) {
 	f.changed = command.Flags().Changed
 }
 
-// active tells whether agents on hosts play the roles.
+// active reports whether agents on hosts play the roles.
 func (f *labFlags) active() bool { return f.file != "" || f.nats.url != "" }
 
-// isSet tells whether the user has set a flag.
+// isSet reports whether the user has set a flag.
 func (f *labFlags) isSet(flag string) bool { return f.changed != nil && f.changed(flag) }
 
 // end ends what the lab has needed.
@@ -500,7 +500,7 @@ func (h *hosted) files() (archive []byte, order lab.Order, err error) {
 	return packed.Bytes(), order, err
 }
 
-// routes tells whether roles take an address that other hosts reach: those of soft have one of this host alone
+// routes reports whether roles take an address that other hosts reach: those of soft have one of this host alone
 // otherwise.
 func routes(host lab.Host, provider string) bool { return !host.Local() && provider == testbed.Soft }
 

@@ -99,7 +99,7 @@ func absoluteID(id string) string {
 	return file
 }
 
-// failed tells whether a case is to be run again.
+// failed reports whether a case is to be run again.
 func (l *lastRun) failed(id string) bool {
 	status, known := l.Cases[absoluteID(id)]
 	return known && !status.OK()

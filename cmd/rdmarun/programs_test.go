@@ -99,7 +99,7 @@ func (p *program) succeed(t *testing.T) {
 	}
 }
 
-// lostOwnRace tells whether it is an rping that was done, and then tripped over itself: its main thread destroys the
+// lostOwnRace reports whether it is an rping that was done, and then tripped over itself: its main thread destroys the
 // event channel and frees it while its other thread may be about to look for the next event there, and that thread ends
 // the process with what it gets (rping.c of rdma-core 44, cm_thread and the end of main).  It says nothing else then;
 // that its pings came through its server says, which is asked, too.
@@ -204,7 +204,7 @@ func TestPersistentServer(t *testing.T) {
 	awaitListener(t, fabric)
 	var clients []*program
 	for range 10 {
-		client := startProgram(t, fabric, "stdbuf", "-oL", "rping", "-c", "-a", "127.0.0.1", "-v") // for ever
+		client := startProgram(t, fabric, "stdbuf", "-oL", "rping", "-c", "-a", "127.0.0.1", "-v") // forever
 		client.print(t, line, 1)
 		clients = append(clients, client)
 	}
@@ -248,7 +248,7 @@ func TestMulticastInTwoProcesses(t *testing.T) {
 	receiver.succeed(t)
 }
 
-// TestManyConnections: cmtime's server serves for ever.
+// TestManyConnections: cmtime's server serves forever.
 func TestManyConnections(t *testing.T) {
 	var fabrics fabrics
 	fabric := fabrics.name()
@@ -282,7 +282,7 @@ func TestKilledServer(t *testing.T) {
 	fabric := fabrics.name()
 	server := startProgram(t, fabric, "rping", "-s", "-P", "-a", "127.0.0.1")
 	awaitListener(t, fabric)
-	client := startProgram(t, fabric, "rping", "-c", "-a", "127.0.0.1", "-v") // for ever
+	client := startProgram(t, fabric, "rping", "-c", "-a", "127.0.0.1", "-v") // forever
 	awaitLine(t, "/proc/net/unix", "@rdmarun/"+fabric+"/", " 0005 03 ")       // it is connected
 	if err := server.Process.Kill(); err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 type logFlags struct {
 	file   string
 	format *formatFlag
-	// command tells whether a flag was given.
+	// command reports whether a flag was given.
 	command *cobra.Command
 }
 
@@ -32,7 +32,7 @@ func (f *logFlags) register(command *cobra.Command) {
 	completeFlag(command, "log-format", cobra.FixedCompletions(f.format.choices, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// asked tells whether there is to be a log.
+// asked reports whether there is to be a log.
 func (f *logFlags) asked() bool { return f.file != "" || f.command.Flags().Changed("log-format") }
 
 // plan is what a crash needs to know of it.

@@ -290,7 +290,7 @@ func filtered(err error) error {
 	return nil
 }
 
-// makesNamespaces tells whether this process may start others in user namespaces.
+// makesNamespaces reports whether this process may start others in user namespaces.
 func makesNamespaces() bool {
 	command := exec.Command("true")
 	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER}

@@ -84,7 +84,7 @@ func (a *app) aside() io.Writer {
 	return a.progress.Above(a.stderr)
 }
 
-// canRedraw tells whether a line on w can be drawn anew: not in a file, not on a terminal that only prints, and not
+// canRedraw reports whether a line on w can be drawn anew: not in a file, not on a terminal that only prints, and not
 // in the log of a CI system, some of which pretend to be a terminal.
 func (a *app) canRedraw(w io.Writer) bool {
 	file, ok := w.(*os.File)

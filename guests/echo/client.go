@@ -90,7 +90,7 @@ func explain(ep *rdma.EP, err error) error {
 	return fmt.Errorf("%w after %s", err, event.Type)
 }
 
-// leaves tells whether the client has disconnected.
+// leaves reports whether the client has disconnected.
 func leaves(ep *rdma.EP) (bool, error) {
 	_, err := ep.Expect(rdma.EventDisconnected, 0)
 	if errors.Is(err, rdma.ETIMEDOUT) {

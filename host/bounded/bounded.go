@@ -32,7 +32,7 @@ func Read(path string, most int64) ([]byte, error) {
 	if err := readable(info.Mode()); err != nil {
 		return nil, &fs.PathError{Op: "read", Path: path, Err: err}
 	}
-	// A pipe without a writer would block in open(2) for ever.
+	// A pipe without a writer would block in open(2) forever.
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err

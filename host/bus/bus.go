@@ -52,7 +52,7 @@ type Conn struct {
 	why    atomic.Pointer[error] // this process has ended it
 }
 
-// ErrBehind tells that the connection has ended because this process did not take what came: a message that is lost
+// ErrBehind means that the connection has ended because this process did not take what came: a message that is lost
 // would be waited for without an end.
 var ErrBehind = fmt.Errorf("more than %d messages wait for this process", waiting)
 
@@ -110,13 +110,13 @@ func (c *Conn) Err() error {
 // Abandon ends the connection at once: nobody hears what is still to be said.
 func (c *Conn) Abandon() { c.nats.Close() }
 
-// ErrClosed tells that the connection has ended.
+// ErrClosed means that the connection has ended.
 var ErrClosed = nats.ErrConnectionClosed
 
-// ErrNobody tells that nobody listens who could answer.
+// ErrNobody means that nobody listens who could answer.
 var ErrNobody = errors.New("nobody answers")
 
-// ErrTooLong tells that a message has more bytes than Largest.
+// ErrTooLong means that a message has more bytes than Largest.
 var ErrTooLong = errors.New("the message is too long")
 
 // Publish says something under a subject.

@@ -170,7 +170,7 @@ func (s *Server) listens(queue chan *nats.Msg) (stop func()) {
 	}
 }
 
-// Crowded tells whether this process has to take what waits for it first: then members are not read, and cannot be
+// Crowded reports whether this process has to take what waits for it first: then members are not read, and cannot be
 // heard.
 func (s *Server) Crowded() bool {
 	s.mu.Lock()
@@ -234,7 +234,7 @@ func (s *Server) Serve(ctx context.Context, who Credentials, conn io.ReadWriteCl
 	return nil
 }
 
-// Present tells whether a member is connected.
+// Present reports whether a member is connected.
 func (s *Server) Present(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

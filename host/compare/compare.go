@@ -224,14 +224,14 @@ func different(id string, before, after map[string]string) []Fact {
 	return facts
 }
 
-// Worse tells whether anything became worse.
+// Worse reports whether anything became worse.
 func (r *Result) Worse() bool {
 	return slices.ContainsFunc(r.Changed, func(c Change) bool { return c.Worse }) ||
 		slices.ContainsFunc(r.Pairs, func(c PairChange) bool { return c.Worse }) ||
 		slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Verdict == "worse" })
 }
 
-// Comparable tells whether both runs have the same cases, with the same metrics and parameters.
+// Comparable reports whether both runs have the same cases, with the same metrics and parameters.
 func (r *Result) Comparable() bool {
 	return len(r.Vanished) == 0 && len(r.Appeared) == 0 &&
 		!slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Verdict == "vanished" || row.Verdict == "new" }) &&

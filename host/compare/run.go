@@ -119,7 +119,7 @@ func (r *Run) Finish() {
 // Baseline is what the run has found, for another one to be compared with.
 func (r *Run) Baseline() record.Baseline { return r.baseline }
 
-// Has tells whether a case is in the run.
+// Has reports whether a case is in the run.
 func (r *Run) Has(id string) bool { return r.cases[id] != nil }
 
 // IDs are those of the first cases, at most as many as asked for.

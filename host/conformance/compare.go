@@ -51,7 +51,7 @@ func (r *Result) Count(verdict Verdict) int {
 	return count
 }
 
-// OK tells whether every difference is known and every known one is still there.
+// OK reports whether every difference is known and every known one is still there.
 func (r *Result) OK() bool { return r.Count(Different) == 0 && len(r.Stale) == 0 && r.Count(Equal) > 0 }
 
 // Compare compares a run on a real device with one on the embedded provider.

@@ -110,5 +110,5 @@ func newTrace(c *cases.Case) *Trace {
 	return trace
 }
 
-// Ran tells whether the case was run at all.
+// Ran reports whether the case was run at all.
 func (t *Trace) Ran() bool { return t.Status != record.Skipped }

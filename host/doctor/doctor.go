@@ -33,7 +33,7 @@ type Finding struct {
 type Machine struct {
 	// Files is the root of the file system.
 	Files fs.FS
-	// Open tells whether a device file can be opened for reading and writing; the error says why not.
+	// Open reports whether a device file can be opened for reading and writing; the error says why not.
 	Open func(path string) error
 	// LockedMemory is the limit of locked memory in bytes.
 	LockedMemory uint64
@@ -135,10 +135,10 @@ func portsOf(m Machine) []port {
 	return list
 }
 
-// active tells whether traffic can pass: the file has "4: ACTIVE".
+// active reports whether traffic can pass: the file has "4: ACTIVE".
 func (p port) active(m Machine) bool { return strings.HasPrefix(read(m, p.folder+"/state"), "4:") }
 
-// iwarp tells whether the port is one of an RNIC, an iWARP device (enum rdma_node_type).
+// iwarp reports whether the port is one of an RNIC, an iWARP device (enum rdma_node_type).
 func (p port) iwarp(m Machine) bool {
 	return strings.Contains(read(m, infiniband+"/"+p.device+"/node_type"), "RNIC")
 }

@@ -182,7 +182,7 @@ func (r *Runtime) compile(ctx context.Context, name string, module []byte) (*Mod
 	return m, nil
 }
 
-// looks tells whether wazero looks at contexts.
+// looks reports whether wazero looks at contexts.
 func (r *Runtime) looks() bool { return r.mode == InterruptContext }
 
 // rewrite decodes the functions of a module that was checked, and gives what the engine gets of it.

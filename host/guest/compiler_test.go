@@ -269,7 +269,7 @@ func compilerOf(pid int) string {
 	return ""
 }
 
-// runs tells whether there is such a process; one that has ended may be there as a zombie, until it is waited for.
+// runs reports whether there is such a process; one that has ended may be there as a zombie, until it is waited for.
 func runs(pid string) bool {
 	status, err := os.ReadFile("/proc/" + pid + "/stat")
 	_, state, _ := strings.Cut(string(status), ") ")

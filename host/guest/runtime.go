@@ -94,7 +94,7 @@ func New(ctx context.Context, config RuntimeConfig) (*Runtime, error) {
 const coreFeatures = api.CoreFeaturesV2 | experimental.CoreFeaturesThreads | experimental.CoreFeaturesTailCall |
 	experimental.CoreFeaturesExtendedConst
 
-// compiles tells whether wazero compiles here; elsewhere it interprets.
+// compiles reports whether wazero compiles here; elsewhere it interprets.
 func compiles() bool { return runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64" }
 
 // engineConfig is that of an engine, in this process as in a compiler's.
@@ -171,7 +171,7 @@ const (
 	InterruptMetered InterruptMode = iota
 	// InterruptContext makes wazero look at the context in each loop, which takes some 30 ns an iteration.
 	InterruptContext
-	// InterruptOff never looks.  A guest that spins for ever blocks the process for ever.
+	// InterruptOff never looks.  A guest that spins forever blocks the process forever.
 	InterruptOff
 )
 

@@ -68,7 +68,7 @@ type SSH struct {
 	Options    []string // as its -o has them
 }
 
-// Local tells whether the host is the one of the controller.
+// Local reports whether the host is the one of the controller.
 func (h *Host) Local() bool { return h.SSH == nil && len(h.Command) == 0 && h.Join == "" }
 
 // Placement is where a role is placed.
@@ -352,8 +352,8 @@ func (r *reader) ssh(node *syntax.Node, h *Host, defaults bool) {
 	}
 }
 
-// sshForm tells whether a word may be a host, an address or a user: ssh takes none for an option, and no shell anything
-// for more than a word. (No regular expression: one of Unicode's letters 255 times takes 13 ms and 10 MB to compile, at
+// sshForm reports whether a word may be a host, an address or a user: ssh takes none for an option, and no shell
+// anything for more than a word. (No regular expression: one of Unicode's letters 255 times takes 13 ms and 10 MB to compile, at
 // each start of rdmarun.)
 func sshForm(word string) bool {
 	first, _ := utf8.DecodeRuneInString(word)

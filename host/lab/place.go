@@ -92,7 +92,7 @@ func (l *Lab) joined(agent string) *Host {
 	return nil
 }
 
-// Joins tells whether agents of hosts have joined the lab, whose labels are known once they are asked.
+// Joins reports whether agents of hosts have joined the lab, whose labels are known once they are asked.
 func (l *Lab) Joins() bool {
 	return slices.ContainsFunc(l.Hosts, func(h Host) bool { return h.Join != "" })
 }
@@ -158,7 +158,7 @@ func (l *Lab) Override(text string) error {
 	return nil
 }
 
-// ErrForm tells that a text of Override cannot be understood.
+// ErrForm means that a text of Override cannot be understood.
 var ErrForm = errors.New("not of the form ROLE=HOST")
 
 // RolesIn are the roles that texts of Override place.

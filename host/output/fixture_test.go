@@ -13,7 +13,7 @@ import (
 	"rdmarun/host/record"
 )
 
-// feed passes the records of a run with a case of every kind, the same in each call.  ended tells whether the
+// feed passes the records of a run with a case of every kind, the same in each call.  ended reports whether the
 // run comes to its end or is killed while a case runs.
 func feed(t *testing.T, out record.Consumer, ended bool) {
 	t.Helper()

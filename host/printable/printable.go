@@ -34,7 +34,7 @@ func Text(text string) string {
 	return strings.Map(Rune, strings.ReplaceAll(text, "\r\n", "\n"))
 }
 
-// clean tells whether a text is printable ASCII, as most are.
+// clean reports whether a text is printable ASCII, as most are.
 func clean(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; (c < ' ' && c != '\n' && c != '\t') || c >= 0x7f {

@@ -81,8 +81,8 @@ const verdictTime = time.Minute
 
 func verdictKey(run int) string { return fmt.Sprintf("verdict/%d", run) }
 
-// verdict tells whether a case failed, which the process that leads a run knows: a threshold may have failed there, or
-// a step in one process alone.
+// verdict reports whether a case failed, which the process that leads a run knows: a threshold may have failed there,
+// or a step in one process alone.
 func (p *Party) verdict(r *relay, failed bool) (bool, error) {
 	switch {
 	case p == nil || p.Leads == nil && p.Follows == "":

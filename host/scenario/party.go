@@ -59,7 +59,7 @@ type Lead struct {
 	began   time.Time
 }
 
-// has tells whether this process plays a role.
+// has reports whether this process plays a role.
 func (p *Party) has(role testbed.RoleConfig) bool {
 	return slices.Contains(p.Roles, role.Name) || slices.Contains(p.Roles, role.Written())
 }

@@ -112,12 +112,12 @@ func (p *providers) configs(each Selected) []testbed.ProviderConfig {
 	return configs
 }
 
-// onSoft tells whether a role of the case is on soft.
+// onSoft reports whether a role of the case is on soft.
 func (p *providers) onSoft(each Selected) bool {
 	return slices.ContainsFunc(p.configs(each), func(c testbed.ProviderConfig) bool { return c.Name == testbed.Soft })
 }
 
-// OnSoft tells whether a role of one of the cases is on soft.
+// OnSoft reports whether a role of one of the cases is on soft.
 func (c *RunConfig) OnSoft(cases []Selected) bool {
 	return slices.ContainsFunc(cases, (&providers{config: c}).onSoft)
 }
@@ -212,7 +212,7 @@ func (p *providers) fabric(several bool) string {
 	return ""
 }
 
-// virtual tells whether a case that is on one soft provider alone has a virtual clock.
+// virtual reports whether a case that is on one soft provider alone has a virtual clock.
 func (p *providers) virtual(each Selected, config testbed.ProviderConfig) bool {
 	return each.Scenario.Program.Soft.Virtual && config.Link != rdmacore.LinkUDP && p.config.Party == nil
 }

@@ -224,7 +224,7 @@ func (j *jobs) take(ctx context.Context) (family []Selected, round int, ok bool)
 	return family, round, true
 }
 
-// over tells whether no further case may begin.  The lock is held.
+// over reports whether no further case may begin.  The lock is held.
 func (j *jobs) over(ctx context.Context) bool {
 	return ctx.Err() != nil || j.failed && (j.config.FailFast || j.config.UntilFail)
 }

@@ -25,7 +25,7 @@ type Selection struct {
 	Words *tags.Expression
 	// IDs are patterns of ids, as in path.Match but with * also for slashes; empty: all.
 	IDs []string
-	// Only tells whether an id is meant, for selections that a file or an earlier run makes; nil: all.
+	// Only reports whether an id is meant, for selections that a file or an earlier run makes; nil: all.
 	Only func(id string) bool
 	// Shard is a part of what the others leave.
 	Shard Shard

@@ -163,7 +163,7 @@ func (e *Exchange) newFar(name farConn) *Conn {
 	return c
 }
 
-// canConnectFar tells whether connectFar would not have to wait.
+// canConnectFar reports whether connectFar would not have to wait.
 func (f *far) canConnectFar(at place, process string) bool { return f.free[at] > 0 || f.lost[process] }
 
 // elsewhere is the process of a role, "" where it is none elsewhere.  The caller holds mu.

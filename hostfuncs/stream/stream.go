@@ -119,7 +119,7 @@ func (l *Listener) Accept() (*Conn, error) {
 	return c, nil
 }
 
-// Pending tells whether Accept would take one.
+// Pending reports whether Accept would take one.
 func (l *Listener) Pending() bool {
 	l.exchange.mu.Lock()
 	defer l.exchange.mu.Unlock()
@@ -185,7 +185,7 @@ func (p *Party) Connect(role string, service uint32) (*Conn, error) {
 	return &Conn{exchange: e, in: back, out: there}, nil
 }
 
-// CanConnect tells whether Connect would find somebody.
+// CanConnect reports whether Connect would find somebody.
 func (p *Party) CanConnect(role string, service uint32) bool {
 	p.exchange.mu.Lock()
 	defer p.exchange.mu.Unlock()

@@ -153,7 +153,7 @@ func arrowsOf(directory string) (folder string, may []string) {
 	return folder, may
 }
 
-// within tells whether path is folder or something under it.
+// within reports whether path is folder or something under it.
 func within(path, folder string) bool {
 	return path == folder || strings.HasPrefix(path, folder+"/")
 }

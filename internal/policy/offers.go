@@ -10,7 +10,7 @@ import (
 type Offers struct {
 	// Row is what the table calls its rows: "verb".
 	Row string
-	// Has tells whether the table has a row of that name.
+	// Has reports whether the table has a row of that name.
 	Has func(row string) bool
 	// By are the rows by the operations that they offer.
 	By map[string]string

@@ -4,7 +4,7 @@ package ccall
 
 import "unsafe"
 
-// Available tells whether there are such calls on this processor, and no sanitizer that knows the stacks.
+// Available reports whether there are such calls on this processor, and no sanitizer that knows the stacks.
 const Available = true
 
 //go:noescape

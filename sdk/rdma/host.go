@@ -11,7 +11,7 @@ const Forever = time.Duration(-1)
 // HostVersion is the version of the ABI that the host has, major<<16 | minor.
 func HostVersion() int { return int(abiABIVersion()) }
 
-// HasFunction tells whether the host has a function of that name for this guest.
+// HasFunction reports whether the host has a function of that name for this guest.
 func HasFunction(name string) bool {
 	at, length := pointer(name)
 	return abiHasFunction(at, length) == 1
@@ -40,7 +40,7 @@ func Barrier(name string, timeout time.Duration) error {
 	return check("barrier", abiBarrier(at, length, int64(timeout)))
 }
 
-// StopRequested tells whether the run has asked this guest to end.
+// StopRequested reports whether the run has asked this guest to end.
 func StopRequested() bool { return abiStopRequested() == 1 }
 
 // DeviceAddress is an IP address by which peers reach the default device.

@@ -9,7 +9,7 @@ import (
 // Stream carries bytes to and from another role of the run, beside the fabric; of ListenStream it takes connections.
 type Stream struct {
 	Handle  Handle
-	Timeout time.Duration // of Read and Write; those of a new stream wait for ever
+	Timeout time.Duration // of Read and Write; those of a new stream wait forever
 }
 
 // ListenStream takes streams of others to a service, a number of the guest's choice.

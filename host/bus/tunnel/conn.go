@@ -100,7 +100,7 @@ func Check(text string) error {
 	return nil
 }
 
-// ErrNoServer tells that there is no server where one was looked for.
+// ErrNoServer means that there is no server where one was looked for.
 var ErrNoServer = errors.New("no NATS server answers there")
 
 // Connect connects to a server.  Once connected, it connects again whenever the server comes back.

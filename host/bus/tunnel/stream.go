@@ -58,7 +58,7 @@ type Stream struct {
 	asked          uint64 // the part that is sent and not yet read; 0: none
 }
 
-// ErrGone tells that the other end has ended the stream, ErrClosed that this one has, ErrTooMuch that the other says
+// ErrGone means that the other end has ended the stream, ErrClosed that this one has, ErrTooMuch that the other says
 // more beside it than it may.
 var (
 	ErrGone    = errors.New("the other end has gone")

@@ -107,7 +107,7 @@ func acceptedByAll(t *testing.T, wabt string, file []byte) {
 	}
 }
 
-// ourOwn tells whether a module is refused for what guests cannot have, though it is valid.
+// ourOwn reports whether a module is refused for what guests cannot have, though it is valid.
 func ourOwn(err error) bool {
 	if unsupported := (*UnsupportedError)(nil); errors.As(err, &unsupported) {
 		return true
@@ -123,7 +123,7 @@ func ourOwn(err error) bool {
 	return false
 }
 
-// selectedNowhere tells whether a type does not match that a select of that type may have put on the stack.  Where it
+// selectedNowhere reports whether a type does not match that a select of that type may have put on the stack.  Where it
 // takes its operands from code that is not reached, wazero and wabt 1.0.32 forget the type that it gives (section
 // 3.3.2.3), and accept any.
 func selectedNowhere(err error, file []byte) bool {

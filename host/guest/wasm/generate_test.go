@@ -143,7 +143,7 @@ func (g *generator) choose(m *Module) {
 	}
 }
 
-// accepts tells whether the decoder and the validator do; if not, the validator is as it was before.
+// accepts reports whether the decoder and the validator do; if not, the validator is as it was before.
 func (g *generator) accepts(encoded []byte) bool {
 	before := *g.v
 	before.stack, before.blocks = bytes.Clone(g.v.stack), slices.Clone(g.v.blocks)

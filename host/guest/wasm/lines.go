@@ -39,7 +39,7 @@ func (l *Lines) section(name string, content []byte) {
 	}
 }
 
-// HasLines tells whether the module has a line table.
+// HasLines reports whether the module has a line table.
 func (m *Module) HasLines() bool { return m.lines != nil }
 
 // LinesOf decodes a module again, for the lines of one that was metered (Meter) or bounded (Bound) before.  Where they
@@ -53,7 +53,7 @@ func LinesOf(file []byte, metered bool) *Lines {
 	return &Lines{}
 }
 
-// usable tells whether there is a table of lines.
+// usable reports whether there is a table of lines.
 func (l *Lines) usable() bool { return len(l.tables.program) > 0 }
 
 // maxLineTables is how long each of a module's sections of line tables may be, in bytes; longer ones are not looked at.

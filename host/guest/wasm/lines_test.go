@@ -91,13 +91,13 @@ func TestPlacesBeforeMetering(t *testing.T) {
 // codeOf is the content of a module's code section.
 func codeOf(m *Module) []byte { return m.file[m.code:m.bodies[len(m.bodies)-1].end] }
 
-// inBodies tells whether a place is behind the first body's local variables, and is not of the size of a body.
+// inBodies reports whether a place is behind the first body's local variables, and is not of the size of a body.
 func inBodies(l *Lines, was uint64) bool {
 	return len(l.marks) > 0 && was >= uint64(l.marks[0].was) &&
 		!slices.ContainsFunc(l.bodies, func(body uint32) bool { return was < uint64(body) && was+2 >= uint64(body) })
 }
 
-// inserted tells whether a place is one of those that two marks have for one, or between bodies.
+// inserted reports whether a place is one of those that two marks have for one, or between bodies.
 func inserted(l *Lines, now uint64) bool {
 	for at := 1; at < len(l.marks); at++ {
 		if from, to := l.marks[at-1], l.marks[at]; uint64(from.now) <= now && now < uint64(to.now) {

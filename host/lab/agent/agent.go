@@ -104,7 +104,7 @@ func Serve(ctx context.Context, input io.Reader, output io.Writer, closing func(
 // errGone is why an agent ends whose controller is there no more.
 var errGone = errors.New("the controller is gone")
 
-// firstLine reads the greeting, for which a terminal would wait for ever.
+// firstLine reads the greeting, for which a terminal would wait forever.
 func firstLine(ctx context.Context, reader *bufio.Reader) (string, error) {
 	type read struct {
 		line string

@@ -62,7 +62,7 @@ func (f files) path(within string) string {
 	return filepath.Join("/proc/self/fd/not in the pack", within)
 }
 
-// opens tells whether a path is that of a file of the pack, and of no other that this process has open.
+// opens reports whether a path is that of a file of the pack, and of no other that this process has open.
 func (f files) opens(path string) bool {
 	for _, each := range f {
 		if path == descriptor(each) {

@@ -89,7 +89,7 @@ func (f *Failures) path(id string, number int) string {
 	return filepath.Join(f.folder, name+".pcapng")
 }
 
-// room tells whether another file may be made, of so many bytes.
+// room reports whether another file may be made, of so many bytes.
 func (f *Failures) room(size int64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -143,7 +143,7 @@ func (r *kept) Capture() *rdmacore.Capture { return r.tap.capture }
 // Failed implements scenario.Recording.
 func (r *kept) Failed(at uint64) { r.failedAt.CompareAndSwap(never, at) }
 
-// any tells whether there are packets.
+// any reports whether there are packets.
 func (r *kept) any() bool { return len(r.before[1])+len(r.after) > 0 }
 
 // size is how many bytes are kept.

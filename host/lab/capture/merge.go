@@ -153,7 +153,7 @@ func (s *stream) block() ([]byte, error) {
 	return block, nil
 }
 
-// knows tells whether the interface of a body was named before.
+// knows reports whether the interface of a body was named before.
 func (s *stream) knows(body []byte) bool {
 	return uint64(binary.LittleEndian.Uint32(body)) < uint64(len(s.interfaces))
 }

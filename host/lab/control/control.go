@@ -249,7 +249,7 @@ func (c *Controller) Hear(take func(host, what string, data []byte), what ...str
 	return err
 }
 
-// Gone tells whether the agent of a host is there no more.
+// Gone reports whether the agent of a host is there no more.
 func (c *Controller) Gone(host string) bool {
 	c.mu.Lock()
 	lost := c.lost[host]

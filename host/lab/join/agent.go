@@ -287,7 +287,7 @@ func (a *agent) run(stream *tunnel.Stream) (ended string) {
 	var passing sync.WaitGroup
 	passing.Go(func() {
 		if _, err := io.Copy(stream, output); err != nil {
-			_, _ = io.Copy(io.Discard, output) // or it would wait for ever with what it says
+			_, _ = io.Copy(io.Discard, output) // or it would wait forever with what it says
 		}
 	})
 	passing.Go(func() { a.printed(stream, complaints) })

@@ -81,7 +81,7 @@ func (l *Lab) Agents(ctx context.Context, wanted ...string) ([]Presence, error) 
 	return found, nil
 }
 
-// HeldError tells that an agent serves another run.
+// HeldError means that an agent serves another run.
 type HeldError struct {
 	Holder string
 	Since  time.Time
@@ -108,7 +108,7 @@ func (e *HeldError) Hint() string {
 	return "--wait DURATION waits until it is free"
 }
 
-// missingError tells that no agent has a name.
+// missingError means that no agent has a name.
 type missingError struct{ text string }
 
 func (e *missingError) Error() string { return e.text }

@@ -321,7 +321,7 @@ func (a *Agent) LastWords() string {
 	return words
 }
 
-// HasEnded tells whether the agent has.
+// HasEnded reports whether the agent has.
 func (a *Agent) HasEnded() bool {
 	select {
 	case <-a.ended:
@@ -348,7 +348,7 @@ func (a *Agent) WhenEnded(f func()) (stop func()) {
 func (a *Agent) Stream() io.ReadWriteCloser { return a.stream }
 
 // End waits until the agent has ended by itself, as it does when its standard input has, and kills it if it does not,
-// or if it is lost.  It tells whether that was needed, and why the agent may be there still.
+// or if it is lost.  It reports whether that was needed, and why the agent may be there still.
 func (a *Agent) End(lost bool) (killed bool, left error) {
 	if !lost {
 		_ = a.stream.input.Close()

@@ -39,10 +39,10 @@ type Line struct {
 	record.Line
 }
 
-// Failed tells whether a case counts against its run.
+// Failed reports whether a case counts against its run.
 func (c *Case) Failed() bool { return !c.Result.Status.OK() }
 
-// Infrastructure tells whether the case says nothing about its subject: its surroundings failed, or it was ended from
+// Infrastructure reports whether the case says nothing about its subject: its surroundings failed, or it was ended from
 // outside.
 func (c *Case) Infrastructure() bool {
 	switch c.Result.Status {

@@ -172,7 +172,7 @@ func split(figures []sized, key func(*sized) string) [][]sized {
 	return list
 }
 
-// collide tells whether two figures that are no repetitions of each other have the same size.
+// collide reports whether two figures that are no repetitions of each other have the same size.
 func collide(figures []sized) bool {
 	type spot struct {
 		size   int64

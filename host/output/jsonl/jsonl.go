@@ -114,7 +114,7 @@ func (w *Writer) begin() error {
 	return w.file.Truncate(0)
 }
 
-// regular tells whether there is a file that has a length.
+// regular reports whether there is a file that has a length.
 func (w *Writer) regular() bool {
 	if w.file == nil {
 		return false

@@ -17,7 +17,7 @@ import (
 // MaxLine bounds one record.  The longest are ends of cases with many failures: some KiB.
 const MaxLine = 16 << 20
 
-// FormatError tells that a line is not what a run writes.
+// FormatError means that a line is not what a run writes.
 type FormatError struct {
 	Name   string // of the file
 	Line   int

@@ -206,7 +206,7 @@ const (
 	ScopeFile = "file"
 )
 
-// Shared tells whether cases share the fixture.
+// Shared reports whether cases share the fixture.
 func (f *Fixture) Shared() bool { return f.Scope != nil && f.Scope.Value == ScopeFile }
 
 // The sections of a file.
@@ -277,7 +277,7 @@ var (
 	}
 )
 
-// IsLibrary tells whether a file has only fragments and fixtures, and so nothing to run.
+// IsLibrary reports whether a file has only fragments and fixtures, and so nothing to run.
 func (f *File) IsLibrary() bool {
 	return f.Steps == nil && f.Cases == nil && len(f.Fragments)+len(f.Fixtures) > 0
 }

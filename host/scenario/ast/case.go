@@ -101,7 +101,7 @@ func (r *reader) param(p *Param, node *syntax.Node, types []string) bool {
 	return true
 }
 
-// Bounded tells whether values of the parameter can have bounds.
+// Bounded reports whether values of the parameter can have bounds.
 func (p *Param) Bounded() bool {
 	return slices.Contains([]string{"int", "size", "duration"}, p.Type.Value)
 }

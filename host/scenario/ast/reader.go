@@ -119,7 +119,7 @@ func (r *reader) name(node *syntax.Node) bool {
 	return false
 }
 
-// IsName tells whether a word can be a name.
+// IsName reports whether a word can be a name.
 func IsName(text string) bool { return identifier.MatchString(text) && !reserved[text] }
 
 // Key is a key of a mapping and what it is for.

@@ -62,7 +62,7 @@ func (s *Step) shareRole() {
 	s.Shared, s.Role = s.Role, nil
 }
 
-// IsOf tells whether a role is that of a step and of all steps in it.
+// IsOf reports whether a role is that of a step and of all steps in it.
 func (s *Step) IsOf(role *syntax.Node) bool {
 	if len(s.Do) == 0 {
 		return s.Role == role
@@ -185,7 +185,7 @@ const (
 	ForEach
 )
 
-// OfSteps tells whether the action is other steps.
+// OfSteps reports whether the action is other steps.
 func (a Action) OfSteps() bool {
 	switch a {
 	case Block, Repeat, Use, Parallel, ForEach:
@@ -399,7 +399,7 @@ func (r *reader) unknownKeys(step *Step, unknown []*syntax.Node) {
 	}
 }
 
-// Beside lists the actions that a modifier belongs to, by their keys, and tells whether verbs are among them; all is
+// Beside lists the actions that a modifier belongs to, by their keys, and reports whether verbs are among them; all is
 // true for a modifier of every step.
 func Beside(modifier string) (keys []string, verbs, all bool) {
 	of := stepSection.field(modifier).of
@@ -407,7 +407,7 @@ func Beside(modifier string) (keys []string, verbs, all bool) {
 	return keys, len(keys) < len(of), len(of) == 0
 }
 
-// setModifier stores the value of a modifier and tells whether the key is one.
+// setModifier stores the value of a modifier and reports whether the key is one.
 func (s *Step) setModifier(pair syntax.Pair) bool {
 	field := stepSection.field(pair.Key.Value)
 	if field == nil {

@@ -129,7 +129,7 @@ func (r *argumentReader) defaults(step *ast.Step) {
 	}
 }
 
-// groupGiven tells whether one of the arguments of a group has a value.
+// groupGiven reports whether one of the arguments of a group has a value.
 func (r *argumentReader) groupGiven(group string) bool {
 	for i := range r.verb.Arguments {
 		if group != "" && r.verb.Arguments[i].Group == group && r.given[i] != nil {
@@ -255,7 +255,7 @@ func (d *decoder) optionsOf(argument *verb.Argument, called string, node *syntax
 	return d.combined(node.Span(), parts, func(values []any) (any, error) { return byName(names, values), nil })
 }
 
-// completeOptions tells whether a mapping has what it needs: what is required, and one of each group.
+// completeOptions reports whether a mapping has what it needs: what is required, and one of each group.
 func (d *decoder) completeOptions(argument *verb.Argument, called string, node *syntax.Node) bool {
 	before := d.errors.Len()
 	given := func(name string) bool { return node.Get(name) != nil }

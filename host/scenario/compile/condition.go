@@ -23,7 +23,7 @@ func (r *Requirement) Found(surroundings expression.Env) []string {
 	return conditionValue(bareCondition(r.Text), false, false, surroundings).Operands
 }
 
-// Mentions tells whether the condition has one of several names.
+// Mentions reports whether the condition has one of several names.
 func (r *Requirement) Mentions(names ...string) bool {
 	if r == nil || len(names) == 0 {
 		return false

@@ -330,7 +330,7 @@ func (x *expander) lintPadding(call *Call) {
 	}
 }
 
-// wants tells whether the file requires something by that name.
+// wants reports whether the file requires something by that name.
 func (rs *resolver) wants(requirement string) bool {
 	return slices.ContainsFunc(rs.file.Requires, func(n *syntax.Node) bool { return n.Value == requirement })
 }

@@ -58,7 +58,7 @@ func parseNumber(text string) (any, *problem) {
 	return nil, wrongType("an integer", quoted(text), hint)
 }
 
-// hexWritten tells whether a number is written in hex.
+// hexWritten reports whether a number is written in hex.
 func hexWritten(text string) bool {
 	text = strings.TrimPrefix(text, "-")
 	return strings.HasPrefix(text, "0x") || strings.HasPrefix(text, "0X")

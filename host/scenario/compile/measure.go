@@ -176,7 +176,7 @@ type source struct {
 	never bool
 }
 
-// isOf tells whether a threshold may choose what the source measures.  Which size does not count: a limit on one that
+// isOf reports whether a threshold may choose what the source measures.  Which size does not count: a limit on one that
 // nothing measures shall fail, and not be left out.
 func (s *source) isOf(t *Threshold) bool {
 	if !slices.Contains(s.metrics, t.Metric) {

@@ -151,7 +151,7 @@ func ownerOf(kind *verb.Object, role string) string {
 	return role
 }
 
-// has tells whether a step has made what a text names, or may have.
+// has reports whether a step has made what a text names, or may have.
 func (t *timeline) has(kind *verb.Object, role, text string) bool {
 	word, _, indexed := cutName(text)
 	for _, owner := range []string{role, someRole} {
@@ -162,7 +162,7 @@ func (t *timeline) has(kind *verb.Object, role, text string) bool {
 	return false
 }
 
-// hasSome tells whether a step has made one of several.
+// hasSome reports whether a step has made one of several.
 func (t *timeline) hasSome(kind *verb.Object, role, word string) bool {
 	return t.made[madeBy{kind, role, word + "["}] || t.made[madeBy{kind, someRole, word + "["}]
 }
@@ -180,7 +180,7 @@ func (t *timeline) names(kind *verb.Object, role string) []string {
 	return names
 }
 
-// isMade tells whether a step before has made what a value names, as far as that is known; if not, the name it has.
+// isMade reports whether a step before has made what a value names, as far as that is known; if not, the name it has.
 func (rs *resolver) isMade(kind *verb.Object, node *syntax.Node, value *Value, at place) (name string, made bool) {
 	if rs.abstract || !kind.OfCase && at.role == "" {
 		return "", true

@@ -66,7 +66,7 @@ func (x *expander) deterministic(p *Program) {
 
 func isTrue(node *syntax.Node) bool { return node != nil && node.Value == "true" }
 
-// severalProviders tells whether roles name providers that cannot be one.
+// severalProviders reports whether roles name providers that cannot be one.
 func severalProviders(roles []testbed.RoleConfig) bool {
 	var first testbed.ProviderConfig
 	for _, role := range roles {

@@ -70,7 +70,7 @@ func (x *expander) thresholds(of *ast.Case, s *scope) []*Threshold {
 	return list
 }
 
-// measures tells whether a step of the case that may run measures what a threshold chooses, and whether any stands
+// measures reports whether a step of the case that may run measures what a threshold chooses, and whether any stands
 // there.
 func (x *expander) measures(t *Threshold) (runs, stands bool) {
 	wholeCase := source{metrics: []string{"duration"}}
@@ -127,7 +127,7 @@ func (x *expander) limits(t *Threshold, written *ast.Threshold, s *scope) {
 	}
 }
 
-// Chooses tells whether all selectors of the threshold are for what has the labels.
+// Chooses reports whether all selectors of the threshold are for what has the labels.
 func (t *Threshold) Chooses(labels map[string]string, size int64) bool {
 	for i := range t.Selectors {
 		if !t.Selectors[i].Chooses(labels, size) {
@@ -307,7 +307,7 @@ type Selector struct {
 // sizeSelector is the selector that compares numbers, not words.
 const sizeSelector = "size"
 
-// Chooses tells whether the selector is for what has the labels; a word without a value is a label "".
+// Chooses reports whether the selector is for what has the labels; a word without a value is a label "".
 func (s *Selector) Chooses(labels map[string]string, size int64) bool {
 	if s.Name == sizeSelector {
 		return compare(float64(size), s.Operator, float64(s.Size))
@@ -539,9 +539,9 @@ func significant(value float64) float64 {
 	return short
 }
 
-// OfAll tells whether the field compares all samples with each other.
+// OfAll reports whether the field compares all samples with each other.
 func (l *Limit) OfAll() bool { return l.unit == ratio }
 
-// Grows tells whether the field only grows while something is measured, so that a lower limit on it says
+// Grows reports whether the field only grows while something is measured, so that a lower limit on it says
 // nothing before the end.
 func (l *Limit) Grows() bool { return l.unit == plainCount }

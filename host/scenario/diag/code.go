@@ -109,7 +109,7 @@ func (c Code) Number() string {
 	return number
 }
 
-// IsWarning tells whether what a code says keeps a file from running.
+// IsWarning reports whether what a code says keeps a file from running.
 func (c Code) IsWarning() bool { return c[0] == 'W' }
 
 func (c Code) severity() string {

@@ -62,7 +62,7 @@ type placed struct {
 type full struct{ list *List }
 
 // Until works until the work is done, or has found that many errors: then it is left where it is.  Each error has
-// to be looked for among many names and says what was meant, so a file of nothing but errors would take for ever,
+// to be looked for among many names and says what was meant, so a file of nothing but errors would take forever,
 // and the first hundreds tell its story.
 func (l *List) Until(most int, work func()) {
 	l.most = most

@@ -99,7 +99,7 @@ func OneOf(word string, candidates []string) string {
 	return ThereAre(candidates)
 }
 
-// Misspelled tells whether one of the words that are given, and not known, was meant to be name: name is not missing
+// Misspelled reports whether one of the words that are given, and not known, was meant to be name: name is not missing
 // then.
 func Misspelled(name string, given, known []string) bool {
 	return slices.ContainsFunc(given, func(word string) bool {

@@ -44,7 +44,7 @@ type Program struct {
 	names    []string
 }
 
-// Hex tells whether a number in the expression is written in hex.
+// Hex reports whether a number in the expression is written in hex.
 func (p *Program) Hex() bool { return p.hex }
 
 // Names are those that it mentions.

@@ -57,7 +57,7 @@ func Scan(value string) (pieces []Piece, unterminated int) {
 	return pieces, -1
 }
 
-// Contains tells whether a value has an expression, finished or not.
+// Contains reports whether a value has an expression, finished or not.
 func Contains(value string) bool {
 	rest := strings.ReplaceAll(value, "$$(", "")
 	return strings.Contains(rest, "$(")
@@ -175,7 +175,7 @@ func quotedLength(source string) int {
 	return len(source)
 }
 
-// begins tells whether a number begins at a place, and not the middle of a name.
+// begins reports whether a number begins at a place, and not the middle of a name.
 func begins(source string, at int) bool {
 	if source[at] < '0' || source[at] > '9' {
 		return false

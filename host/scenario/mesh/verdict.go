@@ -32,7 +32,7 @@ func (l Limit) Best(figures []float64) float64 {
 	return best
 }
 
-// Misses tells whether a figure is too far from the best.  None at all always is.
+// Misses reports whether a figure is too far from the best.  None at all always is.
 func (l Limit) Misses(figure, best float64) bool {
 	switch {
 	case figure <= 0:

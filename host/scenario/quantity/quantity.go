@@ -15,7 +15,7 @@ import (
 
 var withUnit = regexp.MustCompile(`^(-?[0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ]+)$`)
 
-// HasUnit tells whether a text is a number with a unit, known or not.
+// HasUnit reports whether a text is a number with a unit, known or not.
 func HasUnit(text string) bool { return withUnit.MatchString(text) }
 
 // ParseSize reads a number of bytes with its unit.

@@ -17,7 +17,7 @@ var files embed.FS
 // prefix tells an import of this package from a path: a file of that name is ./std/cm.
 const prefix = "std/"
 
-// Is tells whether an import names a library of this package, one that exists or not.
+// Is reports whether an import names a library of this package, one that exists or not.
 func Is(path string) bool { return strings.HasPrefix(path, prefix) }
 
 // Names lists the libraries, std/cm.

@@ -114,7 +114,7 @@ func badToken(l badLine) *diag.Diagnostic {
 // tokenEnds are the characters behind which a value begins.
 const tokenEnds = ":-[{,?"
 
-// startsToken tells whether what follows the text is the beginning of a value.
+// startsToken reports whether what follows the text is the beginning of a value.
 func startsToken(before string) bool {
 	before = strings.TrimRight(before, " \t")
 	return before == "" || strings.ContainsAny(before[len(before)-1:], tokenEnds)
@@ -337,7 +337,7 @@ func (s *bracketScanner) inQuote(line []rune, i int) (skip int) {
 	return 0
 }
 
-// beginsBlock tells whether a line inside an open bracket looks like the next step or key of the
+// beginsBlock reports whether a line inside an open bracket looks like the next step or key of the
 // file: then the bracket was forgotten further up.
 func (s *bracketScanner) beginsBlock(text []rune, indent int) bool {
 	line := string(text)

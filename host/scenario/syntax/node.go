@@ -79,7 +79,7 @@ func (n *Node) pair(key string) Pair {
 	return Pair{}
 }
 
-// IsNull tells whether the node is an absent value: empty, "~" or "null".
+// IsNull reports whether the node is an absent value: empty, "~" or "null".
 func (n *Node) IsNull() bool {
 	if n.Kind != Scalar || n.Style != Plain {
 		return false

@@ -64,13 +64,13 @@ const binaryHead = 512
 // firstKey is the key that scenarios and lab files begin with, in a line of its own, with its value.
 var firstKey = regexp.MustCompile(`(?m)^rdmarun:[ \t]*(\S*)`)
 
-// IsScenario tells whether a text has the key that scenarios begin with, and is not a lab file.
+// IsScenario reports whether a text has the key that scenarios begin with, and is not a lab file.
 func IsScenario(text []byte) bool {
 	match := firstKey.FindSubmatch(bytes.TrimPrefix(text, []byte("\ufeff"))) // some editors begin a file so
 	return match != nil && !IsLab(string(match[1]))
 }
 
-// IsLab tells whether a version is that of lab files, "lab/v1".
+// IsLab reports whether a version is that of lab files, "lab/v1".
 func IsLab(version string) bool { return strings.HasPrefix(version, "lab/") }
 
 // decode reads up to two documents; root is nil when there is none.

@@ -11,24 +11,24 @@ import (
 // form is what thresholds can choose by.
 var form = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:-]*$`)
 
-// IsTag tells whether a text can be a tag: letters, digits, and any of _.:-, of which the last three do not begin it.
+// IsTag reports whether a text can be a tag: letters, digits, and any of _.:-, of which the last three do not begin it.
 func IsTag(text string) bool { return form.MatchString(text) }
 
 // Expression is a condition on the tags of a case, or on the words of its name.  The nil Expression holds for all.
 type Expression struct{ holds condition }
 
-// Matches tells whether the condition holds for those tags.
+// Matches reports whether the condition holds for those tags.
 func (e *Expression) Matches(tags []string) bool {
 	return e.Holds(func(tag string) bool { return slices.Contains(tags, tag) })
 }
 
-// Within tells whether the condition holds for the words that are somewhere in a text, in upper or lower case.
+// Within reports whether the condition holds for the words that are somewhere in a text, in upper or lower case.
 func (e *Expression) Within(text string) bool {
 	text = strings.ToLower(text)
 	return e.Holds(func(word string) bool { return strings.Contains(text, strings.ToLower(word)) })
 }
 
-// Holds tells whether the condition holds where has tells of each of its words whether that holds.
+// Holds reports whether the condition holds where has tells of each of its words whether that holds.
 func (e *Expression) Holds(has func(word string) bool) bool { return e == nil || e.holds(has) }
 
 // Error is what is wrong with an expression, and where.

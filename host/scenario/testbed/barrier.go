@@ -22,7 +22,7 @@ func (s *signal) broadcast() {
 	s.changed = make(chan struct{})
 }
 
-// errGuestEnded tells that a guest can bring about no change any more.
+// errGuestEnded means that a guest can bring about no change any more.
 var errGuestEnded = errors.New("the guest has ended")
 
 // await waits, without the lock of the testbed, until changed is closed, or a guest that may bring the change about has

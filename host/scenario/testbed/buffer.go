@@ -173,7 +173,7 @@ type Filling struct {
 	Repeated bool
 }
 
-// Fits tells whether a stretch of size bytes has room.
+// Fits reports whether a stretch of size bytes has room.
 func (f Filling) Fits(size int) bool { return f.Repeated || len(f.Bytes) <= size }
 
 // Over is what a stretch of size bytes must hold after Write: all of it for bytes that are repeated, else those alone.

@@ -165,7 +165,7 @@ func (g *Guest) Start(ctx context.Context, args []string, input GuestInput) erro
 // Streams is where the guests find each other, beside the fabric.
 func (t *Testbed) Streams() *guest.Exchange { return t.streams }
 
-// Running tells whether the guest was started and has not ended.
+// Running reports whether the guest was started and has not ended.
 func (g *Guest) Running() bool {
 	if g.running == nil {
 		return false

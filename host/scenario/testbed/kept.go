@@ -134,7 +134,7 @@ func (e *Endpoint) state() rdmacore.QPState {
 	return 0
 }
 
-// Intact tells whether all that is kept is as it was: nothing of it was freed, no role or guest has ended, no device
+// Intact reports whether all that is kept is as it was: nothing of it was freed, no role or guest has ended, no device
 // has gone, and endpoints, registrations and the receives that wait for messages are what they were.
 func (t *Testbed) Intact(k *Kept) bool {
 	for queue, count := range t.receives {
@@ -167,7 +167,7 @@ func (t *Testbed) Intact(k *Kept) bool {
 	return true
 }
 
-// Guests tells whether guests go on: what they make and free meanwhile is theirs.
+// Guests reports whether guests go on: what they make and free meanwhile is theirs.
 func (k *Kept) Guests() bool {
 	for _, kept := range k.roles {
 		if kept.guest != nil {

@@ -212,7 +212,7 @@ func TestStuckGuestsAreStoppedAtOnce(t *testing.T) {
 	}
 }
 
-// reached tells whether a barrier opened before ctx ended.
+// reached reports whether a barrier opened before ctx ended.
 func reached(ctx context.Context, opened <-chan struct{}) bool {
 	select {
 	case <-opened:

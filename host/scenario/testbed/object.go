@@ -43,7 +43,7 @@ type objectName struct{ what, name string }
 
 // named is an Object of any type.
 type named interface {
-	// concerns tells whether an asynchronous event is of the object.
+	// concerns reports whether an asynchronous event is of the object.
 	concerns(event rdmacore.AsyncEvent) bool
 	text() string
 }

@@ -22,7 +22,7 @@ type ProviderConfig struct {
 	Seeded bool
 }
 
-// Island tells whether nothing of another provider can be reached from this one: soft's links within the process
+// Island reports whether nothing of another provider can be reached from this one: soft's links within the process
 // connect roles of one provider.
 func (c ProviderConfig) Island() bool { return c.Name == Soft && c.Link != rdmacore.LinkUDP }
 
@@ -82,7 +82,7 @@ func (p Providers) All(roles []RoleConfig) []*rdmacore.Provider {
 	return all
 }
 
-// Several tells whether the roles are on more than one provider.
+// Several reports whether the roles are on more than one provider.
 func (p Providers) Several() bool { return len(p.others) > 0 }
 
 // Live counts what lives on all of them.

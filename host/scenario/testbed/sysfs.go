@@ -162,7 +162,7 @@ func kernelCounters(files fs.FS, device string, port int) counters {
 	return found
 }
 
-// HasCounters tells whether soft or the kernel counts for the devices of all these roles.
+// HasCounters reports whether soft or the kernel counts for the devices of all these roles.
 func HasCounters(providers Providers, files fs.FS, configs []RoleConfig) bool {
 	for _, config := range configs {
 		device, err := Device(providers.Of(config.Name), config.Device)

@@ -291,7 +291,7 @@ func (e *EnvironmentError) Hint() string {
 	return ""
 }
 
-// OutOfFiles tells whether the process, or the system, has no descriptor left: a fault of the surroundings, whatever
+// OutOfFiles reports whether the process, or the system, has no descriptor left: a fault of the surroundings, whatever
 // was to be found out.  What a guest may have is counted elsewhere.
 func OutOfFiles(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)

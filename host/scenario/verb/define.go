@@ -146,7 +146,7 @@ func some[T any](value T) Optional[T] { return Optional[T]{Value: value, Given: 
 // when is an Optional with a value, or not.
 func when[T any](given bool, value T) Optional[T] { return Optional[T]{Value: value, Given: given} }
 
-// Known tells whether there is a value already.
+// Known reports whether there is a value already.
 func (o Optional[T]) Known() bool { return o.Given && !o.Later }
 
 // Or is the value, or another one if there is none.

@@ -186,7 +186,7 @@ func (w *eventWait) next(
 	return fields, nil
 }
 
-// failureEvent tells whether an event reports a failure.  Its status is then no surprise: a step that waits for
+// failureEvent reports whether an event reports a failure.  Its status is then no surprise: a step that waits for
 // REJECTED states with `expect` the status it wants.
 func failureEvent(t rdmacore.EventType) bool {
 	switch t {

@@ -36,7 +36,7 @@ const (
 // measureArguments say what is measured, and how.  A field that sets a knob of the core has its name
 // (rdmacore.MeasureSpec). The core decides which argument means something for which kind and operation
 // (rdmacore/measure/check.c); the text before the colon repeats it for readers.  A measurement takes a week at most, so
-// that a typing mistake does not run for ever. Each queue pair has a thread at each end.
+// that a typing mistake does not run forever. Each queue pair has a thread at each end.
 type measureArguments struct {
 	From roleName `arg:"from,required" doc:"who begins: sends, writes, reads, connects"`
 	To   roleName `arg:"to,required" doc:"who answers, or is the other direction of a bidirectional one"`

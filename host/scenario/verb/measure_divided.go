@@ -215,7 +215,7 @@ func (e *exchange) reason(err error) error {
 	}
 }
 
-// watched tells whether the other half wants to see figures.
+// watched reports whether the other half wants to see figures.
 func (e *exchange) watched() bool { return e != nil && e.watch }
 
 // show shows the other half the figures so far.
@@ -229,7 +229,7 @@ func (e *exchange) shown() *figures {
 	return e.soFar.Load()
 }
 
-// follows tells whether the other half wants to see what the measurement has found so far.
+// follows reports whether the other half wants to see what the measurement has found so far.
 func (e *exchange) follows() bool { return e != nil && e.follow }
 
 // tell tells the other half what the measurement has found so far.
@@ -289,7 +289,7 @@ func (m *measuring) greet(ctx context.Context) error {
 	return err
 }
 
-// follows tells whether this half shows intervals of a measurement whose figures another process has.
+// follows reports whether this half shows intervals of a measurement whose figures another process has.
 func (m *measuring) follows() bool { return m.from == nil && m.call.Interval > 0 && m.call.Follows }
 
 // pair makes a queue pair of each role, or of the one that is here.

@@ -31,7 +31,7 @@ type Company interface {
 	Hear(ctx context.Context, process, part string, into any) error
 }
 
-// here tells whether this process plays a node.
+// here reports whether this process plays a node.
 func (m *meshing) here(node int) bool { return m.process(node) == "" }
 
 // process is the process that plays a node; "" is this one.
@@ -102,7 +102,7 @@ func (m *meshing) find(ctx context.Context) error {
 // mostLabels bounds the labels of a node elsewhere: each may explain bad pairs.
 const mostLabels = 256
 
-// gone tells whether an error says that a process is there no more.
+// gone reports whether an error says that a process is there no more.
 func gone(err error) bool {
 	var environment *testbed.EnvironmentError
 	return errors.As(err, &environment)

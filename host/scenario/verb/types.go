@@ -205,7 +205,7 @@ type CounterChecks []CounterCheck
 type CounterCheck struct {
 	Name string
 	Span diag.Span // of the name in the file
-	// Check tells whether a growth is right, and in words what would be.
+	// Check reports whether a growth is right, and in words what would be.
 	Check func(delta int) (ok bool, want string)
 }
 
@@ -257,7 +257,7 @@ func (f Field) Read(bytes []byte) uint64 {
 	return f.Order.Uint64(wide[:])
 }
 
-// lastFirst tells whether the lowest byte stands first.
+// lastFirst reports whether the lowest byte stands first.
 func (f Field) lastFirst() bool { return f.Order.Uint16([]byte{1, 0}) == 1 }
 
 // Size is the number of bytes the layout covers.
@@ -269,7 +269,7 @@ func (l FieldLayout) Size() int {
 	return size
 }
 
-// NamesRoles tells whether values of a type can name roles that the verb works on, or what is of a role.
+// NamesRoles reports whether values of a type can name roles that the verb works on, or what is of a role.
 func NamesRoles(t Type) bool {
 	return t == Role || t == Roles || t == Instances || t == Buffer || t == Content || t == FaultName || t == Word
 }

@@ -198,10 +198,10 @@ func (v *Verb) Result(name string) int {
 	return slices.IndexFunc(v.Results, func(r Result) bool { return r.Name == name })
 }
 
-// MakesFault tells whether a name that a step gives its result is that of a fault.
+// MakesFault reports whether a name that a step gives its result is that of a fault.
 func (v *Verb) MakesFault() bool { return v.Makes != nil && v.Makes.Type == FaultName }
 
-// CanFail tells whether the verb calls the core, which may answer with an errno.
+// CanFail reports whether the verb calls the core, which may answer with an errno.
 func (v *Verb) CanFail() bool { return v.Manual != "" }
 
 // Call is one run of a verb.  The next step of the branch reuses it.
@@ -238,7 +238,7 @@ type Call struct {
 	Measuring func([]*record.Measure)
 	// Follows is set where Measuring wants the intervals also of a measurement whose figures another process has.
 	Follows bool
-	// Abort is given the figures so far and tells whether to end the measurement; nil to let it run.
+	// Abort is given the figures so far and reports whether to end the measurement; nil to let it run.
 	Abort func([]*record.Measure) bool
 }
 

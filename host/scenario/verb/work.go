@@ -389,7 +389,7 @@ type flushArguments struct {
 	requestFlags
 }
 
-// ofAll tells whether the FLUSH is of all memory of a key.
+// ofAll reports whether the FLUSH is of all memory of a key.
 func (a *flushArguments) ofAll() bool { return a.Level.Value == rdmacore.FlushMR }
 
 func (a *flushArguments) check() *Refusal {

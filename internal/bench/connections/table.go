@@ -51,7 +51,7 @@ func (r row) figures(rounds []round) figures {
 	return figures{median(theirs), median(ours), median(ratios)}
 }
 
-// printTable prints every step and tells whether the last row, of all, reaches the mark.
+// printTable prints every step and reports whether the last row, of all, reaches the mark.
 func printTable(w io.Writer, rounds []round) (reached bool) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "STEP\tCMTIME\tRDMARUN\tRATIO\tMUST BE\t")
