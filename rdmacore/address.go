@@ -77,7 +77,7 @@ func scopeOf(zone string) uint32 {
 	return 0
 }
 
-// AddrInfoFlags say what address to look for (the RAI_ flags of rdma_getaddrinfo(3)).
+// AddrInfoFlags select the addresses to look for (the RAI_ flags of rdma_getaddrinfo(3)).
 type AddrInfoFlags int
 
 // AddrInfo is an address with all that CreateEP needs of it (struct rdma_addrinfo).  As hints, Flags, Family,
@@ -116,7 +116,7 @@ type Resolver struct {
 	free     chan struct{} // a token for each question that may be asked now
 }
 
-// How many questions may be under way: of a provider in all, and of whoever has a resolver of its own.
+// Limits of the lookups in progress: of a provider in all, and of one Resolver.
 const (
 	mostLookups  = 64
 	lookupsOfOne = 2
@@ -130,8 +130,8 @@ func newResolver(p *Provider, most int) *Resolver {
 	return r
 }
 
-// NewResolver makes a resolver that has two questions under way at most, so that who asks without waiting for answers
-// keeps only himself from asking.
+// NewResolver makes a resolver that has at most two lookups in progress.  A caller that starts lookups without waiting
+// for results then blocks only its own.
 func (p *Provider) NewResolver() *Resolver { return newResolver(p, lookupsOfOne) }
 
 // GetAddrInfo is Provider.GetAddrInfo, which waits while too many questions are under way.

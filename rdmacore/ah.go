@@ -72,7 +72,7 @@ func (d *Device) InitAHFromWC(wc *WC, grh []byte, port int) (AHAttr, error) {
 	return fromCAHAttr(&c), nil
 }
 
-// wayBack copies completion and header: the buffer may change meanwhile, and cgo wants no Go pointers inside.
+// wayBack copies completion and header: the buffer may change meanwhile, and cgo forbids Go pointers inside.
 func wayBack(op string, wc *WC, grh []byte, port int) (completion C.struct_ibv_wc, header C.struct_ibv_grh, err error) {
 	if len(grh) < GRHLength || port < 0 || port > 255 {
 		return completion, header, fail(op, syscall.EINVAL, "%d bytes of header, port %d", len(grh), port)

@@ -19,7 +19,7 @@ type AsyncEvent struct {
 	QP   *QP  // QP events; else nil
 	CQ   *CQ  // CQ events; else nil
 	SRQ  *SRQ // SRQ events; else nil
-	ID   *ID  // whose QP, CQ or SRQ it is; nil for those that were made without one
+	ID   *ID  // the id of the QP, CQ or SRQ; nil for one that was made without an id
 }
 
 // OfObject reports whether the event is of a QP, CQ or SRQ, rather than of a port or the device.
@@ -30,7 +30,7 @@ func (e AsyncEvent) of(object any) bool {
 	return any(e.QP) == object || any(e.CQ) == object || any(e.SRQ) == object
 }
 
-// mostPending bounds what PendingAsyncEvents reads: who asks for it must get on even if the device never stops.
+// mostPending bounds what PendingAsyncEvents reads: the call must return even if the device never stops.
 const mostPending = 1000
 
 func (p *Provider) newDevice(native *C.struct_ibv_context) *Device {
@@ -45,25 +45,24 @@ func (p *Provider) newDevice(native *C.struct_ibv_context) *Device {
 	return d
 }
 
-// mostAlike is how many events of one kind and object are kept for whoever asks.  A device has an object report most
-// things once; but a send queue drains, and a shared queue falls below its limit, as often as a program has it do so.
-// The kernel drops an event that it has no memory for (ib_uverbs_async_handler); here the same event is there
-// sixty-four times.
+// mostAlike is how many unread events of one kind and object are kept.  A device reports most things once for an
+// object.  But a program can make a send queue drain, or a shared queue fall below its limit, as often as it likes.
+// The kernel drops an event when it has no memory for it (ib_uverbs_async_handler).  Here an event is dropped when
+// sixty-four equal ones are kept.
 const mostAlike = 64
 
-// GetAsyncEvent waits for the next asynchronous event of the device, whatever it is of, and acknowledges it
+// GetAsyncEvent waits for the next asynchronous event of the device or of any of its objects, and acknowledges it
 // (ibv_get_async_event(3), ibv_ack_async_event(3)).  A ctx that has ended already takes what is there.  The error
 // wraps ctx.Err() when ctx ends first.
 func (d *Device) GetAsyncEvent(ctx context.Context) (AsyncEvent, error) {
 	return d.WaitAsyncEvent(ctx, func(AsyncEvent) bool { return true })
 }
 
-// WaitAsyncEvent is GetAsyncEvent for the next event that wants accepts; others are kept for whoever asks for them,
-// as long as the object lives that they are of.  Any number of goroutines may wait at once, and an event is
-// given to one of them.
+// WaitAsyncEvent is GetAsyncEvent for the next event that wants accepts.  Other events are kept for other calls, as
+// long as their object lives.  Any number of goroutines may wait at once; an event is given to one of them.
 //
-// During the call, and not after it, wants is called, by any of them, with the device's events locked: it must not
-// wait, and neither make nor destroy objects.
+// Any of these goroutines may call wants, during the call and not after it, with the device's events locked.  So wants
+// must not wait, and must neither make nor destroy objects.
 func (d *Device) WaitAsyncEvent(ctx context.Context, wants func(AsyncEvent) bool) (AsyncEvent, error) {
 	const op = "ibv_get_async_event"
 	if !d.open() {
@@ -110,8 +109,7 @@ func (d *Device) prepareAsync() error {
 	return err
 }
 
-// readAsyncEvent is the device's read.  An event of an object that the Go API did not make, or has destroyed, is
-// for nobody.
+// readAsyncEvent is the device's read.  It drops an event of an object that the Go API did not make, or has destroyed.
 func (d *Device) readAsyncEvent() (event AsyncEvent, ok bool, err error) {
 	var kind C.int
 	var element C.uintptr_t // not a pointer: for port events it is a port number

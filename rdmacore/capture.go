@@ -18,9 +18,9 @@ type Capture struct {
 	path string
 }
 
-// CaptureOptions say what is kept of packets.
+// CaptureOptions select what is kept of packets.
 type CaptureOptions struct {
-	// Application is what the file says has written it.
+	// Application is the name of the writing program in the file.
 	Application string
 	// SnapLength is how many bytes of a packet are kept, from its IP header on; 0: all.
 	SnapLength uint32
@@ -29,11 +29,11 @@ type CaptureOptions struct {
 // CaptureTotals is what became of the packets.
 type CaptureTotals struct {
 	Packets uint64 // in the file
-	Missing uint64 // not in it: after an error, or because who takes the file's bytes was too slow
+	Missing uint64 // not in it: after an error, or because the reader of the pipe was too slow
 }
 
-// CreateCapture creates the file, or opens a pipe, for providers that are opened WithCapture.  A pipe that nobody reads
-// is waited for ten seconds at most.
+// CreateCapture creates the file, or opens a pipe, for providers that are opened WithCapture.  It waits at most ten
+// seconds for a reader of the pipe.
 func CreateCapture(path string, options CaptureOptions) (*Capture, error) {
 	const op = "capture"
 	cpath, application := C.CString(path), C.CString(options.Application)
@@ -64,8 +64,8 @@ func CreateCapture(path string, options CaptureOptions) (*Capture, error) {
 	return c, nil
 }
 
-// Close ends the file, once every provider that writes to it is closed.  An error says from when on packets are
-// missing.
+// Close ends the file, once every provider that writes to it is closed.  An error names the time from which packets
+// are missing.
 func (c *Capture) Close() (CaptureTotals, error) {
 	const op = "capture"
 	if c == nil || c.c == nil {
@@ -83,7 +83,7 @@ func (c *Capture) Close() (CaptureTotals, error) {
 	return totals, nil
 }
 
-// WithCapture writes to c what soft sends; label says in the file whose interfaces those are.  Times are those of
+// WithCapture writes the packets that soft sends to c; label names soft's interfaces in the file.  Times are those of
 // soft's clock: since 1970, and of a virtual clock, which begins a second after that, as it shows them.
 func WithCapture(c *Capture, label string) Option {
 	return func(options *C.struct_core_options) {
@@ -106,8 +106,9 @@ func (p *Provider) CaptureName(address netip.Addr, name string) {
 	C.core_capture_name(p.c, &at, text)
 }
 
-// CaptureStep says that who has the address is at a step: text is the comment of what it sends from now on, "" the end
-// of that.  Packets of others belong to the step that began last.  The zero address is nobody's.
+// CaptureStep notes the step that the role with the address executes: text is the comment of the packets it sends from
+// now on, "" ends that.  Packets of other addresses belong to the step that began last.  The zero address is that of no
+// role.
 func (p *Provider) CaptureStep(address netip.Addr, number uint32, text string) {
 	if !p.Captures() {
 		return
@@ -141,7 +142,7 @@ type CapturedPacket struct {
 	Fate        string // what faults did to it; "": nothing
 }
 
-// Captured takes what was noted of the packets since the last time, and says how many more there were.
+// Captured takes the notes of packets since the last call; missed counts those that were not kept.
 func (p *Provider) Captured() (packets []CapturedPacket, missed uint64) {
 	if !p.Captures() {
 		return nil, 0
@@ -171,8 +172,8 @@ func gidAddress(gid [16]C.uint8_t) netip.Addr {
 	return netip.AddrFrom16(raw).Unmap()
 }
 
-// Name is what the packet is, in the words of faults: REQ of the connection manager, SEND_ONLY, and ACK, RNR_NAK or
-// NAK_PSN_SEQUENCE_ERROR for what an acknowledgement says (IBTA 9.7.5.1.2).
+// Name is the name that faults use for the packet: REQ of the connection manager, SEND_ONLY, or ACK, RNR_NAK and
+// NAK_PSN_SEQUENCE_ERROR by the syndrome of an acknowledgement (IBTA 9.7.5.1.2).
 func (p *CapturedPacket) Name() string {
 	operation := PacketOps(1) << (p.Opcode & 0x1f)
 	switch {

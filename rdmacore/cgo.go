@@ -1,11 +1,11 @@
 package rdmacore
 
-// The calls of the data path, and the flags of what stands before `import "C"` in this package.
+// The calls of the data path, and the flags for the declarations above `import "C"` in this package.
 //
-// The hot calls take C objects as uintptr_t, which spares cgo's check of what a pointer points to, and
-// return everything in one number, so that no result goes through memory.  noescape and nocallback say
-// what is true of them: C keeps no pointer it is given and never calls Go; with that, slices may
-// live on the goroutine's stack and a call allocates nothing.
+// The hot calls take C objects as uintptr_t, which avoids cgo's check of what a pointer points to.  They return
+// everything in one number, so that no result goes through memory.  noescape and nocallback hold for them: C keeps no
+// pointer that it is given, and never calls Go.  So slices may live on the goroutine's stack, and a call allocates
+// nothing.
 
 // #cgo CFLAGS: -I${SRCDIR} -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror
 // #cgo LDFLAGS: -ldl -lpthread
@@ -130,7 +130,7 @@ import (
 
 	"rdmarun/rdmacore/ccall"
 
-	// The rooms of the C core whose headers are included here; what stands below they import themselves.
+	// The components of the C core whose headers are included here; they import the components below them.
 	_ "rdmarun/rdmacore/core"
 	_ "rdmarun/rdmacore/measure"
 	_ "rdmarun/rdmacore/provider"
@@ -206,9 +206,9 @@ func postReason(errno syscall.Errno) string {
 	return ""
 }
 
-// Work makes the calls of the data path for one guest, whose requests and completions lie in memory that is not Go's.
-// One goroutine uses it.  Where the link copies within this process, calls that are over soon skip the way by the
-// scheduler that cgo takes.
+// Work makes the calls of the data path for one guest, whose requests and completions are not in Go's memory.
+// One goroutine uses it.  Where the link copies within this process, short calls skip cgo's detour through the
+// scheduler.
 type Work struct {
 	c     C.struct_hot_work
 	stack *ccall.Stack // nil: calls go by cgo
@@ -229,8 +229,8 @@ func (w *Work) Free() {
 	w.stack = nil
 }
 
-// What a call may be for to be over soon: by the number of requests, the size of the buffers that they may name, and
-// the completions and attempts of a poll, at some 50 ns each.
+// Limits below which a call is short: the number of requests, the size of the buffers that they may name, and the
+// completions and attempts of a poll, at some 50 ns each.
 const (
 	fewRequests    = 16
 	fewReceives    = 64
@@ -291,7 +291,7 @@ func (w *Work) Poll(cq *CQ, wcs []WC, attempts uint32) (int, error) {
 	return n, err
 }
 
-// plainPoll reports whether hot_poll_cq is what the queue is polled by; a nil one is not polled at all.
+// plainPoll reports whether hot_poll_cq polls the queue; a nil queue is not polled at all.
 func plainPoll(cq *CQ, wcs []WC) bool {
 	return len(wcs) == 0 || cq.open() && !cq.extended && len(wcs) <= fewCompletions && cq.seen.first.Load() == nil
 }
@@ -319,8 +319,8 @@ func (w *Work) expect(cq *CQ, wcs []WC, attempts uint32) {
 	}
 }
 
-// done is what became of a call; the attempts that are left are made in as many calls as it takes, between which Go's
-// scheduler has its say.
+// done completes a call.  It splits the attempts that are left over several calls, between which Go's scheduler can
+// run other goroutines.
 func (w *Work) done(op string, cq *CQ, wcs []WC, attempts uint32) (accepted, completions int, err error) {
 	if accepted, err = posted(op, int64(w.c.posted)); err != nil || len(wcs) == 0 {
 		return accepted, 0, err

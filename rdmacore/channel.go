@@ -79,7 +79,7 @@ func (c *EventChannel) Close() error {
 	return nil
 }
 
-// GetEvent waits for the next event of the channel, whatever its id.  The error wraps ctx.Err() when ctx
+// GetEvent waits for the next event of the channel, of any id.  The error wraps ctx.Err() when ctx
 // ends first.
 func (c *EventChannel) GetEvent(ctx context.Context) (*Event, error) {
 	if !c.open() {
@@ -88,8 +88,8 @@ func (c *EventChannel) GetEvent(ctx context.Context) (*Event, error) {
 	return c.nextEvent(ctx, nil)
 }
 
-// Wait waits for the next event of one id; events of others are kept for whoever asks for them.  Those of a
-// listener are its CONNECT_REQUESTs, a child's later events are the child's.  The error wraps ctx.Err()
+// Wait waits for the next event of one id, and keeps events of other ids for other calls.  The events of a
+// listener are its CONNECT_REQUESTs; later events of a child are the child's.  The error wraps ctx.Err()
 // when ctx ends first.
 func (c *EventChannel) Wait(ctx context.Context, id *ID) (*Event, error) {
 	if err := c.reads(id); err != nil {
@@ -237,7 +237,7 @@ func (w *fdWaiter) wait(ctx context.Context, try func() bool) bool {
 	}
 }
 
-// kick has the one who waits, or else the next one, try again, as if the descriptor had become readable.
+// kick makes the goroutine that waits, or else the next one, try again, as if the descriptor had become readable.
 func (w *fdWaiter) kick() { w.file.SetReadDeadline(time.Unix(1, 0)) }
 
 func (w *fdWaiter) close() { w.file.Close() }

@@ -15,7 +15,7 @@ import (
 // Clock is the time that a provider's timers run on: the machine's monotonic clock, or on soft a virtual
 // one, on which an RNR timer of 655.36 ms or a connection timeout of a minute is exact and takes no time.
 //
-// A virtual clock moves when all who act on it wait: Enter and Leave say who acts.
+// A virtual clock moves when all its actors wait: goroutines become actors by Enter, until Leave.
 type Clock struct {
 	began   time.Time     // wall
 	virtual *virtualClock // nil on the wall
@@ -123,7 +123,7 @@ func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// Await waits until signal is closed, or other, which may be nil, by another who acts on this clock.  The error wraps
+// Await waits until signal is closed, or other, which may be nil, by another actor of this clock.  The error wraps
 // ctx.Err() when ctx ends first.
 func (c *Clock) Await(ctx context.Context, signal, other <-chan struct{}) error {
 	came := false
@@ -153,30 +153,31 @@ func (c *Clock) Await(ctx context.Context, signal, other <-chan struct{}) error 
 	return nil
 }
 
-// virtualClock moves the provider's time on when everyone who acts waits for something that is not there.
+// virtualClock moves the provider's time on when all its actors wait and none can continue.
 //
-// Who finds at once what it waits for goes on.  The others are looked after, in the order in which they began to wait,
-// once all who act wait: the first whose thing has come goes on, alone.  With a seed the order begins anywhere, as the
-// seed draws, so that another seed is another interleaving.  When none has come, the clock moves to the next timer or
-// deadline, and they are looked after again.  So time never passes while someone could still act, a run takes as long
-// as its steps, however long its timeouts are, and the same run is the same again: at any time one acts, and which one
-// no scheduler decides.
+// An actor that finds at once what it waits for continues.  Otherwise it becomes a sleeper.  When all actors wait, the
+// clock checks the sleepers in the order in which they began to wait; the first whose condition holds continues, alone.
+// With a seed the check begins at a sleeper drawn from the seed, so that another seed is another interleaving.  When no
+// condition holds, the clock moves to the next timer or deadline, and checks the sleepers again.
+//
+// So time never passes while an actor can continue, and a run takes as long as its steps, not its timeouts.  A run is
+// repeatable: only one actor runs at any time, and no scheduler decides which one.
 type virtualClock struct {
 	provider *Provider
 
 	mu        sync.Mutex
 	acting    int           // Enter less Leave
-	sleepers  []*sleeper    // who waits, in the order in which they began to
+	sleepers  []*sleeper    // in the order in which they began to wait
 	deadlines []*virtualEnd // in no order: a run has few at a time
 	calmer    sync.Cond     // signalled when one less is awake
-	draws     *rand.Rand    // of who goes on; nil without a seed
-	first     int           // in sleepers, of the next who goes on: drawn when the last one did
+	draws     *rand.Rand    // draws the sleeper to check first; nil without a seed
+	first     int           // index in sleepers to check first: drawn when the last one continued
 
 	following following
-	onWall    int // who act, but take time that only the wall knows (Clock.OnWall)
+	onWall    int // actors that run, and take wall-clock time (Clock.OnWall)
 }
 
-// sleeper is one who waits.
+// sleeper is an actor that waits.
 type sleeper struct {
 	ctx   context.Context
 	found func() bool // called with the clock's mu held, by anyone
@@ -212,7 +213,7 @@ func (c *virtualClock) enter(change int) {
 	c.mu.Unlock()
 }
 
-// end is the end of one who acts.
+// end is the end of an actor.
 func (c *virtualClock) end(ended chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,11 +223,11 @@ func (c *virtualClock) end(ended chan struct{}) {
 	c.calmer.Broadcast()
 }
 
-// awake counts those who act and do not wait.  mu is held.
+// awake counts the actors that do not wait.  mu is held.
 func (c *virtualClock) awake() int { return c.acting - len(c.sleepers) - c.onWall }
 
-// launch runs f in a goroutine that acts, and returns when it first waits or has ended.  The caller acts, and so
-// nobody else goes on meanwhile.
+// launch runs f in a goroutine that is an actor, and returns when it first waits or has ended.  The caller is an actor,
+// so no other one continues meanwhile.
 func (c *virtualClock) launch(f func(), ended chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -241,7 +242,7 @@ func (c *virtualClock) launch(f func(), ended chan struct{}) {
 	}
 }
 
-// wait returns when found does, or when ctx has ended.  found is called with mu held, by whoever waits.
+// wait returns when found is true, or when ctx has ended.  Any waiting goroutine may call found, with mu held.
 func (c *virtualClock) wait(ctx context.Context, found func() bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -265,12 +266,12 @@ func (c *virtualClock) wait(ctx context.Context, found func() bool) bool {
 	return s.came
 }
 
-// turnTime is how long one whose context has ended waits for its turn, by the wall clock: another one may compute
-// without an end.
+// turnTime is how long a sleeper whose context has ended waits for its turn, in wall-clock time: another actor may
+// compute without an end.
 const turnTime = 200 * time.Millisecond
 
-// endWait lets s, whose context has ended, go on in its turn.  Of two whose contexts end together, one goes on and the
-// other after it, as if what they wait for had come.
+// endWait lets s, whose context has ended, continue in its turn.  Of two whose contexts end together, one continues
+// after the other, as if their conditions held.
 func (c *virtualClock) endWait(s *sleeper) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -286,7 +287,7 @@ func (c *virtualClock) endWait(s *sleeper) {
 	})
 }
 
-// settle lets one who waits go on, if all who act wait.  mu is held.
+// settle lets one sleeper continue, if all actors wait.  mu is held.
 func (c *virtualClock) settle() {
 	for len(c.sleepers) > 0 && len(c.sleepers) >= c.acting {
 		if c.releaseFirst() || !c.advance() {
@@ -295,7 +296,7 @@ func (c *virtualClock) settle() {
 	}
 }
 
-// releaseFirst lets the first go on whose thing has come or whose context has ended.  mu is held.
+// releaseFirst lets the first sleeper continue whose condition holds or whose context has ended.  mu is held.
 func (c *virtualClock) releaseFirst() bool {
 	for i := range c.sleepers {
 		at := (c.first + i) % len(c.sleepers)
@@ -309,7 +310,7 @@ func (c *virtualClock) releaseFirst() bool {
 	return false
 }
 
-// draw says from whom on the next who goes on is looked for.
+// draw draws the sleeper at which the next check begins.
 func (c *virtualClock) draw() {
 	if c.draws != nil {
 		c.first = c.draws.IntN(1 << 16)
@@ -325,9 +326,8 @@ func (c *virtualClock) release(at int, came bool) {
 	}
 }
 
-// advance moves the clock to whatever comes next; false when nothing is under way and nobody has a deadline, so
-// that only the contexts themselves can end a wait.  mu is held: expiring timers of the core take locks of
-// the core only.
+// advance moves the clock to the next timer or deadline.  It returns false when there is none, so that only the
+// contexts themselves can end a wait.  mu is held: expiring timers of the core take locks of the core only.
 func (c *virtualClock) advance() bool {
 	next := c.earliest()
 	limit := C.uint64_t(math.MaxUint64)
@@ -358,7 +358,7 @@ func (c *virtualClock) remove(end *virtualEnd) {
 	}
 }
 
-// virtualContext is a context whose deadline is not on the wall: its Err says DeadlineExceeded when the
+// virtualContext is a context whose deadline is in virtual time: its Err is DeadlineExceeded when the
 // clock has reached it.
 type virtualContext struct{ context.Context }
 

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// CompChannel carries the completion events of CQs (ibv_create_comp_channel(3)).  Who wants those of one CQ and reads
-// another's keeps it for whoever asks.
+// CompChannel carries the completion events of CQs (ibv_create_comp_channel(3)).  A goroutine that waits for the events
+// of one CQ, and reads one of another CQ, keeps it for other calls.
 type CompChannel struct {
 	c        *C.struct_ibv_comp_channel // nil once destroyed
 	provider *Provider
@@ -24,8 +24,8 @@ type CompChannel struct {
 // mostEvents is how many events of one CQ are kept: each has been asked for, and one is as good as many.
 const mostEvents = 64
 
-// CreateCompChannel makes a completion channel for CQs that share one.  Who waits there for the events of one CQ alone
-// is not woken by its end.
+// CreateCompChannel makes a completion channel for CQs that share one.  A goroutine that waits there for the events of
+// one CQ alone is not woken when that CQ is destroyed.
 func (d *Device) CreateCompChannel() (*CompChannel, error) {
 	const op = "ibv_create_comp_channel"
 	if !d.open() {
@@ -68,8 +68,8 @@ func (c *CompChannel) Destroy() error {
 	return check(op, int(C.core_destroy_comp_channel(c.provider.c, native)))
 }
 
-// GetCQEvent waits for an event that RequestNotify of one of the CQs asked for, acknowledges it and tells which CQ it
-// is (ibv_get_cq_event(3)).  A ctx that has ended already takes what is there.  The error wraps ctx.Err() when ctx ends
+// GetCQEvent waits for an event that RequestNotify of one of the CQs requested, acknowledges it and returns its CQ
+// (ibv_get_cq_event(3)).  A ctx that has ended already takes what is there.  The error wraps ctx.Err() when ctx ends
 // first.
 func (c *CompChannel) GetCQEvent(ctx context.Context) (*CQ, error) {
 	return c.get(ctx, nil)
@@ -132,7 +132,7 @@ func (c *CompChannel) fd() int {
 	return int(c.c.fd)
 }
 
-// readEvent is the channel's read.  An event that a Poller had asked for, and not RequestNotify, is for nobody.
+// readEvent is the channel's read.  It drops an event that a Poller, and not RequestNotify, had requested.
 func (c *CompChannel) readEvent() (*CQ, bool, error) {
 	if c.c == nil {
 		return nil, false, closed("ibv_get_cq_event", "completion channel")
@@ -162,7 +162,7 @@ func (c *CompChannel) leave(cq *CQ) (restore func()) {
 	if c.device != nil {
 		return c.leaveShared(cq)
 	}
-	c.waiter.close() // first: who waits lets go of mu
+	c.waiter.close() // first: a goroutine that waits then unlocks mu
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.cqs, native)

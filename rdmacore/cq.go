@@ -307,7 +307,7 @@ func (c *CQ) PollTimestamps(wcs []WC, stamps []Timestamp, attempts uint32) (int,
 	return c.poll(wcs, stamps, attempts)
 }
 
-// WaitTimestamps is Wait that tells when each completion came, as PollTimestamps does.
+// WaitTimestamps is Wait with the time of each completion, as PollTimestamps returns it.
 func (c *CQ) WaitTimestamps(ctx context.Context, wcs []WC, stamps []Timestamp) (int, error) {
 	stamps, err := c.blank(wcs, stamps)
 	if err != nil {

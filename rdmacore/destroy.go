@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// Destroy frees the id (rdma_destroy_id(3)); a connection ends with it, and its unread events go with it: of
-// a listener, children whose CONNECT_REQUEST nobody has read, which rejects their peers.
+// Destroy frees the id (rdma_destroy_id(3)).  Its connection ends, and its unread events are dropped.  Children of a
+// listener whose CONNECT_REQUEST is unread are destroyed, which rejects their peers.
 //
 // EBUSY while it has a QP or an SRQ, and, a second later, when events of it are not acknowledged: the error
 // names them.
@@ -33,7 +33,7 @@ func (id *ID) Destroy() error {
 	return c.destroy(id)
 }
 
-// readyToGo waits until nothing keeps the id, with patience.
+// readyToGo waits until nothing keeps the id, for at most acknowledgeTimeout.
 func (id *ID) readyToGo(op string) error {
 	id.channel.releaseUnread(id, id.awaits)
 	return id.waitAcknowledged(op)
@@ -111,7 +111,7 @@ func (c *EventChannel) destroy(id *ID) error {
 	return errors.Join(failures...)
 }
 
-// destroyChild destroys a child that nobody has heard of.  One on a channel of its own is known to nobody
+// destroyChild destroys a child whose request was not read.  No goroutine uses a child on a channel of its own
 // either, so its lock is free.
 func (c *EventChannel) destroyChild(child *ID) error {
 	var failure error

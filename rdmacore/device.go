@@ -54,7 +54,7 @@ func (p *Provider) Devices() ([]*Device, error) {
 	return append([]*Device(nil), p.devices.known...), nil
 }
 
-// deviceReason says what to do about the errors of a missing device or driver.
+// deviceReason is the remedy for the errors of a missing device or driver.
 func deviceReason(op string, errno syscall.Errno) string {
 	switch errno {
 	case syscall.ENODEV, syscall.ENOENT, syscall.ENXIO:

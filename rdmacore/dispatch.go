@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// delivery is an event, or the failure to make one of what was read, on its way to who waits for key.
+// delivery is an event, or the failure to make one of what was read, for the goroutine that waits for key.
 type delivery struct {
 	key   *ID // the id; the listener of a CONNECT_REQUEST
 	event *Event
@@ -28,9 +28,9 @@ func (p *Provider) newEventChannel(native *C.struct_rdma_event_channel) *EventCh
 }
 
 // enoughEvents bounds the requests that are kept for a listener by its backlog, for which its maker has the memory.
-// What is read leaves the kernel's own count of them, so without that a peer could have any number kept by who waits
-// for something else on the channel.  All other events follow a call of the user's, or a connection that he has
-// accepted.
+// The kernel does not count what was read.  Without this bound, a goroutine that waits for something else on the
+// channel would keep any number of a peer's requests.  All other events follow a call of the user's, or a connection
+// that the user has accepted.
 func enoughEvents(unread int, d delivery) bool {
 	if d.event != nil && d.event.Type != EventConnectRequest {
 		return false
@@ -38,8 +38,8 @@ func enoughEvents(unread int, d delivery) bool {
 	return unread >= d.key.backlog
 }
 
-// dropEvent lets go of a request beyond the backlog.  A kernel is silent then, and the peer asks again; one that was
-// read can only be destroyed, of which the peer hears that it was rejected.
+// dropEvent drops a request beyond the backlog.  A kernel is silent then, and the peer asks again.  A request that was
+// read can only be destroyed, which rejects the peer.
 func (c *EventChannel) dropEvent(d delivery) {
 	if d.event == nil {
 		return // the failure to make a child, which is gone
@@ -116,7 +116,7 @@ func (c *EventChannel) resolve(event *C.struct_core_event) (delivery, bool) {
 	return delivery{key: listener, event: e}, true
 }
 
-// release acknowledges an event that nobody will get.
+// release acknowledges an event that is not delivered.
 func (c *EventChannel) release(event *C.struct_core_event) {
 	if event.held != nil {
 		C.core_ack_event(c.provider.c, event.held)

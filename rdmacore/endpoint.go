@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// EPConfig says what CreateEP makes (struct rdma_addrinfo and the arguments of rdma_create_ep(3)).
+// EPConfig describes what CreateEP makes (struct rdma_addrinfo and the arguments of rdma_create_ep(3)).
 type EPConfig struct {
 	Passive     bool
 	PortSpace   PortSpace      // 0 is PortSpaceTCP
-	QPType      QPType         // of the QP; 0: what QP.Type says, or the port space has
+	QPType      QPType         // of the QP; 0: that of QP.Type, or of the port space
 	Source      netip.AddrPort // passive: where to listen; active: may be zero
 	Destination netip.AddrPort // active
 	Route       []byte         // active: path records that spare resolving the route (SetIBPath)
@@ -138,7 +138,7 @@ func (id *ID) step(ctx context.Context, started error, want EventType, timeout t
 	if err != nil {
 		return err
 	}
-	if event.Held() { // nobody else will hear of it
+	if event.Held() { // the caller does not get the event
 		event.Ack()
 	}
 	if err := event.Err(); err != nil {
@@ -150,7 +150,7 @@ func (id *ID) step(ctx context.Context, started error, want EventType, timeout t
 	return nil
 }
 
-// resolveError says whose address or route could not be resolved.
+// resolveError names the address or route that could not be resolved.
 type resolveError struct {
 	op   string
 	peer netip.AddrPort

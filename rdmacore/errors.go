@@ -12,7 +12,7 @@ import (
 
 // Error is the failure of one operation of the core.
 type Error struct {
-	Op    string        // man-page name of the function, for example "rdma_accept"; "" when Why says it all
+	Op    string        // man-page name of the function, for example "rdma_accept"; "" when Why names it
 	Errno syscall.Errno // what the function reported; errors.Is(err, syscall.EINVAL) works
 	Why   string        // what it means here and what helps, or ""
 }
@@ -48,7 +48,7 @@ func check(op string, result int) error {
 	return &Error{Op: op, Errno: syscall.Errno(-result), Why: unsupported(op, syscall.Errno(-result))}
 }
 
-// unsupported says whose lack an ENOSYS is: it is the one errno the C core adds of its own accord,
+// unsupported names the component that lacks the function: ENOSYS is the one errno that the C core itself adds,
 // for an entry that the provider's table does not have.
 func unsupported(op string, errno syscall.Errno) string {
 	if errno != syscall.ENOSYS {
@@ -62,12 +62,12 @@ func cancelled(ctx context.Context, op, what string) error {
 	return fmt.Errorf("%s: gave up waiting for %s: %w", op, what, ctx.Err())
 }
 
-// call makes a call about the id, and turns its result into an error that says what the errno means here.
+// call makes a call about the id, and turns its result into an error that explains the errno.
 func (id *ID) call(op, address string, call func() C.int) error {
 	return id.explain(op, id.channel.provider.ask(call), address)
 }
 
-// explain turns an answer into an error that says what the errno means for this id: in the provider's own words
+// explain turns an answer into an error that explains the errno for this id: in the provider's own words
 // where it has some.
 func (id *ID) explain(op string, answer answer, address string) error {
 	err := answer.err(op)
@@ -151,7 +151,7 @@ func (id *ID) invalid(op string) string {
 	return "the state of the id does not allow it"
 }
 
-// answer is the result of a call, and what the provider says of its refusal beyond the errno; "" when that is all.
+// answer is the result of a call, and the provider's reason for a refusal beyond the errno; "" without one.
 type answer struct {
 	result  int
 	refusal string
@@ -166,9 +166,9 @@ func (a answer) err(op string) error {
 	return err
 }
 
-// ask makes a call of which the provider may say more than an errno.  soft keeps the sentence of the last refusal a
-// thread, as errno is kept: so the goroutine stays on its thread until it has read it.  Only calls that make or connect
-// objects come here; what is posted and polled pays nothing.
+// ask makes a call for which the provider may give a reason beyond the errno.  soft keeps the reason of the last
+// refusal per thread, as errno is kept.  So the goroutine stays on its thread until it has read it.  Only calls that
+// make or connect objects come here; posting and polling pay nothing.
 func (p *Provider) ask(call func() C.int) answer {
 	if p.c.refusal == nil {
 		return answer{result: int(call())}

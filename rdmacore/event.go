@@ -19,7 +19,7 @@ type EventType int32
 // Event is one connection manager event (rdma_get_cm_event(3)), acknowledged already unless its channel holds
 // events.
 type Event struct {
-	ID       *ID // whose event it is; for CONNECT_REQUEST the new child
+	ID       *ID // the id of the event; for CONNECT_REQUEST the new child
 	Listener *ID // CONNECT_REQUEST: the listener; else nil
 	Type     EventType
 	Status   int // 0, a negative errno, or a positive reason of the peer (REJECTED, UNREACHABLE)
@@ -35,7 +35,7 @@ type Event struct {
 	UD  *UDParam
 	Arg uint64 // USER: what WriteEvent was given; MULTICAST_*: what the join was
 
-	owner *ID // whose account held is on
+	owner *ID // the id that counts the event in held
 	held  *C.struct_rdma_cm_event
 }
 
@@ -80,7 +80,7 @@ func (e *EventError) Unwrap() error {
 	return syscall.Errno(-e.Status)
 }
 
-// Err is nil when Status is 0, else an *EventError that says what the status means.
+// Err is nil when Status is 0, else an *EventError that explains the status.
 func (e *Event) Err() error {
 	if e.Status == 0 {
 		return nil
@@ -139,8 +139,8 @@ func errnoString(status int) string {
 // heldEvents guards, for all ids of a provider, the account of events that are not acknowledged.
 type heldEvents struct{ sync.Mutex }
 
-// HoldEvents says whether the events read from now on are acknowledged at once, as they are unless this is
-// called, or by Event.Ack (rdma_ack_cm_event(3)).  An event that is not acknowledged keeps its id, for a
+// HoldEvents chooses how events read from now on are acknowledged: at once (the default), or with hold by Event.Ack
+// (rdma_ack_cm_event(3)).  An event that is not acknowledged keeps its id, for a
 // CONNECT_REQUEST the listener, from being destroyed or migrated.
 func (c *EventChannel) HoldEvents(hold bool) error {
 	if !c.open() {
@@ -194,7 +194,7 @@ func (e *Event) hold(owner *ID, native *C.struct_rdma_cm_event) {
 	owner.unacknowledged[e.Type]++
 }
 
-// blocker says which events are not acknowledged, "" when all are.
+// blocker names the events that are not acknowledged, "" when all are.
 func (id *ID) blocker() string {
 	held := &id.channel.provider.held
 	held.Lock()
@@ -229,7 +229,7 @@ func (id *ID) name() string {
 	return "an unbound id"
 }
 
-// patience is how long what librdmacm would wait for without an end is waited for.
+// patience bounds the waits that librdmacm does not bound.
 const patience = time.Second
 
 // waitAcknowledged waits until all events of the id are acknowledged, which rdma_destroy_id(3) and

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Fault says what goes wrong between two addresses of the fabric.
+// Fault describes a fault between two addresses of the fabric.
 type Fault struct {
 	From, To  netip.Addr
 	Directed  bool      // only what goes from From to To; else both ways
@@ -40,15 +40,15 @@ type FaultRule struct {
 	rule     C.int
 }
 
-// ofDevice tells a fault that has nothing to do with messages.
+// ofDevice reports whether a fault is of a device, and not of messages.
 func (a FaultAction) ofDevice() bool { return a == FaultRemoveDevice || a == FaultChangeAddress }
 
 // CanFault reports whether Fault works on this provider: on soft, not on a real fabric.
 func (p *Provider) CanFault() bool { return p != nil && p.c != nil && p.c.fault_add != nil }
 
-// Fault begins to do what fault says.  EOPNOTSUPP on a real fabric, EINVAL for what makes no sense, EBUSY for
-// what has happened to the device already.
-// What happens by probability follows the provider's seed.
+// Fault begins to apply a fault.  EOPNOTSUPP on a real fabric, EINVAL for one that is not valid, EBUSY for
+// one that has happened to the device already.
+// A fault with a probability draws from the provider's seed.
 func (p *Provider) Fault(fault Fault) (*FaultRule, error) {
 	const op = "fault"
 	if p == nil || p.c == nil {
@@ -98,7 +98,7 @@ func (p *Provider) Fault(fault Fault) (*FaultRule, error) {
 	return &FaultRule{provider: p, rule: rule}, nil
 }
 
-// Heal ends the fault and returns to how many messages it happened, or how many ids heard of it.
+// Heal ends the fault and returns how many messages it affected, or how many ids got its event.
 func (r *FaultRule) Heal() (done int, err error) {
 	var count C.uint32_t
 	if err := check("heal", int(C.core_fault_remove(r.provider.c, r.rule, &count))); err != nil {

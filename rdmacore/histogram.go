@@ -10,7 +10,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Histogram is the distribution of durations, to three significant digits unless the spec says otherwise,
+// Histogram is the distribution of durations, to three significant digits unless the spec sets others,
 // as HdrHistogram keeps it.  Minimum and maximum are exact.  A nil *Histogram is empty.
 type Histogram struct {
 	hdr              *hdrhistogram.Histogram

@@ -133,7 +133,7 @@ func milliseconds(timeout time.Duration) C.int {
 	return C.int(min(max(count, 0), math.MaxInt32))
 }
 
-// defaultBacklog is the kernel's most where nobody has set it (net.rdma_ucm.max_backlog).
+// defaultBacklog is the kernel's default maximum (net.rdma_ucm.max_backlog).
 const defaultBacklog = 1024
 
 // Listen makes the id a listener (rdma_listen(3)).  backlog is how many requests may be unread; 0 is the
@@ -257,7 +257,7 @@ func (id *ID) DstPort() uint16 {
 }
 
 // CreateSRQ makes a shared receive queue that belongs to the id (rdma_create_srq(3)); pd nil is the id's default.
-// The QPs that shall use it name it in QPInitAttr.SRQ, and PostRecv of the id posts to it.  EINVAL for an id
+// QPs that use it name it in QPInitAttr.SRQ, and PostRecv of the id posts to it.  EINVAL for an id
 // without a device or with an SRQ already, or a PD of another device or provider.
 func (id *ID) CreateSRQ(pd *PD, attr SRQAttr) error {
 	const op = "rdma_create_srq"
@@ -299,7 +299,7 @@ func (id *ID) SRQ() *SRQ {
 	return id.srq
 }
 
-// DestroySRQ frees the id's shared receive queue (rdma_destroy_srq(3)), and unlike it says so when it cannot:
+// DestroySRQ frees the id's shared receive queue (rdma_destroy_srq(3)).  Unlike the C function it reports a failure:
 // EBUSY while QPs use it.
 func (id *ID) DestroySRQ() error {
 	const op = "rdma_destroy_srq"
@@ -319,8 +319,8 @@ func (id *ID) DestroySRQ() error {
 	return nil
 }
 
-// MigrateID moves the id to another event channel of its provider (rdma_migrate_id(3)), with the events that
-// nobody has read; nil makes it synchronous.
+// MigrateID moves the id with its unread events to another event channel of its provider (rdma_migrate_id(3)); nil
+// makes it synchronous.
 //
 // EINVAL for a channel of another provider, or nil for an id that is synchronous already; EBUSY while a call
 // of a synchronous id is under way, or, after a second, events of the id are not acknowledged.

@@ -10,30 +10,30 @@ import (
 // errNothing is read's "nothing more to read".
 var errNothing = errors.New("nothing to read")
 
-// mailbox hands out what comes on one descriptor to any number of goroutines, each of which wants its part.  One
-// of them, the leader, reads the descriptor and hands things to the others; when it leaves, another one leads.
-// What nobody wants yet is kept, in order, and not without end: who reads for one may not become the memory of what
-// everybody else does not read.
+// mailbox hands out what comes on one descriptor to any number of goroutines, each of which waits for some items.  One
+// of them, the leader, reads the descriptor and hands items to the others; when it leaves, another one leads.
+// Items for which no goroutine waits are kept in order, and bounded: a goroutine that reads for itself must not keep
+// any number of items that others do not read.
 //
-// On a virtual clock every wait looks for itself and nobody leads.
+// On a virtual clock every wait reads for itself, and there is no leader.
 type mailbox[K comparable, T any] struct {
 	clock *Clock
-	// descriptor tells what to wait on, and what it is called in errors.
+	// descriptor returns what to wait on, and its name in errors.
 	descriptor func() (fd int, name string)
-	// read takes the next thing from the descriptor, with mu held: false for one that is for nobody any more,
+	// read takes the next item from the descriptor, with mu held: false for one to drop,
 	// errNothing when there is none.
 	read func() (item T, ok bool, err error)
-	// key is what an item is counted by: whom it is for, or what is alike.
+	// key groups items to count them: by their receiver, or by their kind.
 	key func(T) K
-	// full tells that there is no room for an item beside those with its key that are kept, and drop lets go of it,
-	// with mu held.
+	// full reports that an item does not fit next to the kept ones with its key; drop releases it.  Both with mu
+	// held.
 	full   func(alike int, item T) bool
 	drop   func(item T)
 	waiter lazyWaiter
 
 	// mu guards the rest.  It is also held from reading a thing to handing it out.
 	mu      sync.Mutex
-	queue   []T           // what nobody wanted, in order
+	queue   []T           // kept items, in order
 	counts  map[K]int     // of queue by key, without zeros, so that asking for one key does not look at all
 	waiting []*waiting[T] // in order of arrival
 	led     bool          // one of waiting reads the descriptor
@@ -47,7 +47,7 @@ type waiting[T any] struct {
 	got   chan handed[T] // room for one
 }
 
-// handed is what one who waits is given: an item, or the lead.
+// handed is what a waiting goroutine gets: an item, or the lead.
 type handed[T any] struct {
 	item T
 	lead bool
@@ -56,8 +56,8 @@ type handed[T any] struct {
 // watch is what waits for the descriptor.
 func (m *mailbox[K, T]) watch() (*fdWaiter, error) { return m.waiter.get(m.clock, m.descriptor) }
 
-// next waits for the next item that wants accepts; false when ctx has ended or the descriptor is closed.  wants is
-// called by whoever reads, with mu held, and not any more when next has returned.
+// next waits for the next item that wants accepts; false when ctx has ended or the descriptor is closed.  The goroutine
+// that reads calls wants, with mu held, and not after next has returned.
 func (m *mailbox[K, T]) next(ctx context.Context, wants func(T) bool) (item T, came bool, err error) {
 	if m.clock.Virtual() {
 		return m.nextVirtually(ctx, wants)
@@ -132,7 +132,7 @@ func (m *mailbox[K, T]) lead(ctx context.Context, w *waiting[T]) error {
 		defer m.mu.Unlock()
 		seek := m.seek(w.wants)
 		failure = m.drain(func() bool {
-			// Another who does not wait (pending) may have read what w wants between w's promotion and now.
+			// A caller of pending, which does not wait, may have read what w wants between w's promotion and now.
 			if len(w.got) == 0 {
 				if item, ok := seek(); ok {
 					w.got <- handed[T]{item: item}
@@ -183,8 +183,8 @@ func (m *mailbox[K, T]) dequeue(wants func(T) bool) (item T, ok bool) {
 	return m.seek(wants)()
 }
 
-// seek is dequeue for several calls, with mu held from the first to the last: each item that is kept is looked at once,
-// as who reads many things for others would otherwise look at all of them after each.
+// seek is dequeue for several calls, with mu held from the first to the last.  It looks at each kept item once;
+// a goroutine that reads many items for others would otherwise look at all of them after each.
 func (m *mailbox[K, T]) seek(wants func(T) bool) func() (item T, ok bool) {
 	looked := 0
 	return func() (item T, ok bool) {
@@ -201,7 +201,7 @@ func (m *mailbox[K, T]) seek(wants func(T) bool) func() (item T, ok bool) {
 	}
 }
 
-// drain reads and hands out until enough says so; errNothing when there is nothing more.  The caller holds mu.
+// drain reads and hands out until enough is true; errNothing when there is nothing more.  The caller holds mu.
 func (m *mailbox[K, T]) drain(enough func() bool) error {
 	for !enough() {
 		item, ok, err := m.read()
@@ -215,7 +215,7 @@ func (m *mailbox[K, T]) drain(enough func() bool) error {
 	return nil
 }
 
-// deliver hands an item to the first that wants it, or keeps it.
+// deliver hands an item to the first goroutine that accepts it, or keeps it.
 func (m *mailbox[K, T]) deliver(item T) {
 	switch {
 	case m.hand(item):
@@ -229,7 +229,7 @@ func (m *mailbox[K, T]) deliver(item T) {
 	}
 }
 
-// keep appends an item that nobody wants yet.  The caller holds mu, here and below.
+// keep appends an item that no goroutine waits for.  The caller holds mu, here and below.
 func (m *mailbox[K, T]) keep(item T) {
 	m.queue = append(m.queue, item)
 	m.count(item, 1)
@@ -256,7 +256,7 @@ func (m *mailbox[K, T]) discard(which func(T) bool) {
 	})
 }
 
-// any, has and matching tell of what is kept, for ready.
+// any, has and matching look at the kept items, for ready.
 func (m *mailbox[K, T]) any() bool { return len(m.queue) > 0 }
 
 func (m *mailbox[K, T]) has(key K) func() bool { return func() bool { return m.counts[key] > 0 } }
@@ -272,7 +272,7 @@ func (m *mailbox[K, T]) matching(wants func(T) bool) func() bool {
 	}
 }
 
-// ready reads until found says that what is kept is enough, and returns what it says then.
+// ready reads until found finds enough among the kept items, and returns its result.
 func (m *mailbox[K, T]) ready(found func() bool) (bool, error) {
 	if err := m.drain(found); err != nil && err != errNothing {
 		return found(), err
@@ -295,8 +295,8 @@ func (m *mailbox[K, T]) listen(who *Poller, kick func()) (stop func()) {
 	}
 }
 
-// hand gives an item to the first that wants it.  Served is out of the list at once: it must not be promoted any more,
-// for it will not look again.
+// hand gives an item to the first goroutine that accepts it.  That one leaves the list at once: it must not be promoted
+// any more, for it does not look again.
 func (m *mailbox[K, T]) hand(item T) bool {
 	for at, w := range m.waiting {
 		if len(w.got) == 0 && w.wants(item) {
@@ -308,8 +308,8 @@ func (m *mailbox[K, T]) hand(item T) bool {
 	return false
 }
 
-// pending takes all that wants accepts of what is there, without waiting: what it reads until enough says so, and
-// what was kept.
+// pending takes every item that is there and that wants accepts, without waiting: of those that it reads until enough
+// is true, and of those that were kept.
 func (m *mailbox[K, T]) pending(wants func(T) bool, enough func() bool) ([]T, error) {
 	err := m.drain(enough)
 	if err == errNothing {

@@ -43,7 +43,7 @@ const (
 	MeasureEvent MeasureCompletion = C.CORE_MEASURE_EVENT
 )
 
-// InlineAuto sends inline whatever the queue pair takes inline.
+// InlineAuto sends inline every message that the queue pair takes inline.
 const InlineAuto = -1
 
 // MeasureSpec says what to measure.  The zero value of a knob is its default.  A knob that has no meaning
@@ -72,7 +72,7 @@ type MeasureSpec struct {
 	Completion      MeasureCompletion
 	Outstanding     int // READ and atomic bandwidth: requests in flight, if fewer than Depth
 
-	// Verify has receivers check the contents.  In latency this is done between samples; in bandwidth
+	// Verify makes receivers check the contents.  In latency this is done between samples; in bandwidth
 	// it is part of the time, but for RDMA_WRITE, whose target looks at its memory at the end.
 	Verify bool
 
@@ -92,8 +92,8 @@ type MeasureSpec struct {
 	InFlight  int           // connect: connections under way at once; default 1
 	ErrorsMax int           // connect: connections that may fail before the measurement does
 	Timeout   time.Duration // connect: for resolving an address and a route each; default 2 s
-	// Lockstep: connections under way take each step together, all of them one before any the next, as cmtime
-	// has it.  MeasureResult.StepTook tells how long.
+	// Lockstep: connections under way take each step together, all of them one before any the next, as in
+	// cmtime.  MeasureResult.StepTook has the time.
 	Lockstep bool
 
 	// Elsewhere: the other end runs in another process, with the same spec.  Both are prepared
@@ -129,8 +129,8 @@ type MeasureEnd struct {
 // wallStep is how often a virtual clock that follows the wall is moved.
 const wallStep = time.Millisecond
 
-// OnWall runs f, in which the caller, who acts, takes time that only the wall knows: native threads work for it.
-// On a virtual clock, the clock runs with the wall meanwhile, and what others wait for comes as it does there.
+// OnWall runs f, in which the caller, an actor, takes wall-clock time: native threads work for it.
+// Meanwhile a virtual clock runs with the wall clock, and ends the waits of other actors as usual.
 func (c *Clock) OnWall(f func()) {
 	if c.virtual == nil {
 		f()
@@ -149,9 +149,8 @@ func (c *virtualClock) goOnWall(change int) {
 	c.calmer.Broadcast()
 }
 
-// followWall lets the virtual clocks of the ends run with the wall, until the function it returns is called.
-// Native threads take time that only the wall knows, and a timer of the provider (RNR, CM retries) is
-// theirs to wait for.
+// followWall lets the virtual clocks of the ends run with the wall clock, until the function it returns is called.
+// Native threads take wall-clock time, and they wait for timers of the provider (RNR, CM retries).
 func (m *Measurement) followWall() (stop func()) {
 	var leaves []func()
 	for _, clock := range m.clocks {
@@ -166,7 +165,7 @@ func (m *Measurement) followWall() (stop func()) {
 	}
 }
 
-// following is a virtual clock that runs with the wall, once however many measurements want it to.
+// following is a virtual clock that runs with the wall clock, once for any number of measurements.
 type following struct {
 	mu         sync.Mutex
 	followers  int

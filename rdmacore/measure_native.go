@@ -31,7 +31,7 @@ const measureOp = "measure"
 // MeasureKnobError is a spec or an end that was refused; errors.Is finds EINVAL or EOPNOTSUPP in it.
 type MeasureKnobError struct {
 	Knob string // the field of MeasureSpec or MeasureEnd, or "ends"
-	// Meaningless tells that no value of the knob means anything for the kind and operation.
+	// Meaningless means that no value of the knob applies to the kind and operation.
 	Meaningless bool
 	Err         error
 }
@@ -60,7 +60,7 @@ func refusedBy(result int, refusal *C.struct_core_measure_refusal) error {
 }
 
 // Check reports whether a measurement could be made of the spec, as far as that depends on no queue pair and no
-// memory: what NewMeasurement says of the spec alone, a *MeasureKnobError.
+// memory.  The error is that of NewMeasurement for the spec alone, a *MeasureKnobError.
 func (s *MeasureSpec) Check() error {
 	given, err := s.native()
 	if err != nil {
@@ -132,7 +132,7 @@ func oneIf(value bool) C.uint32_t {
 	return 0
 }
 
-// provider is whose objects the end has, nil when it has none that are open.
+// provider is the provider of the end's objects, nil when none of them is open.
 func (e *MeasureEnd) provider(kind MeasureKind) *Provider {
 	if kind == MeasureConnect {
 		if e.Provider == nil || e.Provider.c == nil {

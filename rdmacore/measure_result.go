@@ -50,9 +50,9 @@ type MeasureEndResult struct {
 	Messages uint64
 	Bytes    uint64
 	Elapsed  time.Duration
-	// Begin is when the timed part began, on CLOCK_MONOTONIC: what tells how several measurements overlapped.
+	// Begin is when the timed part began, on CLOCK_MONOTONIC: it shows how several measurements overlapped.
 	Begin time.Duration
-	// In all, warm-up included: a receiver does not know when that ended.
+	// In all, warm-up included: a receiver cannot see when that ended.
 	ReceivedMessages uint64
 	ReceivedBytes    uint64
 	Verified         uint64 // messages whose contents were checked and right
@@ -253,7 +253,7 @@ func (s MeasureStep) function() string {
 	return "rdma_" + s.String()
 }
 
-// measureStatusReason says what a status means in a measurement.
+// measureStatusReason explains a status of a completion in a measurement.
 func measureStatusReason(status WCStatus) string {
 	switch status {
 	case WCRNRRetryExcErr:

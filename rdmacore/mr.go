@@ -54,7 +54,7 @@ func (pd *PD) Dealloc() error {
 	return nil
 }
 
-// Access says what may be done with a memory region (enum ibv_access_flags).  Local reads always may.
+// Access is what may be done with a memory region (enum ibv_access_flags).  Local reads are always allowed.
 type Access uint32
 
 // MR is a registered memory region.
@@ -80,12 +80,12 @@ func (pd *PD) RegMR(m *Memory, offset, length int, access Access) (*MR, error) {
 }
 
 // RegMRIova is RegMR with an address of the caller's choice, by which work requests of both sides name the first
-// byte (ibv_reg_mr_iova(3)).  A device may want that its offset in a page is that of the memory.
+// byte (ibv_reg_mr_iova(3)).  A device may require that its offset in a page is that of the memory.
 func (pd *PD) RegMRIova(m *Memory, offset, length int, iova uint64, access Access) (*MR, error) {
 	return pd.registerAt("ibv_reg_mr_iova", m, offset, length, iova, access)
 }
 
-// registerAt is RegMRIova for an operation that the caller knows by another name.
+// registerAt is RegMRIova, with the name that errors give to the operation.
 func (pd *PD) registerAt(op string, m *Memory, offset, length int, iova uint64, access Access) (*MR, error) {
 	return pd.hold(op, m, offset, length, access,
 		func(address unsafe.Pointer, c **C.struct_ibv_mr) (uint64, C.int) {
@@ -94,9 +94,9 @@ func (pd *PD) registerAt(op string, m *Memory, offset, length int, iova uint64, 
 		})
 }
 
-// RegMRAt is RegMR for a guest: work requests of both sides name the first byte by its offset, so that nobody who has
-// that address learns where the memory is in this process.  With iWARP, whose regions have no other address than that,
-// it is RegMR.
+// RegMRAt is RegMR for a guest.  Work requests of both sides name the first byte by its offset, so that this address
+// does not reveal where the memory is in this process.  With iWARP it is RegMR, because its regions have no other
+// address.
 func (pd *PD) RegMRAt(m *Memory, offset, length int, access Access) (*MR, error) {
 	if pd != nil && pd.device.IWARP() {
 		return pd.RegMR(m, offset, length, access)
@@ -104,7 +104,7 @@ func (pd *PD) RegMRAt(m *Memory, offset, length int, access Access) (*MR, error)
 	return pd.registerAt("ibv_reg_mr", m, offset, length, uint64(offset), access)
 }
 
-// registration makes a region of memory at an address, and says by what address work requests name it.
+// registration makes a region of memory at an address, and returns the address by which work requests name it.
 type registration func(address unsafe.Pointer, c **C.struct_ibv_mr) (named uint64, result C.int)
 
 // hold registers memory and refers to it as long as the region is there.
@@ -151,7 +151,7 @@ func checkRights(op string, access Access) error {
 	return nil
 }
 
-// pinned says what to do about memory that could not be pinned.
+// pinned adds the remedy to the error of memory that could not be pinned.
 func pinned(err error) error {
 	if failure, ok := err.(*Error); ok && failure.Errno == syscall.ENOMEM {
 		failure.Why = "the memory could not be pinned; raise ulimit -l"
@@ -206,15 +206,15 @@ func (mr *MR) Dereg() error {
 	return nil
 }
 
-// ReregFlags say what of a memory region changes (enum ibv_rereg_mr_flags).
+// ReregFlags select what of a memory region changes (enum ibv_rereg_mr_flags).
 type ReregFlags int
 
-// Rereg changes a memory region, of which requests may be under way (ibv_rereg_mr(3)): where it is, with
-// ReregTranslation, its PD, with ReregPD, and its rights, with ReregAccess; arguments of other flags do not count.
-// From its return on nobody reaches what the region was before.  Its keys may be others then.
+// Rereg changes a memory region, also while requests use it (ibv_rereg_mr(3)): where it is, with
+// ReregTranslation, its PD, with ReregPD, and its rights, with ReregAccess.  Arguments of other flags are ignored.
+// After it returns, requests no longer reach the old memory.  The region's keys may have changed.
 //
-// EINVAL without a flag, for rights that RegMR would refuse, and for an empty region; EBUSY while windows are bound;
-// EOPNOTSUPP on a device that cannot, which leaves Dereg and RegMR.  After any other failure the region may be
+// EINVAL without a flag, for rights that RegMR rejects, and for an empty region; EBUSY while windows are bound;
+// EOPNOTSUPP on a device that cannot: use Dereg and RegMR there.  After any other failure the region may be
 // good for Dereg only.
 func (mr *MR) Rereg(flags ReregFlags, pd *PD, m *Memory, offset, length int, access Access) error {
 	const op = "ibv_rereg_mr"

@@ -10,12 +10,12 @@ import (
 	"syscall"
 )
 
-// JoinFlags say how to be a member of a multicast group (enum rdma_cm_mc_join_flags).
+// JoinFlags choose the kind of membership in a multicast group (enum rdma_cm_mc_join_flags).
 type JoinFlags int
 
-// JoinMulticast joins a multicast group (rdma_join_multicast(3)): the id's QP is attached to it when
-// MULTICAST_JOIN is read, whose UD says how to send to the group and whose Arg is tag.  Ends with
-// MULTICAST_JOIN or MULTICAST_ERROR.  The id must have a device, and be of a datagram port space.
+// JoinMulticast joins a multicast group (rdma_join_multicast(3)).  It ends with MULTICAST_JOIN or MULTICAST_ERROR.  The
+// id's QP is attached to the group when MULTICAST_JOIN is read: its UD has the address to send to, its Arg is tag.
+// The id must have a device, and be of a datagram port space.
 func (id *ID) JoinMulticast(group netip.Addr, tag uint64) error {
 	const op = "rdma_join_multicast"
 	address, err := id.group(op, group)
@@ -73,7 +73,7 @@ func (id *ID) LeaveMulticast(group netip.Addr) error {
 	return err
 }
 
-// joined remembers what the events of a group are told by.
+// joined keeps the group and the tag, by which events of the group are recognized.
 func (id *ID) joined(group netip.Addr, tag uint64, err error) error {
 	if err == nil {
 		if id.groups == nil {
@@ -94,8 +94,8 @@ func (id *ID) group(op string, group netip.Addr) (C.struct_core_address, error) 
 	return toCAddress(netip.AddrPortFrom(group, 0)), nil
 }
 
-// AttachMulticast lets a datagram QP receive what is sent to a group (ibv_attach_mcast(3)), whose GID may be
-// given as the IPv4 address that it stands for; lid is the group's in InfiniBand, else 0.  EINVAL for another
+// AttachMulticast lets a datagram QP receive what is sent to a group (ibv_attach_mcast(3)).  The GID may be
+// given as the IPv4 address that is mapped to it; lid is the group's in InfiniBand, else 0.  EINVAL for another
 // kind of QP or no group.
 func (q *QP) AttachMulticast(gid netip.Addr, lid uint16) error {
 	err := q.group("ibv_attach_mcast", gid, func(c *C.union_ibv_gid) C.int {

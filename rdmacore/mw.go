@@ -18,7 +18,7 @@ const (
 type MW struct {
 	c      *C.struct_ibv_mw // nil once deallocated
 	pd     *PD
-	region *MR // that it was bound to last; drivers of devices follow it also where nothing shall be bound
+	region *MR // that it was bound to last; drivers of devices use it even for a bind of no bytes
 }
 
 // AllocMW allocates a window that is bound to nothing (ibv_alloc_mw(3)).
@@ -34,7 +34,7 @@ func (pd *PD) AllocMW(kind MWType) (*MW, error) {
 	return mw, nil
 }
 
-// MWBind says what a window shall be good for.
+// MWBind describes the binding of a window.
 type MWBind struct {
 	WRID    uint64
 	Flags   SendFlags

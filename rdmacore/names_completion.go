@@ -120,7 +120,7 @@ const (
 	ReregAccess      ReregFlags = C.IBV_REREG_MR_CHANGE_ACCESS
 )
 
-// Names of what only the builders of a queue pair know; the rules of names.go.
+// Names of flags that only the builders of a queue pair take; the rules of names.go.
 
 // Send operations (enum ibv_qp_create_send_ops_flags).
 //
@@ -151,7 +151,7 @@ const (
 	FlushPersistent Placement = 1 << 1 // PERSISTENT
 )
 
-// What a FLUSH is about (enum ibv_selectivity_level, likewise).
+// The memory of a FLUSH (enum ibv_selectivity_level, likewise).
 //
 //enum:names "selectivity level"
 const (

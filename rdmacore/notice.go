@@ -14,15 +14,15 @@ import (
 // noticesMost are the lines that are passed on of all providers together; each of them has a bound of its own as well.
 const noticesMost = 20
 
-// Notices pass on what providers on LinkUDP say of packets that they drop because they are damaged, forged or too many:
-// a line a second at most of each provider.
+// Notices pass on the reports of providers on LinkUDP about packets that they drop because they are damaged, forged or
+// too many: a line a second at most of each provider.
 type Notices struct {
 	read    *os.File
 	write   int
 	reading sync.WaitGroup
 }
 
-// NewNotices calls tell with each line, from a goroutine of its own.  The caller closes it after the providers.
+// NewNotices calls write with each line, from a goroutine of its own.  The caller closes it after the providers.
 func NewNotices(tell func(line string)) (*Notices, error) {
 	var ends [2]int
 	if err := syscall.Pipe2(ends[:], syscall.O_CLOEXEC|syscall.O_NONBLOCK); err != nil {
@@ -51,7 +51,7 @@ func (n *Notices) Close() error {
 	return err
 }
 
-// WithNotices says there what is dropped.
+// WithNotices reports dropped packets there.
 func WithNotices(n *Notices) Option {
 	return func(options *C.struct_core_options) { options.notices = C.int(n.write) }
 }

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// OptionLevel says whose option one of SetOption is.
+// OptionLevel is the level of an option of SetOption.
 type OptionLevel int
 
 // IDOption is an option of an id; its numbers begin anew at each level.

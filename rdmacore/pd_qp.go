@@ -95,7 +95,7 @@ func (q *QP) Destroy() error {
 	p.cqUsers.Lock()
 	defer p.cqUsers.Unlock()
 	native := q.c
-	q.c = nil // who posts is gone before it is
+	q.c = nil // posting goroutines have ended before
 	destroy := func() error { return check(op, int(C.core_pd_destroy_qp(p.c, native))) }
 	if err := p.destroy(destroy, unsafe.Pointer(native)); err != nil {
 		q.c = native

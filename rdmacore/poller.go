@@ -51,15 +51,15 @@ func (p *Provider) NewPoller() (*Poller, error) {
 	return poller, nil
 }
 
-// Close ends a Poller that nobody waits with.
+// Close ends a Poller on which no goroutine waits.
 func (p *Poller) Close() {
 	if p != nil && p.waiter != nil {
 		p.waiter.close()
 	}
 }
 
-// Look tells what of each source there is now, and how many are ready or broken.  What is not looked at when ctx ends
-// is NotReady: to look at one may take as long as to read all that has come on its channel.
+// Look sets the readiness of each source, and counts those that are ready or broken.  Sources that it has not checked
+// when ctx ends are NotReady: one check may take as long as to read all that has come on its channel.
 func (*Poller) Look(ctx context.Context, sources []Source, found []Readiness) (count int) {
 	for at := range sources {
 		if ctx.Err() != nil {
@@ -81,11 +81,11 @@ func (*Poller) Look(ctx context.Context, sources []Source, found []Readiness) (c
 	return count
 }
 
-// mergedLook is how often a Source is looked at whose descriptor is late.
+// mergedLook is the interval of checks of a Source whose descriptor is delayed.
 const mergedLook = time.Millisecond
 
-// Wait is Look that waits until one is ready, or until ctx ends, which the error then wraps.  Meanwhile nobody may free
-// what the sources are of.
+// Wait is Look that waits until one is ready, or until ctx ends, which the error then wraps.  The caller must not free
+// the objects of the sources meanwhile.
 func (p *Poller) Wait(ctx context.Context, sources []Source, found []Readiness) (count int, err error) {
 	look := func() bool {
 		count = p.Look(ctx, sources, found)
@@ -119,7 +119,7 @@ func (p *Poller) Wait(ctx context.Context, sources []Source, found []Readiness) 
 	return 0, cancelled(ctx, "poll", "one of several things")
 }
 
-// attend has the Poller hear of all sources until stop.
+// attend makes all sources kick the Poller until stop.
 func (p *Poller) attend(sources []Source) (stop func(), err error) {
 	var stops []func()
 	stop = func() {

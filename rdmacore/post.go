@@ -10,7 +10,7 @@ import (
 	"unsafe"
 )
 
-// Opcode says what a send work request does (enum ibv_wr_opcode).
+// Opcode is the operation of a send work request (enum ibv_wr_opcode).
 type Opcode uint32
 
 // SendFlags modify a send work request (enum ibv_send_flags).
@@ -20,10 +20,10 @@ type SendFlags uint32
 // ibv_wr_post(3)).
 type SendOps uint64
 
-// Placement says for whom a FLUSH makes data visible (enum ibv_placement_type; IBTA annex A19).
+// Placement selects the observers to which a FLUSH makes data visible (enum ibv_placement_type; IBTA annex A19).
 type Placement uint8
 
-// Selectivity says what a FLUSH is about (enum ibv_selectivity_level; IBTA annex A19).
+// Selectivity selects the memory of a FLUSH (enum ibv_selectivity_level; IBTA annex A19).
 type Selectivity uint8
 
 // SendWR is one request for a send queue, ibv_send_wr in flat form: its scatter/gather entries are
@@ -74,7 +74,7 @@ type WCStatus uint32
 // WCOpcode is what kind of work request ended (enum ibv_wc_opcode).
 type WCOpcode uint32
 
-// WCFlags say which optional fields of a completion are valid (enum ibv_wc_flags).
+// WCFlags mark the optional fields of a completion that are valid (enum ibv_wc_flags).
 type WCFlags uint32
 
 // WC is one work completion (struct ibv_wc).  When Status is not WCSuccess only WRID, Status, QPNum and
@@ -98,8 +98,8 @@ type WC struct {
 
 // GetRequest waits for the next connection request of a synchronous listener (rdma_get_request(3)) and
 // returns its child, synchronous as well, with a QP if the listener's endpoint was made with attributes
-// for one.  The request, private data included, is the child's Event until the child's next call; as long as
-// a child holds it the listener cannot be destroyed.
+// for one.  The request, private data included, is the child's Event until the child's next call.  While
+// a child holds it, the listener cannot be destroyed.
 //
 // EINVAL for an id that is not synchronous, or does not listen (librdmacm would wait forever).  The error
 // wraps ctx.Err() when ctx ends first.
@@ -178,8 +178,7 @@ func (id *ID) equip(child *ID) error {
 	return err
 }
 
-// noteRequest keeps account of whether the id holds the request that made it, of which the listener has to
-// know.
+// noteRequest counts, for the listener, whether the id holds the request that made it.
 func (id *ID) noteRequest() {
 	if id.listener == nil {
 		return
@@ -196,14 +195,14 @@ func (id *ID) noteRequest() {
 	id.holdsRequest = holds
 }
 
-// PostSend posts work requests to the send queue (ibv_post_send(3)).  SGE addresses are absolute.  posted
-// is the number accepted: on an error, the request at that index was refused and those before it were not.
-// EINVAL and EFAULT for an SGE index or an address that is out of range are found before anything is
+// PostSend posts work requests to the send queue (ibv_post_send(3)).  SGE addresses are absolute.  accepted
+// is the number posted: on an error, the request at that index was rejected and those before it were posted.
+// An SGE index or an address out of range gives EINVAL or EFAULT before anything is
 // posted; ENOMEM when the queue is full.
 //
 // A QP with send operations (QPInitAttr.SendOps) is posted to by their builders (ibv_wr_start, one ibv_wr_*(3) a
-// request, ibv_wr_complete: ibv_wr_post(3)).  Then all are posted or none, EOPNOTSUPP says that an operation is not
-// among them, and FLUSH is possible.  The builder of ATOMIC_WRITE takes the value at once, so its SGEs must be memory
+// request, ibv_wr_complete: ibv_wr_post(3)).  Then all are posted or none, EOPNOTSUPP means that the QP lacks an
+// operation, and FLUSH is possible.  The builder of ATOMIC_WRITE takes the value at once, so its SGEs must be memory
 // of this process.
 func (q *QP) PostSend(wrs []SendWR, sges []SGE) (accepted int, err error) {
 	if !q.open() {
@@ -256,11 +255,11 @@ func (q *QP) PostRecvAt(base uintptr, limit uint64, wrs []RecvWR, sges []SGE) (a
 	return posted(op, hotPostRecv(unsafe.Pointer(q.c), wrs, sges, base, limit))
 }
 
-// QPInitMask says which members of a QPInitAttrEx count beyond those of QPInitAttr (enum
+// QPInitMask selects the members of a QPInitAttrEx that count beyond those of QPInitAttr (enum
 // ibv_qp_init_attr_mask).
 type QPInitMask uint32
 
-// QPInitAttrEx says what queue pair to make (struct ibv_qp_init_attr_ex, ibv_create_qp_ex(3)).  SendOps count with
+// QPInitAttrEx describes a queue pair to make (struct ibv_qp_init_attr_ex, ibv_create_qp_ex(3)).  SendOps count with
 // QPInitSendOpsFlags, which is set for them when they are not 0.
 type QPInitAttrEx struct {
 	QPInitAttr

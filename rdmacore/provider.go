@@ -21,7 +21,7 @@ type Provider struct {
 	name  string
 	clock *Clock
 	link  string // of Links; "" on a real fabric
-	// captures tells that it writes to a Capture.
+	// captures is true when the provider writes to a Capture.
 	captures bool
 
 	// objects finds the Go object of a QP, CQ or SRQ that an asynchronous event names.  Its lock is also
@@ -48,13 +48,13 @@ type Provider struct {
 	}
 }
 
-// Providers lists the names that Open knows.
+// Providers lists the names that Open accepts.
 func Providers() []string { return []string{"soft", "verbs"} }
 
 // Option is a choice of Open that only soft has; verbs refuses it with EOPNOTSUPP.
 type Option func(*C.struct_core_options)
 
-// WithVirtualClock opens soft with a clock that stands still until all who act on it wait (see Clock).
+// WithVirtualClock opens soft with a clock that moves only when all its actors wait (see Clock).
 func WithVirtualClock() Option {
 	return func(options *C.struct_core_options) { options.virtual_clock = true }
 }
@@ -76,7 +76,7 @@ const (
 // Links lists what may carry messages between the queue pairs of one soft provider, in the order of C's core_link.
 func Links() []string { return []string{LinkLocal, LinkPackets, LinkUDP} }
 
-// LinkText says what a link of soft does to time: its delay, its rate, and what a measurement over it measures.
+// LinkText describes the timing of a link of soft: its delay, its rate, and what a measurement over it measures.
 func LinkText(link string) string {
 	switch link {
 	case LinkPackets:
@@ -92,18 +92,19 @@ func LinkText(link string) string {
 	return "each message copied whole, at once, without a delay or a limit of rate: the speed of this host's CPU"
 }
 
-// WithLink chooses one of Links for soft: "local" copies each message at once and whole, "packets" sends it in packets
-// of the path MTU with every byte of RoCE v2, which take time and may be lost each by itself, and "udp" sends those
-// through UDP sockets of this host, at whose other end may be another process, another host or a kernel.  Time is real
-// there (WithVirtualClock is refused).
+// WithLink chooses one of Links for soft.  "local" copies each message at once and whole.  "packets" sends it in
+// packets
+// of the path MTU with every byte of RoCE v2, which take time and can be lost one by one.  "udp" sends those packets
+// through UDP sockets of this host, to another process, another host or a kernel.  Time is real there: WithVirtualClock
+// is rejected.
 func WithLink(name string) Option {
 	return func(options *C.struct_core_options) {
 		options.link = uint32(max(0, slices.Index(Links(), name)))
 	}
 }
 
-// WithFabric lets ids on LinkUDP connect to those of all providers of this fabric on this host, in whatever process: a
-// name of letters, digits, '.', '_' and '-', of CORE_FABRIC_MAX at most.  Without it a provider is a fabric of its own.
+// WithFabric lets ids on LinkUDP connect to those of all providers of this fabric on this host, in any process.  A
+// name has letters, digits, '.', '_' and '-', at most CORE_FABRIC_MAX.  Without it a provider is a fabric of its own.
 func WithFabric(name string) Option {
 	return func(options *C.struct_core_options) {
 		if len(name) >= len(options.fabric) {
@@ -121,7 +122,7 @@ func WithSharedFabric() Option {
 	return func(options *C.struct_core_options) { options.shared = true }
 }
 
-// CheckFabric says what is wrong with the name of a fabric, which only that of nobody ("") is without.
+// CheckFabric validates the name of a fabric; "", a fabric of one provider, is valid.
 func CheckFabric(name string) error {
 	const most = C.CORE_FABRIC_MAX
 	if len(name) > most {
@@ -141,8 +142,8 @@ func (p *Provider) Link() string { return p.link }
 // SendsPackets reports whether soft's messages go in packets, each of which may be lost by itself.
 func (p *Provider) SendsPackets() bool { return p.link != "" && p.link != Links()[0] }
 
-// Open opens a provider by name.  "soft" works everywhere; "verbs" needs librdmacm and libibverbs, and
-// says which package has them when they are absent (ENOENT).  Each open soft is a host of its own.  The
+// Open opens a provider by name.  "soft" works everywhere; "verbs" needs librdmacm and libibverbs, and the error names
+// the packages to install when they are absent (ENOENT).  Each open soft is a host of its own.  The
 // caller closes it.
 func Open(name string, options ...Option) (*Provider, error) {
 	const op = "open provider"
@@ -272,7 +273,7 @@ func (l Live) Total() int64 {
 	return total
 }
 
-// String lists the counts in the order of the kinds, "2 QP, 1 MR", or says "none".
+// String lists the counts in the order of the kinds, "2 QP, 1 MR", or "none".
 func (l Live) String() string {
 	var parts []string
 	for _, row := range kindNames.rows {

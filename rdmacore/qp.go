@@ -16,7 +16,7 @@ type QPType int
 // QPState is the state of a queue pair (enum ibv_qp_state).
 type QPState int
 
-// QPInitAttr says what queue pair to make (struct ibv_qp_init_attr).
+// QPInitAttr describes a queue pair to make (struct ibv_qp_init_attr).
 type QPInitAttr struct {
 	Type          QPType // 0: what the port space of the id has, RC for TCP and UD for UDP
 	MaxSendWR     uint32
@@ -168,7 +168,7 @@ func (attr *QPInitAttr) granted(cap *C.struct_ibv_qp_cap) {
 
 // DestroyQP frees the queue pair and the CQs made with it (rdma_destroy_qp(3)); a CQ that other QPs use as well goes
 // with the last of them.  Requests still queued disappear without completions, and the QP leaves the groups that it was
-// attached to.  EBUSY: the provider says that it is in use; the id keeps it then, and all that it has.
+// attached to.  EBUSY when the provider reports that it is in use; the id then keeps it with all that belongs to it.
 func (id *ID) DestroyQP() error {
 	const op = "rdma_destroy_qp"
 	if !id.open() {
@@ -178,14 +178,14 @@ func (id *ID) DestroyQP() error {
 	if qp == nil {
 		return closed(op, "QP")
 	}
-	if err := qp.leaveGroups(); err != nil { // or the device would not let go of it, which nobody would hear of
+	if err := qp.leaveGroups(); err != nil { // a group keeps the device busy, and no later call reports it
 		return err
 	}
 	p := id.channel.provider
 	p.cqUsers.Lock()
 	defer p.cqUsers.Unlock()
 	keepSend, keepRecv := id.keeps(id.c.send_cq, qp.sendCQ), id.keeps(id.c.recv_cq, qp.recvCQ)
-	// Who waits for them is gone before they are.
+	// Waiting goroutines have ended before the objects are freed.
 	native, builder, handles := qp.c, qp.builder, []unsafe.Pointer{unsafe.Pointer(qp.c)}
 	var restore []func()
 	for _, cq := range qp.queues() {
@@ -223,7 +223,7 @@ func (q *QP) leaveQueues() error {
 	return errors.Join(errs...)
 }
 
-// goesWith reports whether a queue of the id's QP is destroyed with that.  The caller holds cqUsers.
+// goesWith reports whether the queue is destroyed with the id's QP.  The caller holds cqUsers.
 func (c *CQ) goesWith(id *ID) bool { return c.id == id && c.users == 1 }
 
 // keeps reports whether a queue that the id has made is to outlive its QP.  The caller holds cqUsers.

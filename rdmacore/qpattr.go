@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// QPAttrMask says which fields of a QPAttr count (enum ibv_qp_attr_mask).
+// QPAttrMask selects the fields of a QPAttr that count (enum ibv_qp_attr_mask).
 type QPAttrMask uint32
 
 // MigState is the path migration state of a queue pair (enum ibv_mig_state).

@@ -11,25 +11,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Source is one of the things that a Poller waits for: level-triggered, so it is there until somebody takes it.
+// Source is one of the things that a Poller waits for.  It is level-triggered: ready until a call takes what came.
 type Source struct {
 	ready func() (bool, error) // takes nothing
-	// fd is what becomes readable with it; -1 for what listen or ready alone knows.
+	// fd becomes readable with it; -1 where listen or ready is used instead.
 	fd int
 	// arm has fd become readable at what comes from now on; nil where it does so by itself.
 	arm func() error
 	// listen has kick called when something comes on another way than by fd; nil where there is none.
 	listen func(who *Poller, kick func()) (stop func())
-	// slow tells that fd may become readable long after the thing has come.
+	// slow: fd may become readable long after the thing has come.
 	slow bool
-	// device is that whose asynchronous events it is; nil for others.
+	// device is the device of asynchronous events; nil for other sources.
 	device *Device
 }
 
-// Device is the device whose asynchronous events the source is of; nil for other sources.
+// Device is the device of the source's asynchronous events; nil for other sources.
 func (s *Source) Device() *Device { return s.device }
 
-// NewSource is a Source that whoever makes it true kicks: listen is told whom to call, until stop.
+// NewSource is a Source without a descriptor: code that makes it ready calls the kick given to listen, until stop.
 func NewSource(ready func() bool, listen func(kick func()) (stop func())) Source {
 	s := Source{ready: func() (bool, error) { return ready(), nil }, fd: -1}
 	if listen != nil {
@@ -80,7 +80,8 @@ func pollIn(fd int) (bool, error) {
 	return n > 0, nil
 }
 
-// AsyncSource is that the device has an asynchronous event that wants accepts, which is called as by WaitAsyncEvent.
+// AsyncSource is ready when the device has an asynchronous event that wants accepts, which is called as by
+// WaitAsyncEvent.
 func (d *Device) AsyncSource(wants func(AsyncEvent) bool) (Source, error) {
 	if !d.open() {
 		return Source{}, closed("ibv_get_async_event", "device")
@@ -125,7 +126,7 @@ func (c *CQ) Source() (Source, error) {
 	}, nil
 }
 
-// sightings are completions that were looked at before anybody took them, which a CQ itself does not let see.
+// sightings are completions that were polled to see whether there are any: a CQ has no call that looks without taking.
 type sightings struct {
 	looking sync.Mutex
 	first   atomic.Pointer[sighting]
@@ -169,7 +170,7 @@ func (c *CQ) pollSeen(wcs []WC, stamps []Timestamp) (int, error) {
 		return 1, nil
 	}
 	n, err := c.pollNative(wcs[1:], stamps, 1)
-	if err != nil { // which the next poll says again
+	if err != nil { // the next poll reports it again
 		n = 0
 	}
 	return 1 + n, nil

@@ -19,7 +19,7 @@ type SRQAttr struct {
 type SRQ struct {
 	c  *C.struct_ibv_srq // nil once destroyed
 	pd *PD
-	id *ID // whose it is (ID.CreateSRQ); nil for one of PD.CreateSRQ
+	id *ID // of ID.CreateSRQ; nil for one of PD.CreateSRQ
 }
 
 // CreateSRQ makes a shared receive queue (ibv_create_srq(3)); attr.Limit is ignored.  EINVAL for more than

@@ -87,8 +87,8 @@ func (id *ID) start(op, address string, call func() C.int) error {
 }
 
 // Complete waits for the end of what the last call of a synchronous id started, as the call itself does in
-// librdmacm: the next event of the id, whatever it is, ends it.  The event is kept (Event), and its status is
-// the error: ECONNREFUSED for REJECTED, else the errno of the status.  nil at once when nothing is under
+// librdmacm: any next event of the id ends it.  The event is kept (Event), and its status is
+// the error: ECONNREFUSED for REJECTED, else the errno of the status.  It returns nil at once when nothing is under
 // way, so always for ids on an event channel.  The error wraps ctx.Err() when ctx ends first; then Complete
 // may be called again.
 func (id *ID) Complete(ctx context.Context) error {
