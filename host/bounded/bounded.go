@@ -1,6 +1,5 @@
-// Package bounded reads files that a user names, whatever they turn out to be: endless devices, pipes that nobody
-// writes to, files of any size.  It takes a bounded time and a bounded amount of memory.  A Pace bounds what programs
-// print that never end.
+// Package bounded reads files that a user names: also endless devices, pipes without a writer and files of any size.
+// It takes a bounded time and a bounded amount of memory.  A Pace bounds what endless programs print.
 package bounded
 
 import (
@@ -12,7 +11,7 @@ import (
 	"time"
 )
 
-// Errors for what is not a file to read, besides the system's; each comes in an *fs.PathError.
+// Errors for files that cannot be read, besides the system's; each comes in an *fs.PathError.
 var (
 	ErrDirectory = errors.New("it is a directory, and a file is wanted")
 	ErrDevice    = errors.New("it is a device, and a file is wanted")

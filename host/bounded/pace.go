@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Pace bounds how fast something is taken of somebody who may never end: a number of bytes at once, and so many a
-// second after that.  Whoever says more waits, with his pipe.
+// Pace bounds how fast bytes are read from a source that may never end: a number at once, and then a number a second.
+// A faster writer blocks on its pipe.
 type Pace struct {
 	// Burst are the bytes at once, PerSecond those after that.
 	Burst, PerSecond int
@@ -25,7 +25,7 @@ func (p *Pace) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// wait takes bytes at a time, and says how long to wait for that.
+// wait takes bytes, and returns how long to wait before the next ones.
 func (p *Pace) wait(bytes int, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

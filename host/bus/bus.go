@@ -1,8 +1,9 @@
-// Package bus carries what the processes of a run tell each other, by NATS: its server is in the process that the
-// others come to, over any stream of bytes.
+// Package bus carries messages between the processes of a run, by NATS.  The server is in one process; the
+// others connect to it over any stream of bytes.
 //
-// A member of the bus has a name.  What it says is under From(its name), so that nobody can speak for another, and it
-// hears what is under To(its name) and To(Everybody).  The process with the server passes on from the one to the other.
+// A member of the bus has a name.  It publishes under From(its name) only, so that it cannot send in another's name. 
+// It
+// subscribes to To(its name) and To(AllMembers).  The process with the server forwards from the one to the other.
 package bus
 
 import (
@@ -22,16 +23,16 @@ import (
 // Everybody is all members.
 const Everybody = "all"
 
-// from begins the subjects of what members say.
+// from begins the subjects under which members publish.
 const from = "rdmarun.from."
 
-// From is the subject of what a member says.
+// From is a subject under which a member publishes.
 func From(name, what string) string { return from + name + "." + what }
 
-// To is the subject of what a member is told.
+// To is a subject to which a member subscribes.
 func To(name, what string) string { return "rdmarun.to." + name + "." + what }
 
-// Speaker is the member who says something under a subject of From.
+// Sender is the member that publishes under a subject of From.
 func Speaker(subject string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(subject, from), ".")
 	return name
@@ -52,8 +53,8 @@ type Conn struct {
 	why    atomic.Pointer[error] // this process has ended it
 }
 
-// ErrBehind means that the connection has ended because this process did not take what came: a message that is lost
-// would be waited for without an end.
+// ErrBehind means that the connection has ended because this process did not take its messages.  To drop one instead
+// would block a receiver forever.
 var ErrBehind = fmt.Errorf("more than %d messages wait for this process", waiting)
 
 // connectTime bounds each attempt to connect, on a machine that has much else to do.
@@ -73,7 +74,7 @@ func connect(who Credentials, options ...nats.Option) (*Conn, error) {
 		}),
 	)
 	var err error
-	// The address is that of nobody, for the way is given; a name would be looked up nevertheless.
+	// The stream is given, and the address is not used; nats would look up a name nevertheless.
 	c.nats, err = nats.Connect("nats://127.0.0.1", options...)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the bus: %w", err)
@@ -81,7 +82,7 @@ func connect(who Credentials, options ...nats.Option) (*Conn, error) {
 	return c, nil
 }
 
-// Over connects as a member over a stream at whose other end a Server serves.
+// Over connects as a member over a stream to a Server.
 func Over(who Credentials, stream io.ReadWriteCloser) (*Conn, error) {
 	return connect(who, nats.SetCustomDialer(&once{stream: stream}))
 }
@@ -92,7 +93,7 @@ func (c *Conn) Name() string { return c.name }
 // Closed is closed once the connection is.
 func (c *Conn) Closed() <-chan struct{} { return c.closed }
 
-// Close says what is still to be said, and ends the connection.
+// Close sends what is queued, and ends the connection.
 func (c *Conn) Close() {
 	_ = c.nats.FlushTimeout(connectTime)
 	c.nats.Close()
@@ -107,19 +108,19 @@ func (c *Conn) Err() error {
 	return nil
 }
 
-// Abandon ends the connection at once: nobody hears what is still to be said.
+// Abandon ends the connection at once, and drops what is queued.
 func (c *Conn) Abandon() { c.nats.Close() }
 
 // ErrClosed means that the connection has ended.
 var ErrClosed = nats.ErrConnectionClosed
 
-// ErrNobody means that nobody listens who could answer.
+// ErrNoResponder means that no process listens that could answer.
 var ErrNobody = errors.New("nobody answers")
 
 // ErrTooLong means that a message has more bytes than Largest.
 var ErrTooLong = errors.New("the message is too long")
 
-// Publish says something under a subject.
+// Publish sends data under a subject.
 func (c *Conn) Publish(subject string, data []byte) error {
 	if len(data) > Largest {
 		return ErrTooLong
@@ -142,10 +143,10 @@ func (c *Conn) Request(ctx context.Context, subject string, data []byte) ([]byte
 	return answer.Data, nil
 }
 
-// askAgain is how long to wait before the next question to somebody who is not there yet.
+// askAgain is how long to wait before the next request to a process that does not listen yet.
 const askAgain = 5 * time.Millisecond
 
-// Await is Request of somebody who may have to come first.
+// Await is Request that waits until a process listens to the subject.
 func (c *Conn) Await(ctx context.Context, subject string, data []byte) ([]byte, error) {
 	for {
 		answer, err := c.Request(ctx, subject, data)
@@ -160,7 +161,7 @@ func (c *Conn) Await(ctx context.Context, subject string, data []byte) ([]byte, 
 	}
 }
 
-// Message is what somebody has said, under its subject.
+// Message is a message and its subject.
 type Message struct {
 	Subject string
 	Data    []byte
@@ -178,8 +179,8 @@ func (m *Message) Respond(data []byte) error {
 	return m.respond(data)
 }
 
-// message is what NATS has brought.  Where its answer goes, who asks says: a member is answered where it alone hears,
-// and not wherever it likes, which the server would let this process say in the name of others.
+// message is a message of NATS.  A sender chooses where its answer goes, and this process may publish anywhere.  So the
+// answer to a member must go to the member's own inbox; with any other reply subject the message cannot be answered.
 func message(came *nats.Msg) *Message {
 	respond := came.Respond
 	if strings.HasPrefix(came.Subject, from) && !strings.HasPrefix(came.Reply, inbox(Speaker(came.Subject))+".") {
@@ -191,12 +192,12 @@ func message(came *nats.Msg) *Message {
 // ErrNoQuestion tells that nobody waits for an answer.
 var ErrNoQuestion = errors.New("the message does not expect a reply")
 
-// waiting is how many messages wait for who listens.
+// waiting is how many messages a listener's queue holds.
 const waiting = 1 << 16
 
-// Listen calls take for each message under any of several subjects, of each who speaks in the order in which he has
-// said it, until the connection or the listening ends.  A member listens once to what may be a question: NATS' server
-// does not let it answer what it has heard twice.
+// Listen calls take for each message under any of several subjects, in each sender's order, until the connection or the
+// listening ends.  A member subscribes only once to a subject that may carry requests: NATS' server does not let it
+// answer one that it got twice.
 func (c *Conn) Listen(take func(*Message), subjects ...string) (stop func(), err error) {
 	came := make(chan *nats.Msg, waiting)
 	var all []*nats.Subscription
@@ -213,7 +214,7 @@ func (c *Conn) Listen(take func(*Message), subjects ...string) (stop func(), err
 		}
 		all = append(all, subscription)
 	}
-	// What is said from here on is heard: the server knows the subscriptions.
+	// From here on no message is missed: the server has the subscriptions.
 	if err := c.nats.FlushTimeout(connectTime); err != nil {
 		unsubscribe()
 		return nil, fmt.Errorf("listen: %w", err)
@@ -235,7 +236,7 @@ func (c *Conn) Listen(take func(*Message), subjects ...string) (stop func(), err
 				running = false
 			}
 		}
-		for { // what has come still counts: somebody may wait for an answer
+		for { // what has come is still handled: a sender may wait for an answer
 			select {
 			case each := <-came:
 				take(message(each))
@@ -246,7 +247,7 @@ func (c *Conn) Listen(take func(*Message), subjects ...string) (stop func(), err
 	}()
 	return sync.OnceFunc(func() {
 		unsubscribe()
-		_ = c.nats.FlushTimeout(connectTime) // or who asks waits for an answer
+		_ = c.nats.FlushTimeout(connectTime) // or a sender waits for an answer
 		close(ended)
 	}), nil
 }
@@ -264,8 +265,8 @@ func (o *once) Dial(string, string) (net.Conn, error) {
 	return conn, nil
 }
 
-// streamConn makes a connection of a stream, which has no addresses and no deadlines.  NATS sets deadlines for what it
-// writes; a pipe that nobody reads ends with the process at its other end, or with this one.
+// streamConn makes a connection of a stream, which has no addresses and no deadlines.  NATS sets deadlines for its
+// writes; a write to a pipe without a reader ends with the process at either end.
 type streamConn struct{ io.ReadWriteCloser }
 
 func (*streamConn) LocalAddr() net.Addr              { return streamAddr{} }

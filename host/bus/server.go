@@ -25,10 +25,10 @@ type Server struct {
 	mu      sync.Mutex
 	members map[string]*member // by their names
 	leave   []func(name string)
-	queues  []chan *nats.Msg // what this process has not yet taken of what members say
+	queues  []chan *nats.Msg // messages of members that this process has not yet taken
 }
 
-// member is who may be on the bus.
+// member is a process that may connect to the bus.
 type member struct {
 	credentials Credentials
 	// owner may do anything: it is this process itself.
@@ -36,7 +36,7 @@ type member struct {
 	close func()
 }
 
-// Credentials are what somebody proves with who he is.
+// Credentials authenticate a member.
 type Credentials struct{ Name, Secret string }
 
 // nameForm is that of a member: a token of a subject.
@@ -59,9 +59,9 @@ const (
 	// mostWaiting is how many messages may wait for this process before no more is read of members, and crowdedTime how
 	// often it looks then.
 	mostWaiting, crowdedTime = 64, time.Millisecond
-	// lastTime bounds how long the server takes for the last that a member has said.
+	// lastTime bounds how long the server takes for the last messages of a member.
 	lastTime = time.Second
-	// responseTime is how long somebody who was asked may take for his answer: as long as a run.
+	// responseTime is how long a process may take to answer: as long as a run.
 	responseTime = 24 * time.Hour
 )
 
@@ -92,14 +92,14 @@ func (s *Server) Close() {
 	s.nats.WaitForShutdown()
 }
 
-// OnLeave has somebody told of each member whose connection has ended.
+// OnLeave calls left for each member whose connection has ended.
 func (s *Server) OnLeave(left func(name string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leave = append(s.leave, left)
 }
 
-// Check implements server.Authentication: a member is who has its secret, and may speak for itself alone.
+// Check implements server.Authentication: a member has its secret, and may publish in its own name only.
 func (s *Server) Check(who server.ClientAuthentication) bool {
 	given := who.GetOpts()
 	s.mu.Lock()
@@ -116,7 +116,7 @@ func (s *Server) Check(who server.ClientAuthentication) bool {
 	return true
 }
 
-// permissions are what a member may say and hear: nobody speaks in the name of another, or hears what is for another.
+// permissions limit a member to publishing in its own name, and to subscribing to what is for it.
 func permissions(name string) *server.Permissions {
 	return &server.Permissions{
 		Publish:   &server.SubjectPermission{Allow: []string{From(name, ">")}},
@@ -125,7 +125,7 @@ func permissions(name string) *server.Permissions {
 	}
 }
 
-// admit lets somebody come; false when there is one of that name.
+// admit adds a member; false when there is one of that name.
 func (s *Server) admit(m *member) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +136,7 @@ func (s *Server) admit(m *member) bool {
 	return true
 }
 
-// dismiss forgets who has gone, and tells of it.
+// dismiss removes a member that has gone, and calls the functions of OnLeave.
 func (s *Server) dismiss(name string) {
 	s.mu.Lock()
 	delete(s.members, name)
@@ -147,7 +147,7 @@ func (s *Server) dismiss(name string) {
 	}
 }
 
-// Connect is a connection of this process itself, which may say and hear anything.
+// Connect is a connection of this process itself, which may publish and subscribe to anything.
 func (s *Server) Connect() (*Conn, error) {
 	who := &member{credentials: NewCredentials(), owner: true}
 	s.admit(who)
@@ -170,16 +170,15 @@ func (s *Server) listens(queue chan *nats.Msg) (stop func()) {
 	}
 }
 
-// Crowded reports whether this process has to take what waits for it first: then members are not read, and cannot be
-// heard.
+// Crowded reports whether too many messages wait for this process.  While they do, it does not read from members.
 func (s *Server) Crowded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.queues, func(queue chan *nats.Msg) bool { return len(queue) > mostWaiting })
 }
 
-// paced is what comes of a member, read no faster than this process takes it: else one that says much, and waits for
-// nothing, fills the memory.
+// paced reads from a member no faster than this process takes the messages.  Otherwise a member that sends much, and
+// waits for nothing, would fill the memory.
 type paced struct {
 	io.Reader
 	server *Server
@@ -216,7 +215,7 @@ func (s *Server) Serve(ctx context.Context, who Credentials, conn io.ReadWriteCl
 	var reading, writing error
 	copies.Go(func() {
 		_, reading = io.Copy(inside, &paced{conn, s, ctx})
-		// The pipe has no buffer: once the server takes this, it has dealt with all that was said before.
+		// The pipe has no buffer: once the server takes this, it has handled all earlier bytes.
 		_ = inside.SetWriteDeadline(time.Now().Add(lastTime))
 		_, _ = inside.Write([]byte("PING\r\n"))
 		cancel()

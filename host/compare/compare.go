@@ -1,5 +1,5 @@
 // Package compare compares two runs: which cases are new or gone, which ended differently, and what became faster or
-// slower, if there are enough samples to say so.
+// slower, if there are enough samples.
 package compare
 
 import (
@@ -29,7 +29,7 @@ type Change struct {
 	Case   string `json:"case"`
 	Before string `json:"before"`
 	After  string `json:"after"`
-	// Worse tells that it passed before and does not any more.
+	// Worse means that it passed before and does not any more.
 	Worse bool `json:"worse"`
 }
 
@@ -39,7 +39,7 @@ type PairChange struct {
 	Pair   string `json:"pair"`   // with the name of the measurement before it
 	Before string `json:"before"` // good, outlier, lost
 	After  string `json:"after"`
-	// Worse tells that it is bad and was not.
+	// Worse means that it is bad and was not.
 	Worse bool `json:"worse"`
 	// Figures are the pair's own, then and now, with their unit, also of an incast, where its target is judged; of a
 	// lost one 0.
@@ -49,16 +49,16 @@ type PairChange struct {
 
 // Fact is something that two runs do not have in common.
 type Fact struct {
-	// Case is the case whose parameter it is; empty for the surroundings of the runs.
+	// Case is the case of the parameter; empty for a fact about the machine.
 	Case   string `json:"case,omitempty"`
 	Name   string `json:"name"`
 	Before string `json:"before"`
 	After  string `json:"after"`
-	// Matters tells that it may be why one run is faster than the other.
+	// Matters means that it may be why one run is faster than the other.
 	Matters bool `json:"matters"`
 }
 
-// matterNot are facts that say where a run took place, not how fast it could be.
+// matterNot are facts that identify where a run took place, without an effect on speed.
 var matterNot = []string{"version", "commit", "host", "node GUID", "network interface"}
 
 func matters(name string) bool {
@@ -76,13 +76,13 @@ type Row struct {
 	After  float64 `json:"after"`
 	// Samples are the sizes of the two samples.
 	Samples [2]int `json:"samples"`
-	// P is the probability that such samples differ by chance; 1 when there are too few to tell.
+	// P is the probability that such samples differ by chance; 1 when there are too few samples.
 	P float64 `json:"p"`
 	// Verdict is better, worse, same, unknown (too few samples), or vanished or new: only one run has samples.
 	Verdict string `json:"verdict"`
-	// OfPair tells that it is of a pair of a mesh.
+	// OfPair means that it is of a pair of a mesh.
 	OfPair bool `json:"of_pair,omitempty"`
-	// more tells that more of it is better.
+	// more means that more of it is better.
 	more bool
 }
 

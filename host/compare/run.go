@@ -60,7 +60,7 @@ type metric struct {
 	name string
 	unit string
 	size int64 // of messages, 0 for none
-	// more tells that more of it is better, pair that it is of a pair of a mesh.
+	// more means that more of it is better, pair that it is of a pair of a mesh.
 	more, pair bool
 }
 
@@ -149,7 +149,7 @@ func (r *Run) add(c *cases.Case) {
 		s.mesh(&c.Meshes[i])
 	}
 	if c.Result.Status != record.Passed && !c.Result.FailedByThreshold() {
-		return // how long a failure took says nothing of speed
+		return // the time of a failure is no measure of speed
 	}
 	earlier := r.baseline[c.ID]
 	if earlier == nil {
@@ -191,7 +191,7 @@ func (s *samples) mesh(found *record.Mesh) {
 	}
 }
 
-// nameOf is what a measurement is called in each run, whatever else that has measured: with all that it was made with.
+// nameOf is the name of a measurement, which is the same in each run: it has all parameters of the measurement.
 func nameOf(m *record.Measure) string {
 	name := m.Name + " " + m.Role
 	size := terminal.Units{}.Bytes(m.Size)

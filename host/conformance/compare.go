@@ -18,7 +18,7 @@ type Verdict string
 // The verdicts.
 const (
 	Equal     Verdict = "equal"
-	Expected  Verdict = "known"     // it differs exactly as a known difference says
+	Expected  Verdict = "known"     // it differs exactly as in a known difference
 	Different Verdict = "different" // it differs otherwise
 	OneSided  Verdict = "one-sided" // only one of the runs could run it
 	NotRun    Verdict = "not run"   // neither could
@@ -146,7 +146,7 @@ func roleDifferences(role string, a, b []call, names [2]string) []string {
 		case i >= len(b):
 			return append(found, differ(a[i].title(role), names, a[i].outcome(), nothing))
 		case a[i].action != b[i].action:
-			// What follows is no longer the same sequence.
+			// From here on the sequences differ.
 			return append(found, differ(role, names, a[i].action, b[i].action))
 		}
 		found = append(found, callDifferences(role, &a[i], &b[i], names)...)

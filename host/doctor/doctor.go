@@ -33,23 +33,23 @@ type Finding struct {
 type Machine struct {
 	// Files is the root of the file system.
 	Files fs.FS
-	// Open reports whether a device file can be opened for reading and writing; the error says why not.
+	// Open reports whether a device file can be opened for reading and writing; the error has the reason.
 	Open func(path string) error
 	// LockedMemory is the limit of locked memory in bytes.
 	LockedMemory uint64
-	// Loopback connects to this machine through its device and says in a few words what it did.
+	// Loopback connects to this machine through its device and describes the result in a few words.
 	// ErrNoDevice when there is none.
 	Loopback func(ctx context.Context) (string, error)
 	// Peer is another host, by name or address; "" for none.  Resolve finds the way to it.
 	Peer    string
 	Resolve func(ctx context.Context, host string) (Route, error)
-	// Sandbox says what the kernel has to restrict processes that run guests; the error says what --sandbox strict
+	// Sandbox names the kernel's means to restrict processes that run guests; the error names what --sandbox strict
 	// lacks.
 	Sandbox func() (string, error)
-	// Choose has the kernel choose by a program which of the sockets of one UDP port gets a packet; the error says why
-	// it cannot.
+	// Choose lets a kernel program choose which of the sockets of one UDP port gets a packet; the error explains why
+	// that is not possible.
 	Choose func() error
-	// SelfTest runs traffic on the embedded provider and says in a few words what it did.
+	// SelfTest runs traffic on the embedded provider and describes the result in a few words.
 	SelfTest func(ctx context.Context) (string, error)
 }
 

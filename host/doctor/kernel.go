@@ -113,7 +113,7 @@ func container(m Machine) string {
 	return ""
 }
 
-// containers says which flags a container was started without.  Devices of the host appear in /sys even if the
+// containers names the flags that a container was started without.  Devices of the host appear in /sys even if the
 // container may not use them.
 func containers(_ context.Context, m Machine) (Status, string, string) {
 	name := container(m)

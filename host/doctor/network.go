@@ -86,8 +86,8 @@ func gidTables(_ context.Context, m Machine) (Status, string, string) {
 // rocePort is RoCE v2's UDP port (IBTA annex A17.9.2).
 const rocePort = 4791
 
-// roceSockets finds who receives RoCE v2 here: the kernel's own driver and adapters leave soft no port for other
-// hosts, a program leaves it the port of each address that it did not take.
+// roceSockets finds what receives RoCE v2 here.  The kernel's own driver and adapters leave soft no port for other
+// hosts; a program leaves it the port of each address that it did not take.
 func roceSockets(_ context.Context, m Machine) (Status, string, string) {
 	var taken []string
 	for _, table := range []string{"proc/net/udp", "proc/net/udp6"} {
@@ -195,7 +195,7 @@ func payload(mtu int) int {
 	return 256
 }
 
-// Route is how rdma_cm reaches a host, as far as this end can know.
+// Route is how rdma_cm reaches a host, as far as this end can see.
 type Route struct {
 	Peer   netip.Addr
 	Source netip.Addr
@@ -206,7 +206,7 @@ type Route struct {
 	MTU    int // bytes a packet carries at this port
 }
 
-// ErrNoDevice says that a check does not apply, because there is no device to try it on.
+// ErrNoDevice means that a check does not apply, because there is no device to try it on.
 var ErrNoDevice = errors.New("no active device has an address")
 
 // loopback connects to this machine over rdma_cm, through the device.

@@ -48,15 +48,15 @@ func DefaultCacheDir() (string, error) {
 // decoded again, and the machine code of that.  It is a hint: if something is wrong with it, that is reported once, and
 // the guest is decoded and compiled again.
 //
-// What it returns is run.  So the folder is opened once, and must belong to this user
-// alone; whoever renames the folders above it afterwards changes nothing.  Each file is authenticated together with its
-// name by a key of this user, and is checked in memory: what was checked is what is run.
+// What it returns is executed.  So the folder is opened once, and must belong to this user alone; a later rename of a
+// folder above it changes nothing.  Each file is authenticated together with its name by a key of this user, and is
+// checked in memory, so that exactly the checked bytes are executed.
 type guestCache struct {
 	folder *os.Root // nil keeps nothing
 	name   string   // its path, for messages
 	key    []byte
 	build  string       // of this program; "" keeps no rewritten modules
-	warn   func(string) // nil once something was said
+	warn   func(string) // nil once it was called
 }
 
 const (
@@ -83,7 +83,7 @@ func openGuestCache(dir string, warn func(string)) *guestCache {
 	if dir == "" {
 		var err error
 		if dir, err = DefaultCacheDir(); err != nil {
-			return c // without a home there is nothing to say about its cache
+			return c // without a home there is no cache to report
 		}
 	}
 	if err := c.open(filepath.Join(dir, "guests")); err != nil {
@@ -107,7 +107,7 @@ func (c *guestCache) open(dir string) (err error) {
 	if c.folder, err = os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", descriptor)); err != nil {
 		return err
 	}
-	info, err := c.folder.Stat(".") // of what is open, whatever has that name now
+	info, err := c.folder.Stat(".") // of the open folder; another may have its name by now
 	if err != nil {
 		return err
 	}
@@ -124,8 +124,7 @@ func (c *guestCache) open(dir string) (err error) {
 	return err
 }
 
-// ownOnly refuses what belongs to somebody else, or what others may do something with that these bits of the mode
-// allow.
+// ownOnly rejects a file that belongs to another user, or whose mode gives other users any of the forbidden bits.
 func ownOnly(name string, info fs.FileInfo, forbidden fs.FileMode) error {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	switch {
@@ -217,7 +216,7 @@ func (c *guestCache) close() {
 	}
 }
 
-// report says what is wrong, the first time something is.
+// report reports the first error.
 func (c *guestCache) report(err error) {
 	if c.warn != nil {
 		c.warn(fmt.Sprintf("the cache of compiled guests cannot be used as it is, so guests are compiled: %v", err))
@@ -335,7 +334,7 @@ func (c *guestCache) put(name string, chunks ...[]byte) {
 func (c *guestCache) remove(name string) { _ = c.folder.Remove(name) }
 
 // trim removes the files that were used least recently until the rest is no larger than most, and parts of killed
-// processes. Other files are the user's, who may have named a folder that had them before.
+// processes. Other files are the user's: the folder may have had them before.
 func (c *guestCache) trim(most int64) error {
 	folder, err := c.folder.Open(".")
 	if err != nil {
@@ -376,7 +375,7 @@ func seal(key []byte, name string, chunks ...[]byte) []byte {
 	return sum.Sum(nil)
 }
 
-// codeEntry is what the code of a rewritten module depends on, besides the processor, which wazero minds.
+// codeEntry is the cache entry for the code of a rewritten module, which wazero binds to the processor itself.
 func codeEntry(module []byte, looks bool) (e entry) {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s %v\n", wazeroVersion(), looks)
@@ -410,7 +409,7 @@ func programBuild() string {
 	return hex.EncodeToString(build)
 }
 
-// wazeroVersion is "" where the program does not know it.
+// wazeroVersion is "" where the program has no build information.
 func wazeroVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -53,19 +53,19 @@ func (m *Module) MinMemory() int64 { return int64(m.facts.MinPages) * pageSize }
 // freeInstance is the part of an instance that is not charged, so that a small guest has its whole limit for its pages.
 const freeInstance = 64 << 10
 
-// InstanceSize is what each instance takes beside its memory, in bytes.
+// InstanceSize is what each instance takes in addition to its memory, in bytes.
 func (m *Module) InstanceSize() int64 { return int64(m.facts.InstanceSize) }
 
 // Size is the size of the file, in bytes.
 func (m *Module) Size() int { return m.size }
 
-// Cached tells that the module had been compiled before.
+// Cached means that the module had been compiled before.
 func (m *Module) Cached() bool { return m.cached }
 
-// Metered tells that the module counts its steps; if not, wazero looks at its context, or nobody does.
+// Metered means that the module counts its steps; if not, wazero checks its context, or nothing interrupts it.
 func (m *Module) Metered() bool { return m.metered }
 
-// FormatError says that a file is no guest at all.
+// FormatError means that a file is not a guest.
 type FormatError struct {
 	Module string
 	Err    error
@@ -201,7 +201,7 @@ func (r *Runtime) rewrite(ctx context.Context, m *Module, decoded *wasm.Module) 
 	return &rewrittenModule{rewritten.Module, codeEntry(rewritten.Module, r.looks()), rewritten.SparePages}, nil
 }
 
-// link makes the host module that the module imports, with stubs for what this host lacks, if it wants them.
+// link makes the host module that the module imports; on demand with stubs for functions that this host lacks.
 func (r *Runtime) link(ctx context.Context, m *Module) (err error) {
 	var stubs []hostfuncs.Stub
 	names, stubbed := make(map[string]bool), make(map[string]bool)
@@ -266,7 +266,7 @@ func (r *Runtime) compileCode(
 	return code, compilerError(m.name, err)
 }
 
-// compilerError tells what wazero says of a module from how it fails.
+// compilerError distinguishes wazero's errors about a module from failures of the compiler.
 func compilerError(name string, err error) error {
 	if failed := (*panicError)(nil); errors.As(err, &failed) {
 		return &CompilerError{name, err}
@@ -389,7 +389,7 @@ type MissingImport struct {
 	Why string
 }
 
-// ABIError says that a guest imports something that this host lacks.
+// ABIError means that a guest imports something that this host lacks.
 type ABIError struct {
 	Module  string // the guest
 	Missing []MissingImport
@@ -451,7 +451,7 @@ const optionalExport = "rdma_optional"
 // maxStubs bounds what a module makes its host make for it.
 const maxStubs = 1024
 
-// stubProblem says why an import of a function that this host lacks cannot become one that answers -ENOSYS.
+// stubProblem explains why an import of a function that this host lacks cannot become one that answers -ENOSYS.
 func stubProblem(stubs map[string]wasm.Signature, each Import) string {
 	before, known := stubs[each.Name]
 	_, plain := wasm.Types(each.Signature.Params)

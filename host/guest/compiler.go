@@ -17,7 +17,7 @@ import (
 	"rdmarun/host/printable"
 )
 
-// CompilerError says that wazero's compiler, or the process that it runs in, could not compile a module.
+// CompilerError means that wazero's compiler, or the process that it runs in, could not compile a module.
 type CompilerError struct {
 	Module string
 	Err    error
@@ -104,8 +104,8 @@ func compileElsewhere(
 // this needs no privilege.
 const compilerNamespaces = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC
 
-// namespacesRefused tells that a process cannot be started in new namespaces: the system's policy is against it (EPERM,
-// EACCES), they are too many (ENOSPC, EUSERS), or the kernel has none (EINVAL, ENOSYS).
+// namespacesRefused reports whether a process cannot be started in new namespaces: the system's policy is against it
+// (EPERM, EACCES), they are too many (ENOSPC, EUSERS), or the kernel has none (EINVAL, ENOSYS).
 func namespacesRefused(err error) bool {
 	return slices.ContainsFunc([]error{
 		syscall.EPERM, syscall.EACCES, syscall.ENOSPC, syscall.EUSERS, syscall.EINVAL, syscall.ENOSYS,
@@ -136,12 +136,12 @@ func openAnswer(key, answer []byte) (kind byte, content []byte, whole bool) {
 	return kind, content, kind != answerCode || len(content) == 0 || len(content) >= len(codeName{})
 }
 
-// shortages are how Go's runtime, its C library and its race detector say that there is no more memory.
+// shortages are the messages of Go's runtime, its C library and its race detector when there is no more memory.
 var shortages = []string{"fatal error: runtime: out of memory", "fatal error: out of memory", "cannot allocate memory",
 	"pthread_create failed", "failed to create new OS thread", "ThreadSanitizer failed to allocate",
 	"too many address space collisions for -race mode"}
 
-// whyEnded says why a compiler process ended without an answer.
+// whyEnded explains why a compiler process ended without an answer.
 func whyEnded(process *exec.Cmd, err error, said string) error {
 	state := process.ProcessState
 	status, _ := state.Sys().(syscall.WaitStatus)

@@ -59,7 +59,7 @@ func limitCompiler() error {
 	// The collector works harder before the limit is reached, and a recursion ends before memory does.
 	debug.SetMemoryLimit(compilerMemory / 4 * 3)
 	debug.SetMaxStack(compilerMemory / 8)
-	// Where memory is short, this process goes first (proc(5)).
+	// When memory is short, the kernel ends this process first (proc(5)).
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	used, err := addressSpace()
 	if err != nil {

@@ -37,7 +37,7 @@ type Guest struct {
 }
 
 // Start starts a guest.  It runs until it ends by itself, its time is over, ctx ends, or it is stopped; then Done
-// is closed.  The error says why it could not be started.
+// is closed.  The error explains why it could not be started.
 func (r *Runtime) Start(ctx context.Context, m *Module, config Config) (*Guest, error) {
 	if config.Provider == nil {
 		return nil, errors.New("start guest: no provider")
@@ -329,7 +329,7 @@ type Result struct {
 	Freed rdmacore.Live
 }
 
-// OK says that the guest exited with 0 and nothing went wrong.
+// OK means that the guest exited with 0 and without an error.
 func (r Result) OK() bool { return r.Outcome == Exited && r.ExitCode == 0 && r.Err == nil }
 
 var (

@@ -28,11 +28,12 @@ func codeOf(content []byte) *machineCode {
 	return code
 }
 
-// codeStore is what wazero has for a cache on disk: it gives wazero the code of one module from memory, and takes what
-// wazero compiles.  Its user has the place in Runtime.compiling.
+// codeStore takes the place of wazero's cache on disk: it gives wazero the code of one module from memory, and takes
+// the
+// code that wazero compiles.  Its user holds Runtime.compiling.
 //
-// wazero's own cache is a folder, and wazero runs what is there at the moment when it looks.  Nothing can be checked
-// before that somebody else could not exchange after.
+// wazero's own cache is a folder, and wazero executes the file that is there when it looks.  Another process could
+// replace the file after any check.
 type codeStore struct {
 	offered *machineCode
 	made    *machineCode

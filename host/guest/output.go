@@ -10,7 +10,7 @@ import (
 )
 
 // outputs is where a guest's standard output, its standard error and its log go.  They share one limit.  If a write
-// does not return, because nobody reads a pipe, the guest waits for it only as long as it may live.
+// does not return, because a pipe has no reader, the guest waits for it only until its time limit.
 type outputs struct {
 	ctx    context.Context
 	left   int64 // bytes that the guest may write yet
@@ -158,5 +158,5 @@ func (g *Guest) log(level slog.Level, text string) error {
 	if errors.As(err, &full) {
 		return err
 	}
-	return nil // the guest need not know that its line could not be shown
+	return nil // a line that is not shown is no error of the guest
 }

@@ -104,8 +104,8 @@ func engineConfig(cache wazero.CompilationCache, looks bool) wazero.RuntimeConfi
 	)
 }
 
-// engine is the wazero runtime that looks at contexts itself, or does not.  The caller has the place in compiling, or
-// nobody else knows the runtime yet.
+// engine is the wazero runtime that checks contexts itself, or does not.  The caller holds compiling, or is the
+// only user of the runtime.
 func (r *Runtime) engine(ctx context.Context, looks bool) (wazero.Runtime, error) {
 	if engine, ok := r.engines[looks]; ok {
 		return engine, nil
@@ -140,7 +140,7 @@ func (r *Runtime) Close(ctx context.Context) error {
 // RuntimeConfig is that of a Runtime.
 type RuntimeConfig struct {
 	// CacheDir keeps compiled guests between runs; "" is DefaultCacheDir().  It holds machine code, so it is used only
-	// if it belongs to this user, and nobody else may write to it.
+	// if it belongs to this user, and no other user may write to it.
 	CacheDir string
 	// Compiler is the command that compiles what the cache does not have, in a process of its own that calls
 	// CompilerMain: a program and its arguments, such as OwnCompiler().  Nil compiles in this process, where nothing
@@ -219,7 +219,7 @@ const StopGrace = 500 * time.Millisecond
 // Listening is news of a guest that listens.
 type Listening = hostfuncs.Listening
 
-// Rules say with what a guest may do what it can, and ParseRule reads one of its rules for addresses.
+// Rules restrict the addresses and names that a guest may use, and ParseRule parses one of its rules for addresses.
 type (
 	Rules        = hostfuncs.Rules
 	AddressRule  = hostfuncs.AddressRule
@@ -249,7 +249,7 @@ func Calls(name string) Capabilities {
 // Exchange is where the guests of a run find each other's streams of bytes.
 type Exchange = stream.Exchange
 
-// StreamFrame is what the exchange of one process tells that of another.
+// StreamFrame is a message between the exchanges of two processes.
 type StreamFrame = stream.Frame
 
 // NewExchange makes one, of which each guest gets a party (Config.Party).
@@ -279,7 +279,7 @@ type Config struct {
 	// LeaveBarrier is called by the guest's goroutine when it ceases to wait at a barrier that has not opened; may be
 	// nil.
 	LeaveBarrier func(name string)
-	// Party is the role by which other guests find this one's streams; nil is one that nobody else finds.
+	// Party is the role by which other guests find this one's streams; with nil they cannot find it.
 	Party *stream.Party
 	// Listening is called by the guest's goroutine with where the guest listens; may be nil.
 	Listening func(Listening)

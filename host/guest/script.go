@@ -27,13 +27,13 @@ type Script struct {
 	Text string
 }
 
-// EngineVariable names the engine of scripts where it is not beside rdmarun.
+// EngineVariable names the engine of scripts where it is not in rdmarun's folder.
 const EngineVariable = "RDMARUN_JAVASCRIPT"
 
 // engineFile is its name there.
 const engineFile = "javascript.wasm"
 
-// IsScript tells by its name that a file is a script and no module.
+// IsScript reports, by its name, whether a file is a script and not a module.
 func IsScript(path string) bool { return strings.EqualFold(filepath.Ext(path), ".js") }
 
 // ReadScript reads a script from its file.
@@ -88,7 +88,7 @@ func Engine() (string, error) {
 const lastWords = 2 * time.Second
 
 // Configure makes a guest's configuration one of the engine with this script.  A script ends itself a little before its
-// limits end it, since only it can say where it was.
+// limits end it, since only the script can report its position.
 func (s *Script) Configure(config Config) Config {
 	config.Args = append([]string{s.File, s.Text}, config.Args...)
 	config.Env = maps.Clone(config.Env)

@@ -13,7 +13,7 @@ import (
 
 // The stack of a guest's calls is wazero's: the guest cannot address it, and its memory does not count it.
 const (
-	// MaxStack is what the calls of a guest may take, in bytes: a script that recurses meets the limit of its engine,
+	// MaxStack bounds the stack of a guest's calls, in bytes.  A script that recurses reaches the limit of its engine,
 	// half a megabyte of linear memory, at 10 MiB.  A guest whose memory limit is less has less.
 	MaxStack = 16 << 20
 	minStack = 64 << 10
@@ -30,7 +30,7 @@ func stackOf(memory int64) int {
 	return int(min(max(memory/pageSize*pageSize, minStack), MaxStack))
 }
 
-// errNoStack is of a guest that cannot start for want of addresses.
+// errNoStack means that a guest cannot start because address space is short.
 var errNoStack = errors.New("map the stack of its calls")
 
 // invoke calls a function of the guest, on a stack that does not grow.
@@ -57,7 +57,7 @@ func (g *Guest) invoke(ctx context.Context, function api.Function, arguments ...
 // callStack is the stack of one call.
 type callStack struct {
 	mapped []byte
-	// What wazero has of it.
+	// Fields of wazero's call engine.
 	stack  *[]byte
 	top    *uintptr
 	bottom **byte
@@ -90,7 +90,7 @@ func newStack(function api.Function, size int) (*callStack, error) {
 			fmt.Errorf("%w: %d KiB: %w; see vm.overcommit_memory", errNoStack, size>>10, err), unix.Munmap(mapped),
 		)
 	}
-	// most guests touch a page or two; a kernel without huge pages knows no such advice
+	// most guests touch a page or two; a kernel without huge pages rejects the advice
 	_ = unix.Madvise(used, unix.MADV_NOHUGEPAGE)
 	*s.stack, *s.bottom = mapped, &used[0]
 	*s.top = uintptr(unsafe.Pointer(&used[size-16])) // aligned to 16 bytes

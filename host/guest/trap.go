@@ -61,7 +61,7 @@ func (g *Guest) trapError(err error) *TrapError {
 		}
 		e.Reason += fmt.Sprintf(": its calls nest deeper than a stack of %s", mebibytes(int64(g.stackSize())))
 	}
-	// Where a compiler's library gets no memory, it ends the guest so: AssemblyScript's without a word.
+	// Without memory a compiler's library ends the guest so, AssemblyScript's without a message.
 	if e.Reason == "unreachable" && g.memory.refused != nil {
 		e.Reason += fmt.Sprintf(", after its memory could not grow: %v", g.memory.refused)
 	}
@@ -114,8 +114,7 @@ func collapsed(stack []string) (short []string) {
 	return short
 }
 
-// nameFrames puts the names of functions in the place of their numbers, by which the runtime knows them: "$12(i32)
-// i32".
+// nameFrames replaces the numbers of functions, which the runtime uses, by their names: "$12(i32) i32".
 func (m *Module) nameFrames(stack []string) {
 	numbers, frames := make([]uint32, 0, len(stack)), make([]int, 0, len(stack))
 	for i, frame := range stack {

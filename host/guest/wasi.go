@@ -76,7 +76,7 @@ func (r *randomReader) Read(into []byte) (int, error) {
 	return r.from.Read(into[:min(len(into), streamChunk)])
 }
 
-// firstDay is when runs begin of guests that shall do the same each time: 2000-01-01.
+// firstDay is when repeatable runs of guests begin: 2000-01-01.
 var firstDay = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // withClock gives the guest's own library the time of the run; same: it begins on the first day.
@@ -193,8 +193,8 @@ type wasiFunction struct {
 	call   api.GoModuleFunc
 }
 
-// wasiFunctions replace those of wazero, with which a guest could take memory and time that nobody counts: those copy a
-// path of any length before they find that there is no folder, go through any number of buffers for a file that has no
+// wasiFunctions replace those of wazero, whose use of memory and time is not bounded.  Those copy a path of any length
+// before they find that there is no folder.  They go through any number of buffers for a file that has no
 // position, and keep something for each of any number of subscriptions.
 var wasiFunctions = []wasiFunction{
 	{"fd_pread", "iiiIi", onBuffers("fd_pread")},

@@ -32,10 +32,10 @@ const (
 // startTime bounds the start of a server.
 const startTime = 30 * time.Second
 
-// Config is whom a server takes; the zero Config takes everybody.
+// Config is how a server authenticates; the zero Config accepts every client.
 type Config struct {
 	User, Password, Token string
-	// NKey has it take one key, whose seed is in the file Server.Seed.
+	// NKey: the server accepts one key, whose seed is in the file Server.Seed.
 	NKey bool
 	// File is a configuration of NATS' own, in place of a user and a token.
 	File string
@@ -43,7 +43,7 @@ type Config struct {
 	TLS bool
 }
 
-// Main is the program nats-server, with its own flags, for tests that want it as a process.
+// Main is the program nats-server, with its own flags, for tests that need it as a process.
 func Main() {
 	flags := flag.NewFlagSet("nats-server", flag.ExitOnError)
 	options, err := server.ConfigureOptions(
@@ -104,7 +104,7 @@ func (s *Server) URL(user string) string {
 	return "nats://" + user + s.Address
 }
 
-// Client says and hears on a server whatever that lets its user.
+// Client publishes and subscribes on a server as far as that permits its user.
 type Client struct {
 	t    testing.TB
 	conn *nats.Conn
@@ -135,7 +135,7 @@ func (c *Client) denied(subject string) error {
 	return nil
 }
 
-// Hear listens to a subject; the error says that it may not.
+// Hear subscribes to a subject; an error means that it is not permitted.
 func (c *Client) Hear(subject string) error {
 	c.t.Helper()
 	_, err := c.conn.Subscribe(subject, func(said *nats.Msg) {
@@ -149,7 +149,7 @@ func (c *Client) Hear(subject string) error {
 	return c.denied(subject)
 }
 
-// Say says something under a subject, with one for its answer or none; the error says that it may not.
+// Say publishes under a subject, with a reply subject or none; an error means that it is not permitted.
 func (c *Client) Say(subject, reply string, data []byte) error {
 	c.t.Helper()
 	if err := c.conn.PublishMsg(&nats.Msg{Subject: subject, Reply: reply, Data: data}); err != nil {
@@ -158,7 +158,7 @@ func (c *Client) Say(subject, reply string, data []byte) error {
 	return c.denied(subject)
 }
 
-// Heard are the messages that have come: their subjects, and what they say.
+// Heard are the messages that have come: their subjects and data.
 func (c *Client) Heard() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

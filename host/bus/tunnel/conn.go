@@ -1,13 +1,12 @@
-// Package tunnel carries streams of bytes through a NATS server that is there already: what a launcher's pipe is to an
-// agent which is started, a pair of subjects is to one that waits on such a server.
+// Package tunnel carries streams of bytes through a NATS server of the site.  A launcher's pipe connects to an agent
+// that is started; a pair of subjects connects to one that waits on such a server.
 //
-// NATS delivers a message at most once, and forgets all when it restarts.  So a part of a stream is sent again until
-// the other end says that it was read, and the next one is sent after that; a stream whose other end says nothing for a
-// while has ended.
+// NATS delivers a message at most once, and forgets everything when it restarts.  So an end sends a part of a stream
+// again until the other end acknowledges it, and then sends the next one.  A stream has ended when its other end is
+// silent for too long.
 //
-// Nothing is answered where a question says, as NATS' own requests are: whoever asks would choose what an answer is
-// said under, and a permission to respond is one to say anything anywhere once.  Both ends know from their names what
-// the other says under.
+// The reply subjects of NATS' own requests are not used: a sender would choose the subject of an answer, and a
+// permission to respond permits any subject once.  Both ends derive the other's subject from the names.
 package tunnel
 
 import (
@@ -33,9 +32,9 @@ type Options struct {
 	URL string
 	// Creds has a user's JWT and the seed of its key, NKey a seed alone.
 	Creds, NKey string
-	// TLSCA has certificates of who signs that of the server, TLSCert and TLSKey are shown to it.
+	// TLSCA has certificates of the authority that signs the server's; TLSCert and TLSKey are shown to the server.
 	TLSCA, TLSCert, TLSKey string
-	// Name is shown by the server to who looks after it.
+	// Name is the name of the connection in the server's monitoring.
 	Name string
 }
 
@@ -44,11 +43,11 @@ const (
 	connectTime = 5 * time.Second
 	// connectAgain is how long to wait before the next one, once a server is gone that was there.
 	connectAgain = 100 * time.Millisecond
-	// pingEvery and mostPings tell that a cable is cut.
+	// pingEvery and mostPings detect that a cable is cut.
 	pingEvery, mostPings = 2 * time.Second, 2
-	// flushTime bounds the wait for what is said last.
+	// flushTime bounds the wait for the last messages.
 	flushTime = time.Second
-	// mostWords bounds what is shown of what the server says, in bytes.
+	// mostWords bounds how much of the server's errors is shown, in bytes.
 	mostWords = 600
 )
 
@@ -59,10 +58,10 @@ type Conn struct {
 	closed chan struct{}
 
 	mu   sync.Mutex
-	last error // that the server has told of something else than a question
+	last error // the last that the server has reported apart from answers
 }
 
-// Where is a URL without what it has of a user.
+// Where is a URL without its user and password.
 func Where(text string) string {
 	all := strings.Split(text, ",")
 	for i, each := range all {
@@ -76,7 +75,7 @@ func Where(text string) string {
 	return strings.Join(all, ",")
 }
 
-// User is the user of a URL, of several the first's; "" where there is none, and only a token, say.
+// User is the user of a URL, of several the first's; "" where there is none, for example with a token.
 func User(text string) string {
 	first, _, _ := strings.Cut(text, ",")
 	parsed, err := url.Parse(strings.TrimSpace(first))
@@ -89,7 +88,7 @@ func User(text string) string {
 	return parsed.User.Username()
 }
 
-// Check tells what is wrong with a URL, without what it has of a user.
+// Check validates a URL; the error shows it without its user and password.
 func Check(text string) error {
 	for each := range strings.SplitSeq(text, ",") {
 		parsed, err := url.Parse(strings.TrimSpace(each))
@@ -100,7 +99,7 @@ func Check(text string) error {
 	return nil
 }
 
-// ErrNoServer means that there is no server where one was looked for.
+// ErrNoServer means that no server answers at the URL.
 var ErrNoServer = errors.New("no NATS server answers there")
 
 // Connect connects to a server.  Once connected, it connects again whenever the server comes back.
@@ -145,7 +144,7 @@ func Connect(o Options) (*Conn, error) {
 	return c, nil
 }
 
-// Where is the server, without what the URL has of a user.
+// Where is the URL of the server, without user and password.
 func (c *Conn) Where() string { return c.where }
 
 // Closed is closed once the connection has ended for good: it was closed, or the server does not take this user any
@@ -159,16 +158,16 @@ func (c *Conn) Err() error {
 	return printable.Error(cmp.Or(c.nats.LastError(), c.last, nats.ErrConnectionClosed), mostWords)
 }
 
-// Close says what is still to be said, and ends the connection.
+// Close sends what is queued, and ends the connection.
 func (c *Conn) Close() {
 	if c.nats.IsConnected() {
-		_ = c.nats.FlushTimeout(flushTime) // who is to hear it may be gone
+		_ = c.nats.FlushTimeout(flushTime) // the receiver may be gone
 	}
 	c.nats.Close()
 	<-c.closed
 }
 
-// explained adds to an error what the server has told last: that somebody may not say something is told by itself.
+// explained adds to an error what the server has reported last: it reports a missing permission apart from the answer.
 func (c *Conn) explained(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,8 +177,8 @@ func (c *Conn) explained(err error) error {
 	return err
 }
 
-// denied is what the server has told last if it is of a subject: that this user may not say or hear it.  All that was
-// said before was flushed, and so the server has told by now, which the error handler may not have heard yet.
+// denied is the last error of the server if it denies a subject to this user.  All messages were flushed before, so
+// the server has reported it by now; the error handler may not have run yet.
 func (c *Conn) denied(subject string) error {
 	last := c.nats.LastError()
 	if last == nil || !strings.Contains(strings.ToLower(last.Error()), strings.ToLower(`"`+subject+`"`)) {
@@ -188,7 +187,7 @@ func (c *Conn) denied(subject string) error {
 	return printable.Error(last, mostWords)
 }
 
-// listen has take called with what is said under a subject; the server knows of it when this returns.
+// listen calls take with each message under a subject; the server has the subscription when this returns.
 func (c *Conn) listen(subject string, take nats.MsgHandler) (*nats.Subscription, error) {
 	subscription, err := c.nats.Subscribe(subject, take)
 	if err != nil {
@@ -206,17 +205,17 @@ func (c *Conn) listen(subject string, take nats.MsgHandler) (*nats.Subscription,
 	return subscription, nil
 }
 
-// Question is what is asked, and of whom.
+// Question is a request and its subjects.
 type Question struct {
-	// Subject is what is asked under, Answers is where all answers come, of many with a wildcard.  Nobody is one of
-	// them, where the server says that nobody listens to the question.
+	// Subject is that of the request.  All answers come under Answers, of several with a wildcard.  Nobody is one of
+	// them: the server reports there that no process listens to the request.
 	Subject, Answers, Nobody string
 	Data                     []byte
 }
 
-// Ask asks, and calls take for each of so many answers at most, under their subjects, until it returns false;
-// bus.ErrNobody: nobody is there who could give one.  Where the answer goes those know who give it: what a question
-// says of that is for the server alone.
+// Ask sends a request, and calls take for each of at most so many answers, with their subjects, until it returns false.
+// bus.ErrNoResponder: no process could give one.  The processes that answer know the subject of the answer; the reply
+// subject of the request is for the server alone.
 func (c *Conn) Ask(
 	ctx context.Context, q Question, most int, take func(subject string, answer []byte) (more bool),
 ) error {
@@ -268,12 +267,12 @@ const (
 	noResponders = "503"
 )
 
-// Answer answers questions, one after another, until the connection ends: answer says under which subject, "" for no
+// Answer answers requests, one after another, until the connection ends: answer returns the subject, "" for no
 // answer.
 func (c *Conn) Answer(subject string, answer func(subject string, question []byte) (to string, said []byte)) error {
 	_, err := c.listen(subject, func(asked *nats.Msg) {
 		if to, said := answer(asked.Subject, asked.Data); to != "" {
-			_ = c.nats.Publish(to, said) // who has asked may be gone
+			_ = c.nats.Publish(to, said) // the sender of the request may be gone
 		}
 	})
 	return err

@@ -18,19 +18,19 @@ const (
 	partBytes, headroom = 512 << 10, 4 << 10
 	// again is how long to wait until a part was read before it is sent again, twice as long each time, up to partTime.
 	again, partTime = 250 * time.Millisecond, time.Second
-	// aliveEvery is how often each end says that it is there.
+	// aliveEvery is how often each end sends a sign of life.
 	aliveEvery = 500 * time.Millisecond
 	// longestNote bounds a note in bytes, mostVain how many messages may bring no part of the stream between two looks
 	// of watch.
 	longestNote, mostVain = 4 << 10, 1 << 13
 )
 
-// What the ends of a stream say under their subjects.
+// The kinds of messages of a stream, the last words of their subjects.
 const (
 	sayPart  = "part"  // with its number.  One without bytes is the end
 	sayTook  = "took"  // the number of a part that was read
 	sayAlive = "alive" // that this end is there
-	sayNote  = "note"  // something beside the stream
+	sayNote  = "note"  // apart from the stream
 	sayGone  = "gone"  // that this end has ended the stream
 )
 
@@ -58,16 +58,16 @@ type Stream struct {
 	asked          uint64 // the part that is sent and not yet read; 0: none
 }
 
-// ErrGone means that the other end has ended the stream, ErrClosed that this one has, ErrTooMuch that the other says
-// more beside it than it may.
+// ErrGone means that the other end has ended the stream, ErrClosed that this one has, and ErrTooMuch that the other end
+// has sent more notes than allowed.
 var (
 	ErrGone    = errors.New("the other end has gone")
 	ErrClosed  = errors.New("the stream was closed")
 	ErrTooMuch = errors.New("the other end sends more notes than the stream allows")
 )
 
-// Open opens an end that hears what is under one subject, and speaks under another; the other end does the reverse, and
-// within silence.  Notes of the other end are given to note.
+// Open opens an end that subscribes to one subject, and publishes under another; the other end does the reverse, and
+// must do so within silence.  Notes of the other end are given to note.
 func (c *Conn) Open(hear, say string, silence time.Duration, note func(what string, data []byte)) (*Stream, error) {
 	s := &Stream{
 		conn: c, hear: hear, say: say, silence: silence, note: note, came: make(chan []byte, 1),
@@ -100,16 +100,16 @@ func (s *Stream) end(why error) {
 	}
 }
 
-// Close ends the stream at once, and tells the other end.
+// Close ends the stream at once, and notifies the other end.
 func (s *Stream) Close() error {
 	if s.ctx.Err() == nil {
-		s.speak(sayGone, nil) // who does not hear it, misses this end soon
+		s.speak(sayGone, nil) // if it is lost, the other end soon notices the silence
 	}
 	s.end(ErrClosed)
 	return s.reader.Close()
 }
 
-// Read implements io.Reader: the end of what comes is io.EOF, whatever its reason.
+// Read implements io.Reader: for any end of the stream it returns io.EOF.
 func (s *Stream) Read(p []byte) (int, error) { return s.reader.Read(p) }
 
 // SetReadDeadline bounds Read.
@@ -134,7 +134,7 @@ func (s *Stream) Write(p []byte) (written int, err error) {
 	return written, nil
 }
 
-// CloseWrite tells the other end that nothing more comes.
+// CloseWrite notifies the other end that nothing more comes.
 func (s *Stream) CloseWrite() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -163,15 +163,15 @@ func (s *Stream) send(part []byte) error {
 	}
 }
 
-// speak says something to the other end, which may get lost.
+// speak sends a message to the other end, which may get lost.
 func (s *Stream) speak(what string, data []byte) { _ = s.conn.nats.Publish(s.say+"."+what, data) }
 
-// Note tells the other end something beside the stream, which may get lost.
+// Note sends the other end a message apart from the stream, which may get lost.
 func (s *Stream) Note(what string, data []byte) {
 	s.speak(sayNote+"."+what, data[:min(len(data), longestNote)])
 }
 
-// take takes what the other end says.
+// take handles a message of the other end.
 func (s *Stream) take(said *nats.Msg) {
 	word, rest, _ := strings.Cut(strings.TrimPrefix(said.Subject, s.hear+"."), ".")
 	s.mu.Lock()
@@ -208,7 +208,7 @@ func (s *Stream) take(said *nats.Msg) {
 	}
 }
 
-// pass passes parts on to who reads, and answers them.
+// pass passes parts on to the reader, and acknowledges them.
 func (s *Stream) pass() {
 	for {
 		select {
@@ -216,7 +216,7 @@ func (s *Stream) pass() {
 			if len(part) == 0 {
 				_ = s.fill.Close()
 			} else {
-				_, _ = s.fill.Write(part) // who reads no more is told nothing more
+				_, _ = s.fill.Write(part) // a reader that has stopped gets nothing more
 			}
 			s.mu.Lock()
 			s.taken = s.arrived
@@ -229,7 +229,7 @@ func (s *Stream) pass() {
 	}
 }
 
-// watch says that this end is there, and ends the stream when the other is silent for too long.
+// watch sends signs of life, and ends the stream when the other end is silent for too long.
 func (s *Stream) watch() {
 	tick := time.NewTicker(min(aliveEvery, s.silence/4))
 	defer tick.Stop()

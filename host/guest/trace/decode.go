@@ -14,7 +14,7 @@ import (
 type call struct {
 	name   string
 	params []param
-	// counted says that a result is the number of elements at the pointer that the host writes.
+	// counted: the result is the number of elements at the pointer that the host writes.
 	counted bool
 	handle  bool // the result is one
 	errors  map[uint32]string
@@ -70,7 +70,7 @@ func (c *call) before(text *strings.Builder, memory []byte, given []uint64) {
 	text.WriteString("rdma." + c.name + "(")
 	first := true
 	for at, p := range c.params {
-		// Of a struct that the host fills it reads no more than the size.
+		// The host reads only the size of a struct that it fills.
 		if p.silent ||
 			p.Kind == model.Pointer && (p.Direction == "out" || p.Direction == "inout" && p.of != nil && p.of.sized) {
 			continue

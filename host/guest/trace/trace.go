@@ -29,14 +29,14 @@ type Tracer struct {
 	shut  chan struct{} // closed by Close: what comes then is not shown
 	once  sync.Once
 	ended chan struct{}
-	lost  atomic.Int64 // lines that nobody took
+	lost  atomic.Int64 // lines that were not written in time
 }
 
 const (
-	// patience is how long a guest waits for whoever reads the lines, and Close for the last ones.
+	// patience is how long a guest waits for the reader of the lines, and Close for the last lines.
 	patience = 5 * time.Second
-	// patienceElsewhere is that of a tracer elsewhere, which waits for an answer: less than the silence for which a
-	// host is lost.
+	// patienceElsewhere is patience of a tracer on another host, which waits for an answer: less than the silence after
+	// which a host is lost.
 	patienceElsewhere = 2 * time.Second
 )
 
@@ -73,10 +73,10 @@ func New(out io.Writer, names []string) (*Tracer, error) {
 	return t, nil
 }
 
-// mostAtOnce is how many bytes are written at once, beside a line.
+// mostAtOnce is how many bytes of further lines are written together with a line.
 const mostAtOnce = 128 << 10
 
-// more adds to a line those that have come meanwhile: who is far away is told them together.
+// more adds the lines that have come meanwhile to a line: another host gets them in one message.
 func (t *Tracer) more(lines []byte) []byte {
 	for len(lines) < mostAtOnce {
 		select {
@@ -115,8 +115,8 @@ func (t *Tracer) Close() error {
 	return err
 }
 
-// write hands a line over.  Who waited in vain once is not waited for again.  No lock is held: a guest that waits keeps
-// no other from writing, and nobody from ending the tracer.
+// write hands a line over.  After one wait that failed it does not wait again.  It holds no lock: a guest that waits
+// blocks neither other guests nor the end of the tracer.
 func (t *Tracer) write(line string, wait time.Duration) {
 	select {
 	case <-t.shut:
@@ -161,7 +161,7 @@ type repeated struct {
 const (
 	// maxLines is how many calls of a guest are shown.
 	maxLines = 1 << 18
-	// cycle is how many calls may make a loop whose turns are counted, not shown: a poll, and a yield.
+	// cycle is the longest loop of calls whose rounds are counted, not shown: a poll, and a yield.
 	cycle = 2
 )
 
@@ -170,7 +170,7 @@ func (t *Tracer) Guest(name string) *Guest {
 	return &Guest{tracer: t, name: printable.Line(name)}
 }
 
-// End says what has only been counted yet.
+// End writes the count of the calls that were not shown.
 func (g *Guest) End() { g.settle(0) }
 
 // show shows a call, unless it is one of the last ones once more.
@@ -189,7 +189,7 @@ func (g *Guest) show(text string, took time.Duration) {
 	g.line(text + " <" + timeText(took) + ">")
 }
 
-// settle forgets all but the last lines, and says how often they came again.
+// settle drops all but the last lines, and writes how often they were repeated.
 func (g *Guest) settle(but int) {
 	for len(g.recent) > but {
 		if oldest := g.recent[0]; oldest.again > 0 {
@@ -218,7 +218,7 @@ func timeText(d time.Duration) string {
 	return d.String()
 }
 
-// Wrap is a function as the guests of a traced runtime have it; whose call it is, of finds out.
+// Wrap is a function as the guests of a traced runtime import it; of finds the guest that calls it.
 func (t *Tracer) Wrap(of func(context.Context) *Guest) hostfuncs.Wrap {
 	return func(function hostfuncs.Function, plain api.GoFunc) api.GoFunc {
 		c := t.calls[function.Name]

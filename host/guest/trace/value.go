@@ -77,7 +77,7 @@ func (e *enum) name(value uint32) string {
 type structure struct {
 	name   string
 	size   uint32
-	sized  bool // it begins with how much of it the guest knows
+	sized  bool // it begins with the size that the guest was compiled with
 	fields []field
 }
 
@@ -127,7 +127,7 @@ func (s *structure) write(text *strings.Builder, content []byte) {
 // flushOnly are the fields of a work request that only a FLUSH has, one of which has a name for 0.
 var flushOnly = map[string]bool{"placement": true, "selectivity": true}
 
-// meaning is what a field is where another field says so, and its name then: imm_data is in network byte order, or a
+// meaning is the value and the name of a field that depend on another field: imm_data is in network byte order, or a
 // key.
 func (s *structure) meaning(f field, content []byte) (name, shown string) {
 	if f.Name != "imm_data" {
@@ -168,7 +168,7 @@ func (s *structure) content(name string, content []byte) []byte {
 	return nil
 }
 
-// filled is a field's content; of an array as much as the field beside it says.
+// filled is a field's content; of an array as many bytes as another field counts.
 func (s *structure) filled(f field, content []byte) []byte {
 	value := content[f.Offset : f.Offset+f.Size]
 	for _, other := range s.fields {

@@ -25,7 +25,7 @@ type Module struct {
 	globals   []globalType
 	memories  int
 	elements  []byte // the type of each segment
-	dataCount int    // as its section says, -1 without one
+	dataCount int    // of its section, -1 without one
 	start     uint32 // index of the function of the start section
 	hasStart  bool
 	declared  []bool // the functions that ref.func may name: those that stand elsewhere than in bodies (section 3.4.10)
@@ -515,7 +515,7 @@ func (m *Module) codeSection(r *reader) {
 	}
 }
 
-// whole checks what sections say of each other.
+// whole checks that sections agree with each other.
 func (m *Module) whole(r *reader) {
 	if defined := uint32(len(m.functions)) - m.importedFunctions; uint32(len(m.bodies)) != defined {
 		r.fail(fmt.Errorf("the code section has %d bodies for %d functions", len(m.bodies), defined))
@@ -550,7 +550,7 @@ func (m *Module) finish() {
 // signature is the type of a function.
 func (m *Module) signature(function uint32) Signature { return m.types[m.functions[function]] }
 
-// wrapFormat says that bytes are no module, unless they are one that uses what guests cannot have.
+// wrapFormat marks an error as that of an invalid module, unless it is of a feature that guests cannot use.
 func wrapFormat(err error) error {
 	if unsupported := (*UnsupportedError)(nil); errors.As(err, &unsupported) {
 		return err

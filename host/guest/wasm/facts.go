@@ -29,22 +29,23 @@ type Export struct {
 	index     uint32
 }
 
-// Facts are what a host wants to know about a module before it compiles it.
+// Facts are what a host needs of a module before it compiles it.
 type Facts struct {
 	Imports []Import
 	Exports []Export
-	// HasMemory says that the module defines a memory; MinPages and MaxPages are its limits in
+	// HasMemory is true when the module defines a memory; MinPages and MaxPages are its limits in
 	// pages of 64 KiB, MaxPages 65536 when it declares none.
 	HasMemory          bool
 	SharedMemory       bool // for several threads
 	MinPages, MaxPages uint64
-	// InstanceSize is what each instance takes beside its memory, in bytes: tables, globals, functions, segments.
+	// InstanceSize is what each instance takes in addition to its memory, in bytes: tables, globals, functions,
+	// segments.
 	InstanceSize uint64
 	// Features are those that its types and constants are of, and after Validate its instructions, too.
 	Features Features
 	// Size is that of the file, in bytes.
 	Size int
-	// Custom are its custom sections, Producers the tools that it says it was made by.
+	// Custom are its custom sections, Producers the tools that it names as its makers.
 	Custom    []Custom
 	Producers []string
 }
@@ -65,10 +66,10 @@ func Inspect(file []byte) (Facts, error) {
 	return m.Facts, err
 }
 
-// maxCustom is how many custom sections, and producers, are told of.
+// maxCustom bounds the custom sections, and the producers, that are listed.
 const maxCustom = 1024
 
-// custom reads a custom section.  None of them reaches the runtime: what is broken behind the name is nobody's concern.
+// custom reads a custom section.  None of them reaches the runtime, so the bytes behind the name need not be valid.
 func (m *Module) custom(r *reader) {
 	size := len(r.data) - r.pos
 	name := r.name()
@@ -92,7 +93,7 @@ func (m *Module) custom(r *reader) {
 	}
 }
 
-// producers reads who made the module (the tool conventions of WebAssembly).
+// producers reads the tools that made the module (the tool conventions of WebAssembly).
 func (m *Module) producers(r *reader) {
 	if m.Facts.Producers != nil {
 		return

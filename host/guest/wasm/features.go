@@ -80,7 +80,7 @@ type missing struct {
 	remedy string
 }
 
-// UnsupportedError says that a module uses a feature that guests cannot use, and how to do without it.
+// UnsupportedError means that a module uses a feature that guests cannot use; Remedy is how to do without it.
 type UnsupportedError struct{ Feature, Remedy string }
 
 func (e *UnsupportedError) Error() string {

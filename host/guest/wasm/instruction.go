@@ -5,13 +5,14 @@ import (
 	"fmt"
 )
 
-// instructionType is a row of the tables of instructions, from which the decoder knows the immediates, the validator
-// the types and the encoder both.
+// instructionType is a row of the tables of instructions.  The decoder uses the immediates, the validator the types,
+// and
+// the encoder both.
 type instructionType struct {
 	code       byte // behind the prefix
 	name       string
 	immediates immediates
-	// the types that it takes and gives, as in a Signature; validate knows those that are not always the same
+	// the types that it takes and gives, as in a Signature; validate computes those that are not always the same
 	params  string
 	results string
 	size    byte // of a memory access: its bytes' logarithm; of a vector: its lanes
@@ -202,7 +203,7 @@ func (r *reader) immediates(in *instruction, types []Signature) {
 	}
 }
 
-// blockType reads a type of one byte, or an index, which is a number of 33 bits so that it can be told from these
+// blockType reads a type of one byte, or an index.  An index is a number of 33 bits, so that it differs from these
 // (section 5.4.1).
 func (r *reader) blockType(in *instruction, types []Signature) {
 	at := r.pos

@@ -20,8 +20,8 @@ type Lines struct {
 	bodies []uint32 // where the functions of the module as it was begin, ascending
 }
 
-// mark says that the code from one place on was at another before, up to where the next mark says so.  What was
-// inserted stands between two marks for one place.  Places are offsets in the content of the code section.
+// mark maps an offset in the rewritten code to the offset that it had before, up to the next mark.  Inserted code is
+// between two marks with the same old offset.  Offsets are in the content of the code section.
 type mark struct{ now, was uint32 }
 
 // section takes one of DWARF's.
@@ -86,14 +86,14 @@ func (l *Lines) Find(offsets []uint64) []string {
 	})
 }
 
-// note adds a mark for a body that is being rewritten, whose place now is as yet an offset in that body.
+// note adds a mark for a body that is being rewritten; until the body is placed, now is an offset in it.
 func (l *Lines) note(now, was int) {
 	if l != nil && len(l.marks) < maxMarks {
 		l.marks = append(l.marks, mark{uint32(now), uint32(was)})
 	}
 }
 
-// maxMarks is how many marks are kept; in the code behind them lines are not found.  A module has one or two for each
+// maxMarks bounds the marks; lines of the code behind them are not found.  A module has one or two for each
 // loop, and one for each instruction whose numbers were written longer than they need be.
 const maxMarks = 1 << 22
 
@@ -104,7 +104,7 @@ func (l *Lines) count() int {
 	return len(l.marks)
 }
 
-// shift makes room for instructions that are put at the entry of the body whose marks begin there.
+// shift moves the marks from that index on, for instructions that are inserted at the entry of their body.
 func (l *Lines) shift(from, entry, was, size int) {
 	if l == nil {
 		return
@@ -115,7 +115,7 @@ func (l *Lines) shift(from, entry, was, size int) {
 	l.marks = slices.Insert(l.marks, from, mark{uint32(entry), uint32(was)})
 }
 
-// place tells where the body begins now whose marks begin there.
+// place adds the offset of a body to its marks, which begin at that index.
 func (l *Lines) place(from, now int) {
 	if l == nil {
 		return
@@ -135,7 +135,7 @@ func (l *Lines) join(run *Lines, now int) {
 	l.bodies = append(l.bodies, run.bodies...)
 }
 
-// placeholders are custom sections of DWARF: one compilation unit with all offsets, whose only line is of no file.
+// placeholders are custom sections of DWARF: one compilation unit with all offsets, whose only line names no file.
 func placeholders() []byte {
 	const first, last = "\x01\x00\x00\x00", "\xff\xff\xff\x7f"
 	sized := func(content string) string {
@@ -143,7 +143,7 @@ func placeholders() []byte {
 		return string([]byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)}) + content
 	}
 	abbreviations := "\x01\x11\x00" + "\x10\x17" + "\x11\x01" + "\x12\x01" + "\x00\x00" + "\x00"
-	// Of version 4: abbreviations at 0, addresses of 4 bytes; the unit's table at 0, and its first and last address.
+	// DWARF 4: abbreviations at 0, addresses of 4 bytes; the unit's table at 0, and its first and last address.
 	info := sized("\x04\x00" + "\x00\x00\x00\x00" + "\x04" + "\x01" + "\x00\x00\x00\x00" + first + last)
 	header := "\x01\x01\x01\x00\x01\x0a" + "\x00\x01\x01\x01\x01\x00\x00\x00\x01" + "\x00" + lineMark +
 		"\x00\x00\x00\x00" + "\x00"

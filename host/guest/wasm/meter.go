@@ -337,7 +337,7 @@ const ElementSize = 32
 
 // Bound rewrites a module so that its tables grow only as far as the host allows.
 //
-// wazero asks nobody before it grows a table, and a table without a maximum may have 2^32 elements of 8 bytes.  So
+// wazero grows a table without asking the host, and a table without a maximum may have 2^32 elements of 8 bytes.  So
 // each table.grow becomes a call of a function that is added:
 //
 //	if n > room { return -1 }

@@ -160,7 +160,7 @@ func (r *reader) name() string {
 	return string(text)
 }
 
-// vector calls item as often as the count in front of the items says.
+// vector reads a count, and then calls item that many times.
 func (r *reader) vector(item func()) uint32 {
 	count := r.index()
 	for i := uint32(0); i < count && r.err == nil; i++ {

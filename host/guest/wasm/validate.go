@@ -33,7 +33,7 @@ func (v *validator) begin(r *reader, signature Signature) {
 	v.open(opBlock, Signature{Results: signature.Results})
 }
 
-// ended tells that the function's last end was read.
+// ended reports whether the function's last end was read.
 func (v *validator) ended() bool { return len(v.blocks) == 0 }
 
 func (v *validator) fail(format string, args ...any) {
@@ -269,7 +269,7 @@ func (v *validator) branchTable(in *instruction) {
 			v.fail("has targets that take along %d values and %d", len(carried), len(last))
 			return
 		}
-		// What is not reachable may be of different types to each target.
+		// Unreachable code may have different types for each target.
 		if v.fits(carried); v.r.err != nil {
 			return
 		}
