@@ -5,7 +5,7 @@ import "net/netip"
 // Listening is news of a guest that others may want to connect to.
 type Listening struct {
 	At netip.AddrPort
-	// Over tells that it listens there no more.
+	// Over means that it listens there no more.
 	Over bool
 	// Err is why it could not bind itself or listen there; nil when it could.
 	Err error

@@ -72,7 +72,7 @@ type subject struct {
 	name, title string
 	rows        func() [][2]string // name and meaning
 	show        func(w io.Writer, word string) bool
-	// sentences tells that the rows are sentences, and no words that anybody would look up.
+	// sentences means that the rows are sentences, and no words that anybody would look up.
 	sentences bool
 }
 

@@ -99,7 +99,7 @@ func compilerOf(t *testing.T, program *exec.Cmd) int {
 	return 0
 }
 
-// isCompiler tells that a process is a compiler.
+// isCompiler reports whether a process is a compiler.
 func isCompiler(pid int) bool {
 	text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 	return string(text) == "rdmarun\x00"+guest.CompilerArgument+"\x00"

@@ -31,7 +31,7 @@ type app struct {
 	// planForCrash and noPlanForCrash set what is done when native code crashes; nil: nothing.
 	planForCrash   func(plan string, files ...*os.File)
 	noPlanForCrash func()
-	// confines tells that the process is this command's alone, so that --sandbox may restrict it.
+	// confines means that the process is this command's alone, so that --sandbox may restrict it.
 	confines bool
 	// folders are what temporaryFolder made, to be removed when the command ends.
 	folders []string

@@ -1,5 +1,5 @@
-// Package lab is what a run needs to know of many hosts: the lab file, which host plays which role, and what a
-// controller and its agents tell each other.
+// Package lab describes the hosts of a run: the lab file, the role that each host plays, and the messages between a
+// controller and its agents.
 package lab
 
 import (
@@ -29,9 +29,9 @@ type Lab struct {
 	Hosts []Host
 	// Groups are the names of several hosts: "n" of n[01-40].
 	Groups map[string][]string
-	// Place says which hosts play which roles.
+	// Place maps roles to hosts.
 	Place map[string]Placement
-	// NATS is the URL of the server that agents have joined; "" where the file does not say.
+	// NATS is the URL of the server that agents have joined; "" where the file has none.
 	NATS string
 }
 
@@ -42,13 +42,13 @@ type Host struct {
 	SSH *SSH
 	// Join is the name of an agent that has joined the lab; "": none has.
 	Join string
-	// Command starts a program on the host, whose name and arguments follow it; empty, and no SSH: it is this host.
+	// Command starts a program on the host; its name and arguments are appended.  Empty without SSH: it is this host.
 	Command []string
 	// Program is where rdmarun is on the host; empty: what is pushed there, or this program's own path.
 	Program string
 	// Push sends this program to the host.
 	Push bool
-	// Provider, Link and Devices are what its roles are on, where the file says so; the address is where others reach
+	// Provider, Link and Devices are those of its roles, where the file sets them; the address is where others reach
 	// them.
 	Provider, Link string
 	Devices        []string
@@ -58,7 +58,7 @@ type Host struct {
 	Silence time.Duration
 }
 
-// DefaultSilence is that of a host whose file says nothing of it.
+// DefaultSilence is that of a host for which the file has none.
 const DefaultSilence = 15 * time.Second
 
 // SSH are the arguments of ssh.
@@ -127,7 +127,7 @@ func Parse(path string, text []byte) (*Lab, *diag.List) {
 		r.errors.Report(diag.NotOneOf, version.Span(), "unsupported version of a lab file").WithHint(
 			"%s", hint,
 		)
-		return nil, r.errors // what else is wrong with it nobody knows
+		return nil, r.errors // the keys of an unknown version cannot be checked
 	}
 	r.keys(root, labKeys...)
 	lab := &Lab{Groups: make(map[string][]string), Place: make(map[string]Placement)}
@@ -224,7 +224,7 @@ var (
 	sshKeys = []string{"host", "user", "port", "options"}
 )
 
-// host reads what is said of a host, over what is said of all.
+// host reads a host, over the defaults of all.
 func (r *reader) host(node *syntax.Node, h *Host, defaults bool) {
 	if !r.kind(node, syntax.Mapping, "a host") {
 		return
@@ -233,7 +233,7 @@ func (r *reader) host(node *syntax.Node, h *Host, defaults bool) {
 	pushes := false
 	for _, pair := range node.Pairs {
 		value := pair.Value
-		if pair.Key.Value != "command" { // whose words may be scripts of many lines
+		if pair.Key.Value != "command" { // its words may be scripts of many lines
 			r.plain(value)
 		}
 		switch pair.Key.Value {
@@ -414,7 +414,7 @@ func (r *reader) hosts(node, root *syntax.Node, defaults Host, lab *Lab) {
 	for _, pair := range node.Pairs {
 		h := defaults
 		if defaults.SSH != nil && pair.Value.Get("ssh") == nil {
-			h.SSH = nil // who says nothing of ssh is not reached by it
+			h.SSH = nil // a host without the key ssh is not reached by it
 		}
 		if pair.Value.Get("ssh") != nil || pair.Value.Get("join") != nil {
 			h.Command = nil

@@ -19,7 +19,7 @@ const Protocol = 2
 // message of the day.
 const greetingWord = "rdmarun-agent"
 
-// Greeting is the first line that a controller says: who the agent is.
+// Greeting is the first line that a controller sends: the credentials of the agent.
 func Greeting(who bus.Credentials) string {
 	return fmt.Sprintf("%s %d %s %s", greetingWord, Protocol, who.Name, who.Secret)
 }
@@ -38,8 +38,8 @@ type Answer struct {
 	Protocol int
 	Version  string
 	Platform string
-	// Process tells the agent from all others of its host: its id and its start, in ticks since the boot; "" where it
-	// does not know.
+	// Process identifies the agent on its host: its id and its start, in ticks since the boot; "" where it
+	// cannot read them.
 	Process string
 }
 

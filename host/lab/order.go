@@ -21,7 +21,7 @@ type Order struct {
 	// Pack has the scenarios and what they need, so many bytes with that SHA-256.
 	Pack   string `json:"pack"`
 	Length int    `json:"length"`
-	// Files tells how the paths of the controller lead into the pack.
+	// Files maps the paths of the controller to the pack.
 	Files Files `json:"files"`
 	// Scenarios are the paths, and Cases the ids of what is selected in them, both as the controller has them.
 	Scenarios   []string          `json:"scenarios"`
@@ -49,11 +49,11 @@ type Order struct {
 	NoThresholds bool          `json:"no_thresholds,omitempty"`
 	Wants        []record.Kind `json:"wants,omitempty"`
 	Silence      time.Duration `json:"silence"`
-	// Capture is what the controller wants of the host's packets; nil: nothing.
+	// Capture selects the host's packets for the controller; nil: none.
 	Capture *Capture `json:"capture,omitempty"`
-	// OnFailure is what it wants of each case that failed; nil: nothing.
+	// OnFailure selects the packets of each failed case; nil: none.
 	OnFailure *Capture `json:"on_failure,omitempty"`
-	// Trace is what it wants to see of its guests' calls; nil: nothing.
+	// Trace selects the calls of its guests; nil: none.
 	Trace *Trace `json:"trace,omitempty"`
 }
 
@@ -66,7 +66,7 @@ type Capture struct {
 
 // Captured is what became of a host's packets.
 type Captured struct {
-	// Missing were not taken in time, Beyond are more than the controller wants.
+	// Missing were not taken in time, Beyond are beyond the controller's limit.
 	Missing uint64 `json:"missing,omitempty"`
 	Beyond  uint64 `json:"beyond,omitempty"`
 	// Earlier and Later are those around a failure for which there was no room.
@@ -82,7 +82,7 @@ type Trace struct {
 	Most      int64    `json:"most"`
 }
 
-// Traced is what became of it: lines beyond what the controller wants.
+// Traced is the end of a trace: the number of lines beyond the controller's limit.
 type Traced struct {
 	Beyond uint64 `json:"beyond,omitempty"`
 	Error  string `json:"error,omitempty"`
@@ -93,8 +93,8 @@ type Files struct {
 	// Base is the folder that the pack has, Folder the one that relative paths begin in.
 	Base   string `json:"base"`
 	Folder string `json:"folder"`
-	// Archives are where packs were unpacked that the paths lead into, and where files are that are not where the paths
-	// say.
+	// Archives are the folders into which packs were unpacked, and the actual places of files that are not at their
+	// paths.
 	Archives map[string]string `json:"archives,omitempty"`
 }
 
@@ -127,13 +127,13 @@ type Examined struct {
 	Findings []doctor.Finding `json:"findings,omitempty"`
 }
 
-// Limits of what an agent says that is shown.
+// Limits of an agent's text that is shown.
 const (
 	// MostText bounds a text for people, mostFindings how many findings there are.
 	MostText, mostFindings = 600, 256
 )
 
-// Text is what a host says, fit to be shown.
+// Text is a host's text, made printable.
 func Text(said string) string { return printable.Brief(said, MostText) }
 
 // ParseDone reads an agent's answer to an order.
@@ -145,7 +145,7 @@ func ParseDone(said []byte) (done Done, err error) {
 	return done, nil
 }
 
-// ParseExamined reads what a host says of itself.
+// ParseExamined parses a host's description of itself.
 func ParseExamined(said []byte) (found Examined, err error) {
 	if err := json.Unmarshal(said, &found); err != nil {
 		return Examined{}, fmt.Errorf("invalid self-description: %s", Text(err.Error()))
@@ -167,7 +167,7 @@ type Part struct {
 	Offset int    `json:"offset"`
 }
 
-// What controllers and agents say on the bus, beside what a meeting does.
+// Messages of controllers and agents on the bus, in addition to those of a meeting.
 const (
 	SayOrder = "order" // a question of the controller: an Order; the answer is Done
 	SayPart  = "part"  // a question of an agent: a Part; the answer is its bytes
@@ -190,6 +190,6 @@ const (
 	// PartBytes is how much of a pack one message has, MostPack how many bytes all of it may have.
 	PartBytes = 512 << 10
 	MostPack  = 1 << 30
-	// Silence is how long an agent may say nothing before it counts as lost.
+	// Silence is how long an agent may be silent before it counts as lost.
 	Silence = 4500 * time.Millisecond
 )

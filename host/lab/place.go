@@ -65,7 +65,7 @@ func (r *reader) placed(words []string, node *syntax.Node, lab *Lab) (all []stri
 			return nil
 		}
 		all = append(all, names...)
-		// or what is wrong with them is told
+		// or their own errors are reported
 		if i := slices.IndexFunc(names, func(name string) bool { return !lab.known(name) }); i >= 0 &&
 			len(lab.Hosts) > 0 {
 			r.errors.Report(diag.NotOneOf, span, "there is no host %q", names[i]).WithOneOf(names[i], lab.names())
@@ -92,12 +92,12 @@ func (l *Lab) joined(agent string) *Host {
 	return nil
 }
 
-// Joins reports whether agents of hosts have joined the lab, whose labels are known once they are asked.
+// Joins reports whether agents of hosts have joined the lab; their labels are known once they are asked.
 func (l *Lab) Joins() bool {
 	return slices.ContainsFunc(l.Hosts, func(h Host) bool { return h.Join != "" })
 }
 
-// Joined adds the labels that an agent has given itself; what the file says of its host comes before them.
+// Joined adds the labels that an agent has given itself; those of its host in the file have precedence.
 func (l *Lab) Joined(agent string, labels map[string]string) {
 	host := l.joined(agent)
 	if host == nil {
@@ -181,7 +181,7 @@ func NamesIn(texts []string) (names []string) {
 		if strings.Contains(host, "=") {
 			return nil
 		}
-		all, _ := ranged(host) // what is not a range, Override says
+		all, _ := ranged(host) // Override reports an invalid range
 		for _, name := range all {
 			if name != "" && !slices.Contains(names, name) {
 				names = append(names, name)
@@ -259,8 +259,7 @@ type Role struct {
 	Number int
 }
 
-// Count is how many parties of a role there are when each host that it is placed on has one, or as many as the lab
-// says.
+// Count is the number of instances of a role: the number that the lab sets, or one for each of its hosts.
 func (l *Lab) Count(role string) int {
 	placement, placed := l.Place[role]
 	if !placed {

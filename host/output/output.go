@@ -1,5 +1,5 @@
-// Package output has the outputs of a run that are files.  Each reads records (package record): while the
-// run goes on, or later from the record of truth (package jsonl), and cannot tell the difference.
+// Package output has the outputs of a run that are files.  Each reads records (package record), during the
+// run or later from a JSON Lines file (package jsonl), and works the same in both.
 package output
 
 import (

@@ -24,7 +24,7 @@ const Version = 1
 // manifestName is the first entry.
 const manifestName = "manifest.json"
 
-// Limits of what is unpacked: an archive comes from somebody else.
+// Limits of what is unpacked: an archive is untrusted.
 const (
 	MaxFiles = 10_000
 	MaxBytes = 1 << 30
@@ -139,7 +139,7 @@ func inside(base, path string) (string, error) {
 // Entries that lead out of the folder, are not in the manifest, differ from it or are too much are errors;
 // what was unpacked until then stays, and the caller removes the folder.
 func Extract(r io.Reader, folder string) ([]string, error) {
-	root, err := os.OpenRoot(folder) // nothing leads out of it, whatever an entry is called
+	root, err := os.OpenRoot(folder) // no name of an entry leads out of it
 	if err != nil {
 		return nil, fmt.Errorf("unpack: %w", err)
 	}

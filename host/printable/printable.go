@@ -67,7 +67,7 @@ func Log(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Cut is the beginning of a text that somebody else says, of at most so many bytes.
+// Cut is the beginning of an untrusted text, of at most so many bytes.
 func Cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -78,13 +78,13 @@ func Cut(text string, most int) string {
 	return text[:most] + "..."
 }
 
-// Brief is the beginning of a text that somebody else says: one line without columns, of so many bytes and a few, which
-// no terminal and no CI system obeys.
+// Brief is the beginning of an untrusted text: one line without columns, of so many bytes and a few, without commands
+// for a terminal or a CI system.
 func Brief(text string, most int) string {
 	return Cut(Log(Line(strings.ReplaceAll(Cut(text, most), "\t", " "))), most+len("..."))
 }
 
-// Error is an error with what somebody else says in its text, as Brief has it.
+// Error is an error with untrusted text, as Brief shows it.
 func Error(err error, most int) error { return &briefError{err, Brief(err.Error(), most)} }
 
 type briefError struct {
@@ -95,7 +95,7 @@ type briefError struct {
 func (e *briefError) Error() string { return e.text }
 func (e *briefError) Unwrap() error { return e.error }
 
-// Each changes every string that value leads to: a pointer to what was read of JSON that somebody else says.
+// Each changes every string that value leads to: a pointer to what was read of untrusted JSON.
 func Each(value any, change func(string) string) { each(reflect.ValueOf(value), change) }
 
 func each(v reflect.Value, change func(string) string) {

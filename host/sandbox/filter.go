@@ -44,14 +44,13 @@ var changingCalls = []string{
 	"file_setattr",
 }
 
-// lookingCalls read attributes of files, or tell of their use, without opening them.  No version of landlock restricts
+// lookingCalls read attributes of files, or notice their use, without opening them.  No version of landlock restricts
 // these.
 var lookingCalls = []string{
 	"getxattr", "lgetxattr", "getxattrat", "listxattr", "llistxattr", "listxattrat", "inotify_add_watch",
 }
 
-// disturbingCalls make other processes of the user slower, or are names by which they are reached that no rule of
-// landlock knows.
+// disturbingCalls make other processes of the user slower, or reach them by names that no rule of landlock covers.
 var disturbingCalls = []string{
 	"setpriority", "ioprio_set", "sched_setscheduler", "sched_setparam", "sched_setattr", "migrate_pages", "move_pages",
 	"mq_open", "mq_unlink",
@@ -111,7 +110,7 @@ func isNot(argument uint32, value uint64) seccomp.Condition {
 	return seccomp.Condition{Argument: argument, Operation: seccomp.NotEqual, Value: value}
 }
 
-// isWord holds for an argument of 32 bits, whatever is above them in its register.
+// isWord matches an argument of 32 bits, with any bits above them in its register.
 func isWord(argument uint32, value uint32) seccomp.ArgumentConditions {
 	conditions := seccomp.ArgumentConditions{hasNone(argument, uint64(^value))}
 	for bit := uint32(1); bit != 0; bit <<= 1 {
@@ -165,8 +164,8 @@ func denied(strict, starts bool) filter {
 	}
 	const protection = 2
 	both := seccomp.ArgumentConditions{has(protection, unix.PROT_WRITE), has(protection, unix.PROT_EXEC)}
-	// Of root: SOCK_RAW, 3, is the only type with both of its bits, and SOCK_PACKET, 10, the only one from 8 on, which
-	// makes sockets of AF_PACKET.  Those of netlink are raw.
+	// For root: SOCK_RAW, 3, is the only type with both of its bits.  SOCK_PACKET, 10, which
+	// makes sockets of AF_PACKET, is the only one from 8 on.  Those of netlink are raw.
 	for _, family := range []uint32{unix.AF_INET, unix.AF_INET6} {
 		conditions = append(conditions,
 			call("socket", append(isWord(0, family), has(1, 1), has(1, 2))...),
@@ -175,7 +174,7 @@ func denied(strict, starts bool) filter {
 	f := filter{names: names, conditions: append(conditions,
 		call("socket", other...), call("mmap", both...), call("mprotect", both...), call("pkey_mprotect", both...),
 		call("shmat", has(2, shmExec)), call("personality", has(0, readImpliesX), isNot(0, askPersonality)),
-		// What is typed into a terminal so is for the shell that started this process.
+		// These calls type into a terminal, for the shell that started this process.
 		call("ioctl", isWord(1, unix.TIOCSTI)...), call("ioctl", isWord(1, tiocLinux)...))}
 	if strict {
 		// A filter does not see its flags.  The C library calls clone where the kernel does not have it.

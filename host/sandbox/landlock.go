@@ -27,8 +27,8 @@ type Files struct {
 // that a symbolic link on Path leads to is left out.
 type Own struct{ Above, Path string }
 
-// System are the files that a process of rdmarun needs whatever it runs: libraries, some of them opened later
-// (providers of libibverbs, name services), names of hosts, devices, and what the kernel tells.
+// System are the files that every process of rdmarun needs: libraries, some of them opened later
+// (providers of libibverbs, name services), names of hosts, devices, and the kernel's facts.
 //
 // A process in a domain of landlock cannot read what /proc has of processes outside, such as their environment, unless
 // it has CAP_PERFMON (Linux 6.14 and later), which restrict drops.
@@ -138,7 +138,7 @@ func restrict(files Files, environment []string) error {
 	if err := dropCapabilities(); err != nil {
 		return err
 	}
-	// What the parent has left open is read and written without any rule.
+	// No rule restricts the files that the parent has left open.
 	if err := unix.CloseRange(standardStreams, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close_range: %w", err)
 	}

@@ -32,7 +32,7 @@ const (
 type Support struct {
 	// Landlock is the version of its interface; 0: the kernel has none, or does not use it.
 	Landlock int
-	// Seccomp tells that it has filters of system calls.
+	// Seccomp is true when it has filters of system calls.
 	Seccomp bool
 }
 
@@ -41,7 +41,7 @@ func Probe() Support {
 	return Support{Landlock: landlockVersion(), Seccomp: seccomp.Supported()}
 }
 
-// Active says what a mode does to a process with this kernel.
+// Active describes what a mode does to a process with this kernel.
 func (s Support) Active(mode Mode) string {
 	switch {
 	case mode == Strict && s.Strict() != nil:
@@ -54,7 +54,7 @@ func (s Support) Active(mode Mode) string {
 	return "restricts nothing"
 }
 
-// String says it in a few words.
+// String describes it in a few words.
 func (s Support) String() string {
 	landlock, filters := "no landlock", "no seccomp filters"
 	if s.Landlock > 0 {
@@ -66,7 +66,7 @@ func (s Support) String() string {
 	return landlock + ", " + filters
 }
 
-// Strict says what the kernel lacks for the mode strict, if anything.
+// Strict returns an error that names what the kernel lacks for the mode strict.
 func (s Support) Strict() error {
 	switch {
 	case s.Landlock < landlockNeeded:

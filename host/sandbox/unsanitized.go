@@ -2,5 +2,5 @@
 
 package sandbox
 
-// sanitized tells that LeakSanitizer looks at the process by ptrace when it ends.
+// sanitized means that LeakSanitizer looks at the process by ptrace when it ends.
 const sanitized = false

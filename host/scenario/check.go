@@ -31,9 +31,9 @@ import (
 type Scenario struct {
 	Path    string
 	Program *compile.Program
-	// Library tells that the file has only fragments.
+	// Library means that the file has only fragments.
 	Library bool
-	// Named tells that the user gave the file itself, not a directory around it.
+	// Named means that the user gave the file itself, not a directory around it.
 	Named bool
 
 	locate Locate
@@ -183,7 +183,7 @@ func parse(locate Locate, path string, table *verb.Table, errors *diag.List) *as
 // input is a file to read.
 type input struct {
 	path string
-	// named tells that the user gave the file itself, not a directory around it.
+	// named means that the user gave the file itself, not a directory around it.
 	named bool
 }
 

@@ -37,7 +37,7 @@ type Config struct {
 	GuestCompiler []string
 	// Confine restricts the agent's process before its first guest starts; nil does not.
 	Confine func() error
-	// Warn is told what nobody asked for and somebody should know.
+	// Warn reports something that is not an answer to a request.
 	Warn func(text string)
 	// Allow are the words of lab.Allowable that the owner of this host allows controllers; nil: all.
 	Allow []string
@@ -101,7 +101,7 @@ func Serve(ctx context.Context, input io.Reader, output io.Writer, closing func(
 	return serve(ctx, conn, config)
 }
 
-// errGone is why an agent ends whose controller is there no more.
+// errGone ends an agent whose controller has gone.
 var errGone = errors.New("the controller is gone")
 
 // firstLine reads the greeting, for which a terminal would wait forever.
@@ -159,7 +159,7 @@ func serve(ctx context.Context, conn *bus.Conn, config Config) error {
 		return do(ctx, conn, config, said)
 	case <-waiting.Done():
 		if errors.Is(context.Cause(waiting), errGone) {
-			return nil // it needed only to know that this agent is there
+			return nil // the controller only checks that this agent is there
 		}
 		return context.Cause(waiting)
 	}
@@ -209,7 +209,7 @@ func (c *Config) refuse(word, why string) *refusedError {
 	}
 }
 
-// answer says whether an order can be done.
+// answer reports whether an order can be executed.
 func answer(said *bus.Message, err error) {
 	var done lab.Done
 	if err != nil {
@@ -331,12 +331,12 @@ func (r *run) ready(ctx context.Context) (err error) {
 	return nil
 }
 
-// sayTime bounds how long the controller may take for what it is told.
+// sayTime bounds how long the controller may take to answer a message.
 const sayTime = 10 * time.Second
 
-// say tells the controller something, and waits until it has that.
+// say sends a message to the controller, and waits until the controller has it.
 func (r *run) say(what string, data []byte) error {
-	ctx, cancel := context.WithTimeout(context.Background(), sayTime) // an end is told, too
+	ctx, cancel := context.WithTimeout(context.Background(), sayTime) // the end of a run is sent, too
 	defer cancel()
 	_, err := r.conn.Request(ctx, bus.From(r.conn.Name(), what), data)
 	return err

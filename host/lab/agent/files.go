@@ -29,7 +29,7 @@ const longestName = 249
 
 // create makes a file.
 func (f files) create(path string) (io.WriteCloser, error) {
-	name := filepath.Base(path) // which says only whoever looks at this process
+	name := filepath.Base(path) // shown only by tools that list this process's files
 	descriptor, err := unix.MemfdCreate(name[:min(len(name), longestName)], unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("a file in memory: %w", err)

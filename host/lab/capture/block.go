@@ -22,13 +22,13 @@ const (
 const (
 	optionEnd     = 0
 	optionComment = 1
-	// Of a section.
+	// In a section.
 	optionApplication = 4
-	// Of an interface.
+	// In an interface.
 	optionName, optionDescription, optionResolution = 2, 3, 9
-	// Of a packet.
+	// In a packet.
 	optionFlags = 2
-	// Of statistics.
+	// In statistics.
 	optionReceived, optionMissing = 4, 5
 )
 
@@ -36,7 +36,7 @@ const (
 	byteOrder   = 0x1a2b3c4d
 	linkTypeRaw = 101
 	nanoseconds = 9
-	// frame is what each block has beside its body, least the shortest block.
+	// frame is the size of a block without its body, least that of the shortest block.
 	frame, least = 12, 12
 	// longest bounds a block: a packet of 64 KiB with its comments.
 	longest = 80 << 10
@@ -93,7 +93,7 @@ type writer struct {
 	block []byte
 }
 
-// begin begins a block, whose parts are appended.
+// begin begins a block; the caller appends its parts.
 func (w *writer) begin(kind uint32) {
 	w.block = binary.LittleEndian.AppendUint32(w.block[:0], kind)
 	w.block = binary.LittleEndian.AppendUint32(w.block, 0)

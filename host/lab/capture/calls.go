@@ -26,7 +26,7 @@ func SendCalls(wanted lab.Trace, ask func(what string, data []byte) error) *Call
 	return &CallSender{ask: ask, left: wanted.Most}
 }
 
-// Write sends whole lines, as far as the controller wants them.
+// Write sends whole lines, up to the controller's limit.
 func (s *CallSender) Write(lines []byte) (int, error) {
 	if s.left -= int64(len(lines)); s.left < 0 {
 		s.left = -1 // and nothing shorter after it
@@ -39,14 +39,14 @@ func (s *CallSender) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// Close says that this is all, and what the tracer lacks.
+// Close sends the end, and what the tracer has lost.
 func (s *CallSender) Close(lack error) {
 	end := lab.Traced{Beyond: s.beyond.Load()}
 	if lack != nil {
 		end.Error = lack.Error()
 	}
 	if raw, err := json.Marshal(end); err == nil {
-		_ = s.ask(lab.SayTraced, raw) // who has it may end at once
+		_ = s.ask(lab.SayTraced, raw) // the controller may end at once
 	}
 }
 
@@ -81,7 +81,7 @@ func CollectCalls(show func(host, line string), functions, hosts []string) *Call
 // Wanted is what each host is to send.
 func (c *Calls) Wanted() lab.Trace { return c.wanted }
 
-// Take shows what a host says.
+// Take shows a message of a host.
 func (c *Calls) Take(host, what string, data []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -90,7 +90,7 @@ func (c *gathering) discard() {
 	}
 }
 
-// Take keeps what a host says.
+// Take keeps a message of a host.
 func (c *gathering) Take(host, what string, data []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,7 +147,7 @@ func (c *Collector) Finish(application string, clocks map[string]record.Clock) (
 	return c.lacks(), nil
 }
 
-// lack says what is missing of a host; "" for nothing.
+// lack describes what is missing of a host; "" for nothing.
 func (s *source) lack(most int64) string {
 	var texts []string
 	if s.wrong != "" {

@@ -9,7 +9,7 @@ import (
 const (
 	// mostBytes is how much is taken of all hosts, mostOfOne of one.
 	mostBytes, mostOfOne = 1 << 30, 256 << 20
-	// patience is how long hosts may say nothing more before their ends are waited for no longer.
+	// patience is how long all hosts may be silent before the wait for their ends is over.
 	patience = 3 * time.Second
 )
 
@@ -32,7 +32,7 @@ func endsOf(hosts []string) *ends {
 	return e
 }
 
-// came notes that a host has said something, its last or not.
+// came notes that a host has sent a message, its last or not.
 func (e *ends) came(host string, last bool) {
 	e.lock.Lock()
 	defer e.lock.Unlock()
@@ -43,7 +43,7 @@ func (e *ends) came(host string, last bool) {
 	e.change = make(chan struct{})
 }
 
-// Await waits until each host has said its last, or is not there any more, or says nothing for too long.
+// Await waits until each host has sent its last message, or is gone, or is silent for too long.
 func (e *ends) Await(ctx context.Context, gone func(host string) bool) {
 	for {
 		e.lock.Lock()

@@ -221,7 +221,7 @@ func (r *recording) write(w *writer, missing uint64) error {
 	return r.blocks(w.to)
 }
 
-// leftOut says how many packets are not in a file; "" for none.
+// leftOut describes how many packets are not in a file; "" for none.
 func leftOut(earlier, later, missing uint64) (text string) {
 	for _, each := range []struct {
 		count uint64

@@ -17,7 +17,7 @@ import (
 )
 
 // FailureSender is the agent's end of captures of failures: it keeps the last packets of each case, and sends those of
-// cases that failed, as the controller says.
+// the failed cases that the controller selects.
 type FailureSender struct {
 	wanted      lab.Capture
 	application string
@@ -82,7 +82,7 @@ func (p *parts) Write(data []byte) (written int, err error) {
 
 const (
 	// failureTime bounds how long the hosts of a case may take for its packets, failurePatience how long all of them
-	// may say nothing.
+	// may be silent.
 	failureTime, failurePatience = 30 * time.Second, 10 * time.Second
 )
 
@@ -95,12 +95,12 @@ type LabFailures struct {
 
 	lock    sync.Mutex
 	current *gathering // of the case that runs; nil between two
-	// late are hosts whose packets did not come in time: what comes yet is of which case nobody knows.
+	// late are hosts whose packets did not come in time: what they send later cannot be assigned to a case.
 	late map[string]bool
 }
 
-// OnFailureOf has the agents of hosts send what they have around failures; gone tells of a host whose agent is there no
-// more.
+// OnFailureOf makes the agents of hosts send what they have around failures; gone reports whether the agent of a host
+// has gone.
 func OnFailureOf(
 	failures *Failures, hosts []string, clocks map[string]record.Clock, gone func(host string) bool,
 ) *LabFailures {
@@ -124,7 +124,7 @@ func (f *LabFailures) Begin(id string, number int, hosts []string) (scenario.Rec
 	return &labRecording{f, f.path(id, number), f.current}, nil
 }
 
-// Take keeps what a host says of the case that runs.
+// Take keeps a message of a host about the case that runs.
 func (f *LabFailures) Take(host, what string, data []byte) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
@@ -143,7 +143,7 @@ type labRecording struct {
 // Capture implements scenario.Recording: no role is here.
 func (*labRecording) Capture() *rdmacore.Capture { return nil }
 
-// Failed implements scenario.Recording: each host knows its own time.
+// Failed implements scenario.Recording: each host notes its own time.
 func (*labRecording) Failed(uint64) {}
 
 // End implements scenario.Recording.

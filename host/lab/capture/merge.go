@@ -25,7 +25,7 @@ type stream struct {
 	wrong      error    // why nothing more is read
 }
 
-// mostInterfaces is how many a host may name: each is longer in the file than as it was said.
+// mostInterfaces bounds how many a host may name: each is longer in the file than in the message.
 const mostInterfaces = 1 << 12
 
 // queue are the streams by the times of their next packets.

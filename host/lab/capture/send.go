@@ -40,7 +40,7 @@ func Send(wanted lab.Capture, application string, ask func(what string, data []b
 // Capture is what providers write to.
 func (s *Sender) Capture() *rdmacore.Capture { return s.tap.capture }
 
-// add adds a block to those that are sent next, as far as the controller wants it.
+// add adds a block to those that are sent next, up to the controller's limit.
 func (s *Sender) add(block []byte) {
 	if s.left -= int64(len(block)); s.left < 0 || s.gone {
 		s.left = min(s.left, -1) // and nothing smaller after it
@@ -71,7 +71,7 @@ func (s *Sender) Close() error {
 	}
 	raw, bad := json.Marshal(end)
 	if bad == nil && !s.gone {
-		_ = s.ask(lab.SayCaptured, raw) // who has it may end at once
+		_ = s.ask(lab.SayCaptured, raw) // the controller may end at once
 	}
 	return errors.Join(err, bad)
 }

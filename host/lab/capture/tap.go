@@ -9,7 +9,7 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// tap is a capture whose blocks are read in this process, while they are written.
+// tap is a capture whose blocks this process reads while they are written.
 type tap struct {
 	capture *rdmacore.Capture
 	blocks  *os.File
@@ -62,8 +62,8 @@ func (t *tap) pass(take func(block []byte), idle func()) {
 	}
 }
 
-// close returns when the last block was taken; every provider that captures is closed.  The error says why packets are
-// missing.
+// close returns when the last block was taken; every provider that captures is closed.  The error explains why packets
+// are missing.
 func (t *tap) close() (rdmacore.CaptureTotals, error) {
 	totals, err := t.capture.Close()
 	<-t.ended

@@ -30,7 +30,7 @@ type Controller struct {
 	served sync.WaitGroup
 
 	mu     sync.Mutex
-	lost   map[string]bool // hosts whose agents are there no more
+	lost   map[string]bool // hosts whose agents have gone
 	pack   []byte
 	digest string
 }
@@ -38,7 +38,7 @@ type Controller struct {
 // launchAtOnce bounds how many hosts are started at once: each may be an ssh that computes keys.
 const launchAtOnce = 32
 
-// lastWordsTime is how long to wait for what the launcher of a lost agent says.
+// lastWordsTime is how long to wait for the last output of a lost agent's launcher.
 const lastWordsTime = 500 * time.Millisecond
 
 // Start starts an agent on each host.  Those that do not come are in the error, a HostError each; the others are there.
@@ -58,7 +58,7 @@ func Start(ctx context.Context, hosts []lab.Host, config launch.Config) (*Contro
 	var starting sync.WaitGroup
 	for i, host := range hosts {
 		if failures[i] != nil {
-			awaited.come(i) // nobody waits for it
+			awaited.come(i) // it is not waited for any more
 			continue
 		}
 		starting.Go(func() {
@@ -82,7 +82,7 @@ func Start(ctx context.Context, hosts []lab.Host, config launch.Config) (*Contro
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.serve = cancel
 	for _, agent := range c.agents {
-		c.served.Go(func() { _ = c.server.Serve(serving, agent.Who, agent.Stream()) }) // how it ends, the meeting hears
+		c.served.Go(func() { _ = c.server.Serve(serving, agent.Who, agent.Stream()) }) // the meeting notices its end
 	}
 	if _, err := c.conn.Listen(c.part, bus.From("*", lab.SayPart)); err != nil {
 		c.Close()
@@ -91,8 +91,8 @@ func Start(ctx context.Context, hosts []lab.Host, config launch.Config) (*Contro
 	return c, errors.Join(failures...)
 }
 
-// awaited are the hosts that have not come, of which it tells when that takes long: after firstNews, and after twice as
-// long each time.
+// awaited are the hosts that have not come.  It reports them when that takes long: after firstNews, and then after
+// twice as long each time.
 type awaited struct {
 	hosts []lab.Host
 	tell  func(come, hosts int, missing []string)
@@ -117,7 +117,7 @@ func await(hosts []lab.Host, tell func(come, hosts int, missing []string)) *awai
 	return a
 }
 
-// news tells after a time who is missing then.  It runs with the lock.
+// news reports the missing hosts after a time.  It runs with the lock.
 func (a *awaited) news(after time.Duration) {
 	a.timer = time.AfterFunc(after, func() {
 		a.mu.Lock()
@@ -151,8 +151,8 @@ func (a *awaited) over() {
 	}
 }
 
-// lease takes the agents that have joined the lab, in the order of their names: two runs that want the same never wait
-// for each other.
+// lease takes the agents that have joined the lab, in the order of their names, so that two runs that take the same
+// agents never block each other.
 func lease(ctx context.Context, hosts []lab.Host, config launch.Config) (agents []*launch.Agent, failures []error) {
 	agents, failures = make([]*launch.Agent, len(hosts)), make([]error, len(hosts))
 	var joined []int
@@ -185,7 +185,7 @@ func (c *Controller) Keep(hosts []lab.Host) {
 	c.agents = slices.DeleteFunc(c.agents, func(agent *launch.Agent) bool {
 		wanted := slices.ContainsFunc(hosts, func(h lab.Host) bool { return h.Name == agent.Host.Name })
 		if !wanted {
-			ending.Go(func() { _, _ = agent.End(false) }) // who is left is no part of the run
+			ending.Go(func() { _, _ = agent.End(false) }) // the rest is not part of the run
 		}
 		return !wanted
 	})
@@ -233,7 +233,7 @@ func (c *Controller) Members() map[string]string {
 	return names
 }
 
-// Hear has take given what agents say of some things, who are answered then.
+// Hear calls take with messages of agents under some subjects, and then answers them.
 func (c *Controller) Hear(take func(host, what string, data []byte), what ...string) error {
 	members := c.Members()
 	subjects := make([]string, len(what))
@@ -244,7 +244,7 @@ func (c *Controller) Hear(take func(host, what string, data []byte), what ...str
 		if id := bus.Speaker(said.Subject); members[id] != "" {
 			take(members[id], strings.TrimPrefix(said.Subject, bus.From(id, "")), said.Data)
 		}
-		_ = said.Respond(nil) // who is gone needs none
+		_ = said.Respond(nil) // the agent may have gone
 	}, subjects...)
 	return err
 }
@@ -302,7 +302,7 @@ type HostError struct {
 func (e *HostError) Error() string { return "host " + e.Host + ": " + e.Err.Error() }
 func (e *HostError) Unwrap() error { return e.Err }
 
-// Hint is what to do about it; empty when nobody knows.
+// Hint is the remedy; empty when there is none.
 func (e *HostError) Hint() string {
 	var hinted interface{ Hint() string }
 	if errors.As(e.Err, &hinted) {
@@ -311,7 +311,7 @@ func (e *HostError) Hint() string {
 	return ""
 }
 
-// refusedError is what an agent says that cannot do its part.
+// refusedError is the answer of an agent that cannot execute its order.
 type refusedError struct{ text, hint string }
 
 func (e *refusedError) Error() string { return e.text }
@@ -342,7 +342,7 @@ func (c *Controller) ask(ctx context.Context, agent *launch.Agent, order lab.Ord
 	return nil
 }
 
-// silentError is an agent that is there and says nothing.
+// silentError means that the agent's connection exists, and that the agent sends nothing.
 type silentError struct{ silence time.Duration }
 
 func (e *silentError) Error() string {
@@ -354,7 +354,7 @@ func (e *silentError) Hint() string {
 	return "if the host is slow, its lab file may say so: `silence: 60s`"
 }
 
-// question asks an agent, which may take its time as long as it tells its clock meanwhile.  The error wraps a
+// question asks an agent, which may take any time while it sends its clock.  The error wraps a
 // *silentError when it does not.
 func (c *Controller) question(ctx context.Context, agent *launch.Agent, what string, data []byte) ([]byte, error) {
 	asking, cancel := context.WithCancelCause(ctx)
@@ -374,8 +374,8 @@ func (c *Controller) question(ctx context.Context, agent *launch.Agent, what str
 // watchEvery is how often an agent is asked for its clock that is asked for something else.
 const watchEvery = time.Second
 
-// watch calls silent once when an agent does not tell its clock for too long.  Such an agent is lost: nobody waits for
-// its end.
+// watch calls silent once when an agent does not send its clock for too long.  Such an agent is lost: the controller
+// does not wait for its end.
 func (c *Controller) watch(asking context.Context, agent *launch.Agent, silent func(*silentError)) {
 	silence := cmp.Or(agent.Host.Silence, lab.DefaultSilence)
 	heard := time.Now()
@@ -398,8 +398,8 @@ func (c *Controller) watch(asking context.Context, agent *launch.Agent, silent f
 	}
 }
 
-// Watch watches all agents until stop, which tells of one that is silent meanwhile, a HostError; the context ends with
-// it.
+// Watch watches all agents until stop, which returns a HostError for one that was silent meanwhile; the context ends
+// when an agent is silent.
 func (c *Controller) Watch(ctx context.Context) (watched context.Context, stop func() error) {
 	watched, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
@@ -433,7 +433,7 @@ func orNothing(words string) string {
 	return words
 }
 
-// Why says why the agent of a host is there no more, with what its launcher has said last.
+// Why explains why the agent of a host has gone, with the last output of its launcher.
 func (c *Controller) Why(host, why string) string {
 	i := slices.IndexFunc(c.agents, func(a *launch.Agent) bool { return a.Host.Name == host })
 	if i < 0 {
@@ -490,8 +490,8 @@ func (c *Controller) Clocks(ctx context.Context) map[string]record.Clock {
 	return clocks
 }
 
-// Close ends the agents, and waits for their ends.  It returns the hosts whose agents did not end by themselves, and
-// for each whose agent may be there still a sentence.
+// Close ends the agents, and waits for their ends.  It returns the hosts whose agents did not end by themselves, and a
+// sentence for each whose agent may still run.
 func (c *Controller) Close() (killed, left []string) {
 	var ending sync.WaitGroup
 	var mu sync.Mutex

@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// askTime bounds the wait for somebody's answer.
+	// askTime bounds the wait for an answer.
 	askTime = 5 * time.Second
-	// endTime is how long the process of a run may take to end once its input has ended; goneTime that, where nobody is
-	// there any more who could want its end.  With lab.Silence, that is less than ten seconds.
+	// endTime is how long the process of a run may take to end once its input has ended; goneTime the same where its
+	// controller has gone.  With lab.Silence, that is less than ten seconds.
 	endTime, goneTime = 8 * time.Second, 4 * time.Second
 	// longestLine bounds what is passed on of a line that a process prints.
 	longestLine = 1 << 10
@@ -41,7 +41,7 @@ type Config struct {
 	Program     string
 	Words       []string
 	Environment []string
-	// Log is told what happens.
+	// Log gets a line for each event.
 	Log func(text string)
 }
 
@@ -95,7 +95,7 @@ func newAgent(ctx context.Context, conn *tunnel.Conn, config Config) *agent {
 	return a
 }
 
-// errTaken ends an agent whose name another one has.
+// errTaken ends an agent whose name another agent has.
 var errTaken = errors.New("the name is taken")
 
 func (a *agent) taken() error {
@@ -125,9 +125,9 @@ func (a *agent) listen() error {
 // claimed is the question of an agent that answers already under its name.
 const claimed = "claim"
 
-// claim tells other agents of this one's name that it answers, too: two that have begun at once have found nobody
-// before.  Each listens before it claims, so one of them at least hears the other's claim, whichever the server takes
-// first, and the one whose id is larger ends: when it hears the other's claim, or the answer to its own.
+// claim announces this agent to other agents of its name: two that begin at once have not found each other before.
+// Each listens before it claims, so at least one of them gets the other's claim, in any order of the server.  The one
+// whose id is larger ends: when it gets the other's claim, or the answer to its own.
 func (a *agent) claim() error {
 	question := newID()
 	err := a.conn.Answer(a.own.answer(a.config.Name, question), func(string, []byte) (string, []byte) {
@@ -138,7 +138,7 @@ func (a *agent) claim() error {
 		return err
 	}
 	if err = a.ask(question, []byte(claimed), 0); errors.Is(context.Cause(a.ctx), errTaken) {
-		return nil // the other one was first, and Serve says so
+		return nil // the other one was first, and Serve reports it
 	}
 	return err
 }
@@ -161,7 +161,7 @@ func (a *agent) endGrants() {
 	defer a.mu.Unlock()
 }
 
-// answers has questions answered under this agent's name, to whoever the server has let ask.
+// answers answers questions under this agent's name, to every caller that the server permits.
 func (a *agent) answers(
 	say func(who caller, question []byte) []byte,
 ) func(subject string, question []byte) (to string, said []byte) {
@@ -178,7 +178,7 @@ func (a *agent) answers(
 	}
 }
 
-// present says who this is.
+// present answers with the agent's Presence.
 func (a *agent) present(caller, []byte) []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -189,7 +189,7 @@ func (a *agent) present(caller, []byte) []byte {
 	return said
 }
 
-// lease answers who wants this agent for a run.
+// lease answers a controller that asks for this agent for a run.
 func (a *agent) lease(who caller, question []byte) []byte {
 	if who.user == itself && string(question) == claimed {
 		return a.rival(who)
@@ -226,18 +226,18 @@ func (a *agent) grant(who caller, question []byte) grant {
 		a.mu.Lock()
 		a.holder, a.since = "", time.Time{}
 		a.mu.Unlock()
-		// Free before it says so: who hears it may ask for the next run.  All that the process has said is read by now,
-		// and who reads that no more comes may close the stream, with which a later note would be lost.
+		// Free before it sends the note: the controller may then ask for the next run.  All output of the process is
+		// read by now.  A controller that reads the end may close the stream, which would lose a later note.
 		stream.Note(noteEnded, []byte(ended))
-		_ = stream.CloseWrite() // who is gone needs none
+		_ = stream.CloseWrite() // the controller may have gone
 		_ = stream.Close()
 		a.config.Log("is free")
 	})
 	return grant{}
 }
 
-// run starts the process of a run and passes on what it and its controller say, until it has ended; the text says how,
-// if it was not by itself.
+// run starts the process of a run and copies between it and its controller, until it has ended; the text explains its
+// end, if it did not end by itself.
 func (a *agent) run(stream *tunnel.Stream) (ended string) {
 	process := exec.Command(a.config.Program)
 	process.Args, process.Env = a.config.Words, a.config.Environment
@@ -261,7 +261,7 @@ func (a *agent) run(stream *tunnel.Stream) (ended string) {
 	kill := func() { _ = syscall.Kill(-process.Process.Pid, syscall.SIGKILL) }
 	stopped := make(chan struct{})
 	var stopping sync.WaitGroup
-	stopping.Go(func() { // the one who ends it, if it does not by itself
+	stopping.Go(func() { // ends the process, if it does not end by itself
 		wait := goneTime
 		select {
 		case <-stream.Done():
@@ -287,7 +287,7 @@ func (a *agent) run(stream *tunnel.Stream) (ended string) {
 	var passing sync.WaitGroup
 	passing.Go(func() {
 		if _, err := io.Copy(stream, output); err != nil {
-			_, _ = io.Copy(io.Discard, output) // or it would wait forever with what it says
+			_, _ = io.Copy(io.Discard, output) // or it would wait forever with its output
 		}
 	})
 	passing.Go(func() { a.printed(stream, complaints) })

@@ -1,9 +1,9 @@
 // Package join is a standing lab: agents that wait on a NATS server, by their names, and controllers that take them for
 // a run, one at a time.
 //
-// What an agent that waits does for a run is what a launcher does: it starts rdmarun agent --stdio, and passes its
-// standard input and output on, through the server.  So a run is a process of its own, of which nothing is left, and
-// the rest of a lab knows no difference.
+// For a run, a waiting agent does what a launcher does: it starts rdmarun agent --stdio, and copies its
+// standard input and output through the server.  So a run is a process of its own, of which nothing is left, and
+// the rest of a lab works without a difference.
 package join
 
 import (
@@ -20,27 +20,27 @@ import (
 	"rdmarun/host/printable"
 )
 
-// Every subject has the name of who says it, or of the only one who hears it, and the user of the controller.  So a
-// NATS server that lets each user say and hear what has its own name keeps the runs of others from it
+// Every subject has the name of its only publisher, or of its only subscriber, and the user of the controller.  So a
+// NATS server that permits each user only the subjects with its own name keeps it from the runs of others
 // (docs/reference/lab.md).
 //
 //	rdmarun.lab.all.USER.RUN.QUESTION               a controller asks all agents
 //	rdmarun.lab.agent.AGENT.USER.RUN.ask.QUESTION   it asks one
 //	rdmarun.lab.to.USER.RUN.AGENT.answer.QUESTION   an agent answers
-//	rdmarun.lab.agent.AGENT.USER.RUN.STREAM.>       what a controller says to an agent that serves its run
-//	rdmarun.lab.to.USER.RUN.AGENT.STREAM.>          what that says
+//	rdmarun.lab.agent.AGENT.USER.RUN.STREAM.>       from a controller to an agent that serves its run
+//	rdmarun.lab.to.USER.RUN.AGENT.STREAM.>          from that agent
 //
-// RUN, QUESTION and STREAM nobody can guess.
+// RUN, QUESTION and STREAM cannot be guessed.
 const root = "rdmarun.lab."
 
-// caller is who asks: a run of a user, or itself, an agent that wants to know of another of its name.
+// caller is the asking process: a run of a user, or an agent that looks for another one of its name.
 type caller struct{ user, run string }
 
 // itself is the user of an agent that asks under its own name; no controller has it.
 const itself = "_"
 
-// toAll is the subject of a question to all agents, toAgent what begins those of what one hears of a caller, ask that
-// of a question to it.
+// toAll is the subject of a question to all agents, toAgent begins the subjects from a caller to one agent, and ask is
+// that of a question to it.
 func (c caller) toAll(question string) string {
 	return strings.Join([]string{root + "all", c.user, c.run, question}, ".")
 }
@@ -49,7 +49,7 @@ func (c caller) toAgent(agent string) string {
 }
 func (c caller) ask(agent, question string) string { return c.toAgent(agent) + ".ask." + question }
 
-// from begins the subjects of what an agent says to a caller, answer is that of its answer.
+// from begins the subjects from an agent to a caller, answer is that of its answer.
 func (c caller) from(agent string) string {
 	if c.user == itself {
 		return c.toAgent(agent)
@@ -58,7 +58,7 @@ func (c caller) from(agent string) string {
 }
 func (c caller) answer(agent, question string) string { return c.from(agent) + ".answer." + question }
 
-// asked takes the subject of a question apart: who asks, and what its answer has.
+// asked parses the subject of a question: the caller, and the last word of the answer's subject.
 func asked(subject string) (c caller, question string, ok bool) {
 	words := strings.Split(strings.TrimPrefix(subject, root), ".")
 	switch {
@@ -70,7 +70,7 @@ func asked(subject string) (c caller, question string, ok bool) {
 	return c, question, idForm.MatchString(c.run) && idForm.MatchString(question) && len(c.user) <= longestWord
 }
 
-// answerer is the agent that answers under a subject, which says it: the server lets nobody else.
+// answerer is the agent that answers under a subject; the server permits it to that agent only.
 func answerer(subject string) string {
 	if words := strings.Split(strings.TrimPrefix(subject, root), "."); len(words) > 3 {
 		return strings.ReplaceAll(words[3], "/", ".")
@@ -99,18 +99,18 @@ func UserToken(user string) string {
 	return made
 }
 
-// Notes of an agent, beside what its process says.
+// Notes of an agent, apart from the output of its process.
 const (
 	notePrinted = "printed" // a line that its process has printed
 	noteEnded   = "ended"   // how its process has ended; "" for by itself
 )
 
-// Presence is what an agent says of itself.
+// Presence is an agent's description of itself.
 type Presence struct {
 	Name    string            `json:"name"`
 	Version string            `json:"version"`
 	Labels  map[string]string `json:"labels,omitempty"`
-	// Holder is whose run it serves, since Since; "": it is free.
+	// Holder is the owner of the run it serves, since Since; "": it is free.
 	Holder string    `json:"holder,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
 }
@@ -123,18 +123,18 @@ type request struct {
 	Stream string `json:"stream"`
 }
 
-// grant is the answer: nothing, or who has it, or why it cannot.
+// grant is the answer: empty, or the holder of the agent, or the reason for a refusal.
 type grant struct {
 	Holder string    `json:"holder,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
 	Error  string    `json:"error,omitempty"`
 }
 
-// Limits of what agents and controllers say.
+// Limits of messages of agents and controllers.
 const (
 	// MostAgents is how many agents a lab has at most.
 	MostAgents = 4096
-	// longest bounds what an agent says of itself, mostLabels how many labels it has, and longestWord a word of it.
+	// longest bounds an agent's description of itself, mostLabels the number of its labels, longestWord a word of it.
 	longest, mostLabels, longestWord = 16 << 10, 64, 128
 )
 
@@ -143,7 +143,7 @@ var (
 	idForm   = regexp.MustCompile(`^[0-9A-Z]{26}$`)
 )
 
-// CheckName tells what is wrong with a name of an agent.
+// CheckName validates a name of an agent.
 func CheckName(name string) error {
 	if !nameForm.MatchString(name) {
 		return fmt.Errorf(
@@ -153,7 +153,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckLabels tells what is wrong with the labels of an agent.
+// CheckLabels validates the labels of an agent.
 func CheckLabels(labels map[string]string) error {
 	if len(labels) > mostLabels {
 		return fmt.Errorf("%d labels are too many: at most %d", len(labels), mostLabels)
@@ -170,10 +170,10 @@ func CheckLabels(labels map[string]string) error {
 	return nil
 }
 
-// newID draws what nobody guesses.
+// newID draws an id that cannot be guessed.
 func newID() string { return rand.Text() }
 
-// parsePresence reads what an agent says of itself.
+// parsePresence parses an agent's description of itself.
 func parsePresence(said []byte) (p Presence, err error) {
 	if len(said) > longest {
 		return p, fmt.Errorf("the self-description of an agent has %d bytes", len(said))

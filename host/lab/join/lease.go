@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// gatherTime is how long agents may take to say that they are there, gatherAfter that for the next one once one
-	// has.
+	// gatherTime is how long the first agent may take to answer, gatherAfter is the same for each further one.
 	gatherTime, gatherAfter = 2 * time.Second, 250 * time.Millisecond
 	// gatherMost bounds all of it: one that answers without an end is not waited for.
 	gatherMost = 10 * time.Second
@@ -30,9 +29,9 @@ const (
 type Lab struct {
 	Conn *tunnel.Conn
 	self caller
-	// Holder is what others are told whose run it is.
+	// Holder names the owner of the run to others.
 	Holder string
-	// Wait is how long to wait for an agent that serves another run; Say is told that it does.
+	// Wait is how long to wait for an agent that serves another run; Say reports that.
 	Wait time.Duration
 	Say  func(text string)
 }
@@ -126,7 +125,7 @@ type Leased struct {
 	end sync.Once
 }
 
-// Ended is closed once its process has ended, or nothing is known of it any more; How says how, if not by itself.
+// Ended is closed once its process has ended, or its connection is lost; How describes the end, if not by itself.
 func (l *Leased) Ended() <-chan struct{} { return l.ended }
 
 // How is how the process of the agent has ended.
@@ -219,7 +218,7 @@ func (l *Lab) ask(ctx context.Context, agent string, question []byte) error {
 	}
 }
 
-// missing says which agents there are in place of one that is not.
+// missing makes the error for an agent that is not there, with the names of those that are.
 func (l *Lab) missing(ctx context.Context, agent string) error {
 	said := fmt.Sprintf("no agent %q waits on %s", agent, l.Conn.Where())
 	present, err := l.Agents(ctx)

@@ -1,5 +1,5 @@
-// Package launch starts agents on hosts: whatever starts a process with a pipe is a launcher, and its authentication is
-// the lab's.
+// Package launch starts agents on hosts.  Any program that starts a process with a pipe is a launcher, and its
+// authentication is the lab's.
 package launch
 
 import (
@@ -50,11 +50,11 @@ type Agent struct {
 	Host    lab.Host
 	Who     bus.Credentials
 	Version string // of the agent
-	process string // of the agent, as its answer has it; "" as long as nobody knows
+	process string // of the agent, from its answer; "" before
 	stream  *stream
 	last    *lastLines
 	words   []string // that start it; none for one that has joined
-	// ended is closed once the launcher has ended, and how says how, if not by itself; destroy ends it at once.
+	// ended is closed once the launcher has ended, and how describes that end, if not by itself; destroy ends it.
 	ended   <-chan struct{}
 	how     func() string
 	destroy func()
@@ -64,9 +64,9 @@ type Agent struct {
 type Config struct {
 	// Program is the path of this program, Version its version.
 	Program, Version string
-	// Print takes each line that a host prints beside what its agent says.
+	// Print gets each line of a host that is not of the agent's protocol.
 	Print func(host, line string)
-	// Waits is told, where hosts take long, how many of them have come and which have not; nil: nobody is.
+	// Waits reports, where hosts take long, how many of them have come and which have not; may be nil.
 	Waits func(come, hosts int, missing []string)
 	// Standing is where the agents are that have joined; nil: nowhere.
 	Standing *join.Lab
@@ -82,7 +82,7 @@ func command(h *lab.Host, program string, arguments ...string) []string {
 	}
 }
 
-// ssh is the system's client, which never asks: a controller has nobody who answers.
+// ssh is the system's client, which never asks: a controller has no user to answer.
 func ssh(h *lab.Host) []string {
 	words := []string{"ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=" + strconv.Itoa(connectTime)}
 	for _, option := range h.SSH.Options {
@@ -97,13 +97,13 @@ func ssh(h *lab.Host) []string {
 	return append(words, "--", h.SSH.Host)
 }
 
-// Start starts an agent on a host, and waits for its answer.  The error has what the launcher has said last.
+// Start starts an agent on a host, and waits for its answer.  The error has the last output of the launcher.
 func Start(ctx context.Context, h lab.Host, config Config) (*Agent, error) {
 	program := h.Program
 	if program == "" {
 		program = config.Program
 	}
-	if h.SSH != nil { // whose words a shell there reads
+	if h.SSH != nil { // a shell there reads the words
 		program = shellPath(cmp.Or(h.Program, "rdmarun"))
 		if h.Push && h.Program == "" {
 			pushed, err := push(ctx, &h, config)
@@ -158,7 +158,7 @@ func Lease(ctx context.Context, h lab.Host, config Config) (*Agent, error) {
 // leasedInput is the standard input of an agent that has joined.
 type leasedInput struct{ *join.Leased }
 
-// Close implements io.Closer: the agent hears that nothing more comes.
+// Close implements io.Closer: the agent then reads the end of its input.
 func (l leasedInput) Close() error { return l.CloseWrite() }
 
 func newAgent(h lab.Host, config Config) *Agent {
@@ -209,8 +209,8 @@ func start(h lab.Host, config Config, words []string) (*Agent, error) {
 	return a, nil
 }
 
-// Greet says who the agent is, and waits for it to say which program it is.  An agent that does not answer is ended;
-// the error has what its launcher has said last.
+// Greet sends the agent its credentials, and waits for its version.  It ends an agent that does not answer;
+// the error has the last output of its launcher.
 func (a *Agent) Greet(ctx context.Context, version string) error {
 	err := a.greet(ctx, version)
 	if err == nil {
@@ -230,7 +230,7 @@ func (a *Agent) greet(ctx context.Context, version string) error {
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = a.stream.output.SetReadDeadline(time.Now()) })
 	defer stop()
-	// An agent that has ended already answers nothing, and says why on its standard error.
+	// An agent that has ended already does not answer, and prints the reason on its standard error.
 	_, _ = fmt.Fprintf(a.stream, "%s\n", lab.Greeting(a.Who))
 	for read := 0; read < noise; {
 		line, err := a.stream.reader.ReadSlice('\n')
@@ -282,7 +282,7 @@ func (e *versionError) Error() string {
 	)
 }
 
-// awaitEnd gives the launcher time for what it says last.
+// awaitEnd waits a while for the last output of the launcher.
 func (a *Agent) awaitEnd() {
 	select {
 	case <-a.ended:
@@ -290,7 +290,7 @@ func (a *Agent) awaitEnd() {
 	}
 }
 
-// explain adds to an error what the launcher has said last.
+// explain adds the last output of the launcher to an error.
 func (a *Agent) explain(err error) error {
 	said := a.LastWords()
 	if said != "" {
@@ -307,7 +307,7 @@ func (a *Agent) explain(err error) error {
 	return fmt.Errorf("%w%s", err, said)
 }
 
-// LastWords is what the host has printed last beside what its agent says, and how its launcher has ended; "" for
+// LastWords is the last that the host has printed outside the agent's protocol, and how its launcher has ended; "" for
 // nothing.
 func (a *Agent) LastWords() string {
 	words := a.last.String()
@@ -382,7 +382,7 @@ func (s *stream) Read(p []byte) (int, error)  { return s.reader.Read(p) }
 func (s *stream) Write(p []byte) (int, error) { return s.input.Write(p) }
 func (s *stream) Close() error                { return errors.Join(s.input.Close(), s.output.Close()) }
 
-// paced is out, to which nobody writes faster than a host may print.
+// paced is out, limited to the rate at which a host may print.
 func paced(out io.Writer) io.Writer {
 	return io.MultiWriter(out, &bounded.Pace{Burst: burst, PerSecond: perSecond})
 }

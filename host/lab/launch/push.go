@@ -19,7 +19,7 @@ const (
 	mostCopies = 8
 )
 
-// The shell of a host says with these words where its copy of the program is, or whether it can have one.
+// With these words the host's shell reports where its copy of the program is, or whether it can have one.
 const (
 	wordHere  = "rdmarun-is-here"
 	wordWants = "rdmarun-is-wanted"
@@ -37,8 +37,8 @@ func push(ctx context.Context, h *lab.Host, config Config) (string, error) {
 	}
 	digest := fmt.Sprintf("%x", sha256.Sum256(program))
 	path := fmt.Sprintf(`"${XDG_CACHE_HOME:-$HOME/.cache}/rdmarun/bin/%s/rdmarun"`, digest)
-	// One look first: the program is on most hosts already, and tens of megabytes.  One whose bytes differ, from a
-	// crash or a disk or somebody's hand, is brought again, as is one that belongs to another user (-O) or is a link.
+	// Check first: the program is on most hosts already, and has tens of megabytes.  A copy whose bytes differ (a
+	// crash, a disk, an edit) is sent again, as is one that belongs to another user (-O) or is a link.
 	ask := fmt.Sprintf(`p=%s; if [ -x "$p" ] && [ -O "$p" ] && [ ! -L "$p" ] && [ "$(sha256sum <"$p")" = "%s  -" ]; then touch "${p%%/*}"; echo %s; elif [ "$(uname -s) $(uname -m)" = %q ]; then echo %s; else echo %s $(uname -s) $(uname -m); fi`,
 		path, digest, wordHere, machine(), wordWants, wordOther)
 	said, err := onHost(ctx, h, nil, ask)
@@ -52,9 +52,9 @@ func push(ctx context.Context, h *lab.Host, config Config) (string, error) {
 			"where it is: `rdmarun: PATH`",
 			machine(), strings.TrimSpace(said))
 	}
-	// Beside its place first, and whole, so that nobody starts half of it: where the connection is cut, cat ends well.
-	// The file is new (set -C is O_EXCL), and nobody else may read or exchange it. Then only the copies of a few
-	// versions are left, those that were used last: each start touches its own.
+	// Written under another name and renamed when whole, so that no shell starts half of it: cat succeeds also when the
+	// connection is cut. The file is new (set -C is O_EXCL), and no other user may read or replace it. Then only the
+	// copies of a few versions are left, those that were used last: each start touches its own.
 	bring := fmt.Sprintf(
 		`umask 077; set -C; p=%s; d="${p%%/*}"; mkdir -p "$d" && [ -O "$d" ] && rm -f "$d/new.$$" && cat >"$d/new.$$" && [ "$(sha256sum <"$d/new.$$")" = "%s  -" ] && chmod 700 "$d/new.$$" && mv "$d/new.$$" "$p" || { rm -f "$d/new.$$"; rmdir "$d" 2>/dev/null; exit 1; }; cd "$d/.." && ls -t | tail -n +%d | while read -r old; do case "$old" in *[!0-9a-f]*) ;; *) rm -rf "./$old";; esac; done; :`,
 		path, digest, mostCopies+1,

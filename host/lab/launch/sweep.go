@@ -14,12 +14,12 @@ import (
 	"rdmarun/host/scenario/shell"
 )
 
-// sweepTime bounds the second way to a host whose agent has not ended.
+// sweepTime bounds the second connection to a host whose agent has not ended.
 const sweepTime = 6 * time.Second
 
-// sweep kills the agent on its host, where its launcher could not: one that is stopped does not see that its pipe has
-// ended. It goes there a second time, by the same launcher, and kills the process that has said who it is, and no other
-// that has its number now.
+// sweep kills the agent on its host, where its launcher could not: a stopped process does not see that its pipe has
+// ended. It connects a second time, by the same launcher.  It kills the process only if its start time is that of the
+// agent, because another process may have its number now.
 func (a *Agent) sweep() error {
 	if a.Host.Local() || a.Host.Join != "" || a.process == "" {
 		return nil // the first had its process, the second ends it, and of the third nothing is known
@@ -37,7 +37,7 @@ func (a *Agent) sweep() error {
 	return nil
 }
 
-// keyRemedy is what to do where ssh has no key that a host takes: nobody is asked for a password.
+// keyRemedy is the remedy where ssh has no key that a host accepts: ssh must not ask for a password.
 func keyRemedy(h *lab.Host, said string) string {
 	if h.SSH == nil || !strings.Contains(said, "Permission denied (") {
 		return ""

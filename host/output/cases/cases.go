@@ -42,8 +42,8 @@ type Line struct {
 // Failed reports whether a case counts against its run.
 func (c *Case) Failed() bool { return !c.Result.Status.OK() }
 
-// Infrastructure reports whether the case says nothing about its subject: its surroundings failed, or it was ended from
-// outside.
+// Infrastructure reports whether the result is not about the subject of the case: its environment failed, or it was
+// ended from outside.
 func (c *Case) Infrastructure() bool {
 	switch c.Result.Status {
 	case record.Errored, record.Interrupted, record.TimedOut, record.Broken:
@@ -66,7 +66,7 @@ func (c *Case) Message() string {
 	return string(c.Result.Status)
 }
 
-// Tallied says what the case has counted, a line each: "counter soft0 packet_seq_err: 3".
+// Tallied are the counts of the case, a line each: "counter soft0 packet_seq_err: 3".
 func (c *Case) Tallied() (lines []string) {
 	for i := range c.Result.Known {
 		lines = append(lines, "xfailed "+c.Result.Known[i].String())
@@ -139,7 +139,7 @@ func (t *Tracker) Device(of record.RolePlace) *record.Device {
 	return nil
 }
 
-// MostHistograms is more than anybody looks at, and some ten MiB of a case.
+// MostHistograms bounds the histograms of a case; they take some ten MiB.
 const MostHistograms = 4096
 
 // mostThresholds is more than any scenario has: one that did not hold must not be lost.
@@ -173,7 +173,7 @@ func (t *Tracker) Record(r *record.Record) *Case {
 	k := key{r.Case, r.Attempt}
 	c := t.open[k]
 	if c == nil && r.Host != "" {
-		return nil // another host says it after the end of the case
+		return nil // another host has sent it after the end of the case
 	}
 	if c == nil || r.Kind == record.CaseStart {
 		c = t.begin(r)
@@ -329,7 +329,7 @@ func StepText(file string, step *record.Step) string {
 	)
 }
 
-// Seconds prints a time as JUnit and TAP want it.
+// Seconds formats a time for JUnit and TAP.
 func Seconds(d time.Duration) string { return fmt.Sprintf("%.6f", d.Seconds()) }
 
 // Tail keeps the first and the last of many: how a case begins and how it ends.

@@ -17,8 +17,8 @@ import (
 	"rdmarun/host/record"
 )
 
-// Writer is the output.  A file is written when its measurement ends: whatever ends the run, those that are there
-// are whole.
+// Writer is the output.  A file is written when its measurement ends, so that files are always
+// complete, however the run ends.
 type Writer struct {
 	folder string
 	taken  map[string]int
@@ -117,7 +117,7 @@ func write(out io.Writer, r *record.Record, kept []*hdrhistogram.Histogram) erro
 	return nil
 }
 
-// longestName leaves room for what tells files of one name apart.
+// longestName leaves room for a suffix that distinguishes files of one name.
 const longestName = 200
 
 // name is that of a measurement's file: the case, the measurement, its size and its end.

@@ -19,7 +19,7 @@ import (
 // Here is the name of the file of what no other host has reported.
 const Here = "here"
 
-// mostHosts bounds the files that are open at once: records may come from a file that somebody else has written.
+// mostHosts bounds the files that are open at once: records may come from a file of another user.
 const mostHosts = 4096
 
 // stamp is a record's time, by its host's clock.
@@ -77,7 +77,7 @@ func (w *Writer) Record(r *record.Record) error {
 	case record.Output:
 		return w.line(r, r.Host, "%s | %s", r.Line.Role, r.Line.Text)
 	case record.CaseEnd, record.CaseRetry:
-		// Each log that has the case says how it ended.
+		// Each log that has the case has its end.
 		ended := strings.ToUpper(string(r.Result.Status))
 		if why := cmp.Or(firstFailure(r.Result), r.Result.Reason); why != "" {
 			ended += ": " + why
@@ -130,7 +130,7 @@ func (w *Writer) line(r *record.Record, host, format string, values ...any) erro
 		l.of, l.open[of] = of, true
 		fmt.Fprintf(l.text, "%s\n", printable.Log(printable.Line(of))) // an error stays until Flush
 	}
-	// What a host prints is data, and no command to a terminal, nor to a CI system that is shown the log; nor a line of
+	// The text of a host is data: no command to a terminal, nor to a CI system that is shown the log; nor a line of
 	// its own.
 	said := printable.Log(strings.TrimSpace(fmt.Sprintf(format, values...)))
 	_, err = fmt.Fprintf(

@@ -25,9 +25,9 @@ type chart struct {
 type legend struct {
 	Hue  int
 	Name string
-	// Before tells that the curve is the baseline's: it is dashed, and has the hue of the run's curve.
+	// Before means that the curve is the baseline's: it is dashed, and has the hue of the run's curve.
 	Before bool
-	// Limit tells that it is a threshold.
+	// Limit means that it is a threshold.
 	Limit bool
 }
 
@@ -49,11 +49,11 @@ const (
 	stripHeight = 150
 )
 
-// hues are how many curves a picture has; the style has their colours, which keep their distance for readers who see
-// few (Okabe and Ito's palette).
+// hues bounds the curves of a picture.  The style has their colours, which readers with a colour vision deficiency can
+// distinguish (Okabe and Ito's palette).
 const hues = 6
 
-// About how many ticks have room beside each other, and above.
+// About how many ticks fit on the axes.
 const (
 	ticksAcross = 6
 	ticksUp     = 5
@@ -157,7 +157,7 @@ func (a *album) render(title string, height float64, axes func(bounds) (x, y plo
 	return charts
 }
 
-// legendOf names the curves, and says what a dashed one is.
+// legendOf names the curves, and explains the dashed ones.
 func legendOf(curves []plot.Curve) []legend {
 	var list []legend
 	before, limits := false, false

@@ -9,8 +9,8 @@ import (
 // fewDevices is how many devices there are at most for each to have a list of its own.
 const fewDevices = 3
 
-// deviceTable is many devices, a line for each: what is the same of all stands beside it once, so that the one with
-// another firmware is seen.
+// deviceTable has a line for each of many devices.  Values that all of them share are written once above it, so that a
+// device with another firmware is easy to see.
 type deviceTable struct {
 	Same  []record.Fact
 	Names []string

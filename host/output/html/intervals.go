@@ -25,7 +25,7 @@ func intervalCharts(g *measureGroup) []chart {
 		on.add(plot.Curve{Name: numbered(on, g.curve(m, "")), Points: points, Level: true})
 	}
 	for _, field := range []string{"avg", "min", "max"} {
-		if limits := g.limited("bandwidth", field); len(limits) == 1 { // of each size its own could not be told apart
+		if limits := g.limited("bandwidth", field); len(limits) == 1 { // limits for each size could not be distinguished
 			bandwidth.level(limits[0].text, limits[0].value/1e9)
 		}
 	}
@@ -55,7 +55,7 @@ func numbered(a *album, name string) string {
 	}
 }
 
-// overTime is the rate in each interval, constant from its beginning to its end; payload tells that it is in Gbit/s.
+// overTime is the rate in each interval, constant from its beginning to its end; payload means that it is in Gbit/s.
 func overTime(intervals []record.Interval) (points []plot.Point, payload bool) {
 	for _, each := range intervals {
 		payload = payload || each.Bytes > 0

@@ -18,8 +18,8 @@ import (
 // mostCurves is the room for histograms of one name (record.HistogramRoom).
 const mostCurves = 512
 
-// latencyCharts are heat maps over sizes, the percentile curves and the histogram of the measurements of one name, the
-// baseline's curves beside the run's; none if no times were measured.
+// latencyCharts are heat maps over sizes, the percentile curves and the histogram of the measurements of one name, with
+// the baseline's curves; none if no times were measured.
 func latencyCharts(g *measureGroup) []chart {
 	l := latencies{curves: newAlbum(), histogram: newAlbum(), room: mostCurves}
 	l.load(g, g.now, false)
@@ -110,7 +110,7 @@ func (l *latencies) load(g *measureGroup, measures []record.Measure, before bool
 			}
 			h, err := record.ReadHistogram(d.HDR, &l.room)
 			if err != nil {
-				// another host has told it, or somebody else has written the file: its figures are shown without it
+				// a file of another program or host may lack the histogram: its values are shown without it
 				continue
 			}
 			name := g.curve(&measures[i], d.Of)
@@ -126,7 +126,7 @@ func (l *latencies) load(g *measureGroup, measures []record.Measure, before bool
 	}
 }
 
-// wide tells that the times are so far apart that most of them would be one line on a linear axis.
+// wide reports whether the times are so far apart that most of them would be one line on a linear axis.
 func (l *latencies) wide() bool {
 	low, high := math.Inf(1), 1.0
 	for _, each := range l.loaded {
@@ -135,10 +135,10 @@ func (l *latencies) wide() bool {
 	return high/low > 50
 }
 
-// A heat map is for so many sizes; the distributions of fewer can be told apart as curves.
+// A heat map needs so many sizes; the distributions of fewer are shown as curves.
 const leastColumns = 3
 
-// bySize are heat maps: how the times of each size of messages are distributed, beside those of the other sizes, with
+// bySize are heat maps: for each size of messages the distribution of the times, a column each, with
 // their medians as a curve.
 func (l *latencies) bySize(g *measureGroup) (charts []chart) {
 	families := make(map[string][]*distribution)
@@ -192,7 +192,7 @@ func heatMap(family string, columns []*distribution) *plot.Plot {
 // the same factor.  The fullest is the darkest, and by the root few samples are seen as well.
 func cells(d *distribution, left, low, high float64) []plot.Cell {
 	const rows = 40
-	factor := max(math.Pow(high/low, 1.0/rows), 1+1/low) // a nanosecond is the least that is told apart
+	factor := max(math.Pow(high/low, 1.0/rows), 1+1/low) // a nanosecond is the smallest difference
 	counts, most := make([]float64, rows+1), 0.0
 	for _, each := range d.Distribution() {
 		if row := int(math.Log(max(low, float64(each.From))/low) / math.Log(factor)); row <= rows {
@@ -244,7 +244,7 @@ func shares(h *hdr.Histogram, wide bool) []plot.Point {
 	low, high := scale(max(1, float64(h.Min()))), scale(max(1, float64(h.ValueAtPercentile(99.9))))
 	width := (high - low) / bins
 	if back(low+width)-back(low) < 1 {
-		width = scale(back(low)+1) - low // a nanosecond is the least that is told apart
+		width = scale(back(low)+1) - low // a nanosecond is the smallest difference
 	}
 	counts := make([]float64, bins+1)
 	for _, each := range h.Distribution() {

@@ -15,11 +15,11 @@ type measureGroup struct {
 	now, before []record.Measure
 	// thresholds are those of the case.
 	thresholds []record.Threshold
-	// vary are the knobs and tags in which the measurements of the group differ: what tells their curves apart.
+	// vary are the knobs and tags in which the measurements of the group differ: the names of their curves.
 	vary map[string]bool
 }
 
-// mostGroups is for how many names a case shows pictures; the table has all of them, and the page says so.
+// mostGroups bounds the names for which a case shows pictures; the table has all of them, and the page explains it.
 const mostGroups = 40
 
 func groupsOf(c *cases.Case) (list []*measureGroup, without int) {

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// mostDrawn is how many nodes a matrix has at most, mostNamed how many it has names for, and mostBad how many bad
-	// pairs the table beside it.
+	// mostDrawn bounds the nodes of a matrix, mostNamed those that it names, and mostBad the bad pairs in the table
+	// next to it.
 	mostDrawn = 128
 	mostNamed = 48
 	mostBad   = 50
-	// mostLabel is the longest name of a group beside the matrix.
+	// mostLabel is the longest name of a group next to the matrix.
 	mostLabel = 32
-	// labelGap stands between nodes whose labels differ.
+	// labelGap is between nodes whose labels differ.
 	labelGap = 4
 )
 
@@ -91,7 +91,7 @@ func figure(found *record.Mesh, value float64) string {
 
 func percent(part float64) string { return narrow(fmt.Sprintf("%.0f %%", 100*part)) }
 
-// byLabels are the numbers of the nodes, those with the same labels beside each other.
+// byLabels are the numbers of the nodes, sorted so that those with the same labels are neighbours.
 func byLabels(nodes []record.MeshNode) []int {
 	order := make([]int, len(nodes))
 	for i := range order {
@@ -130,12 +130,13 @@ type grid struct {
 	place      map[string]float64 // of a role
 	end, width float64
 	normal     float64 // OfBest of the median pair
-	// outliers are the strokes through outliers, lost those through lost pairs: no colour tells these alone.
+	// outliers are the strokes through outliers, lost those through lost pairs: colour alone must not mark these.
 	outliers, lost strings.Builder
 }
 
-// matrix draws who begins down the side, and who answers across the top: the farther a pair is below the median, the
-// darker.  A pair that was measured in one direction alone has both its places.  says is the picture in words.
+// matrix draws a row for each node that initiates, and a column for each that responds: the farther a pair is below the
+// median, the darker.  A pair that was measured in one direction alone fills both cells.  says describes the picture in
+// words.
 func matrix(found *record.Mesh, says string) template.HTML {
 	g := &grid{
 		found: found, named: found.Named(), place: make(map[string]float64), edge: 8,
@@ -207,7 +208,7 @@ type labelled struct {
 	begin, end float64
 }
 
-// labels names the groups beside the matrix, where there are several.
+// labels names the groups next to the matrix, where there are several.
 func (g *grid) labels(groups []labelled) {
 	g.width = g.end
 	if len(groups) < 2 {

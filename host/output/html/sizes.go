@@ -52,7 +52,7 @@ func (s *sizes) add(c *cases.Case) {
 	}
 }
 
-// addLimit adds a threshold, in a unit of so many of its own, to those of which no other one says the same.
+// addLimit adds a threshold, in a unit of so many of its own, unless the list has an equal one.
 func addLimit(list []sizeLimit, of *record.Threshold, unit float64) []sizeLimit {
 	limit := sizeLimit{text: of.Text}
 	for _, each := range of.Bounds {
@@ -95,7 +95,7 @@ func (s *sizes) measure(c *cases.Case, m *record.Measure, before bool) {
 	}
 }
 
-// series are values by size, those of the baseline beside those of the run.
+// series are values by size, those of the baseline and those of the run.
 type series struct {
 	name        string
 	now, before map[int64]float64

@@ -17,7 +17,7 @@ import (
 type timeline struct {
 	Lanes []lane
 	Rows  []ladderRow
-	// Virtual tells that the times are on a virtual clock, Within how wrong those of any host may be, "" on one clock.
+	// Virtual means that the times are on a virtual clock.  Within is the error of the hosts' clocks, "" on one clock.
 	Virtual bool
 	Within  string
 	packets int // that are shown
@@ -30,7 +30,7 @@ type lane struct {
 	Name   string
 	Device string
 	Host   string
-	// Clock says how wrong its times may be beside those of other hosts.
+	// Clock is the error of its times compared with those of other hosts.
 	Clock string
 }
 
@@ -65,7 +65,7 @@ const (
 	// longGap is the time without a step that is worth a line.
 	longGap = 5 * time.Millisecond
 	noRole  = "runner"
-	// most characters of a step and of its outcome: nobody reads the bytes of a buffer here.
+	// mostText bounds a step and its outcome: a timeline does not show the bytes of a buffer.
 	mostText = 240
 	// mostPackets is how many packets a timeline shows.
 	mostPackets = 400

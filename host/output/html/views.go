@@ -45,7 +45,7 @@ type caseView struct {
 	Open     bool
 	Detailed bool
 	Name     string
-	Where    string // its file, unless the name says so
+	Where    string // its file, unless the name has it
 	Search   string // what the filter looks in
 	Message  string
 	Params   []pair
@@ -115,7 +115,7 @@ func newCaseView(c *cases.Case, detailed bool) *caseView {
 // fewRoles is how many roles a case has at most for them to stand below each other.
 const fewRoles = 12
 
-// ManyRoles tells that the roles stand in columns.
+// ManyRoles reports whether each role has a column.
 func (v *caseView) ManyRoles() bool { return len(v.Start.Roles) > fewRoles }
 
 func roleNames(c *cases.Case) string {

@@ -119,7 +119,7 @@ func (w *Writer) add(c *cases.Case) error {
 	return nil
 }
 
-// alone tells that the run has one case: what it has found is what the reader is looking for.
+// alone reports whether the run has one case: what it has found is what the reader is looking for.
 func (w *Writer) alone() bool { return w.summary.Run.Cases == 1 && !w.summary.Run.UntilFail }
 
 // Close implements report.Output.

@@ -13,8 +13,8 @@ import (
 	"rdmarun/host/record"
 )
 
-// Writer writes each record as it comes, with one write(2) a line: whatever ends this process, what is in
-// the file are whole lines, but for at most the last.
+// Writer writes each record as it comes, with one write(2) a line.  So however this process ends, the
+// file has whole lines, but for at most the last.
 type Writer struct {
 	name    string
 	out     io.Writer

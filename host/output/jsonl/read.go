@@ -34,7 +34,7 @@ func (e *FormatError) Error() string {
 
 func (e *FormatError) Unwrap() error { return e.Err }
 
-// Read reads records one by one and passes each to take, which must not keep it.  torn tells that the last line has no
+// Read reads records one by one and passes each to take, which must not keep it.  torn means that the last line has no
 // end, as a killed run may leave it; that line is not passed on.  A line that is not a record is a FormatError.
 func Read(in io.Reader, name string, take func(*record.Record) error) (torn bool, err error) {
 	reader := bufio.NewReaderSize(in, 1<<16)
@@ -103,7 +103,7 @@ func parse(line []byte) (r *record.Record, column int, err error) {
 	return r, 0, complete(r)
 }
 
-// columnOf is where encoding/json stopped; 0 where it does not say.
+// columnOf is where encoding/json stopped; 0 where the error has no position.
 func columnOf(err error) int {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
@@ -112,7 +112,7 @@ func columnOf(err error) int {
 	return 0
 }
 
-// wrong says in the words of JSON what encoding/json says in those of Go.
+// wrong translates an error of encoding/json from the words of Go to those of JSON.
 func wrong(line []byte, err error) error {
 	var (
 		syntax *json.SyntaxError

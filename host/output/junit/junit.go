@@ -246,7 +246,7 @@ func (t *testcase) property(name, value string) {
 	t.Properties = append(t.Properties, junit.Property{Name: clean(name), Value: clean(value)})
 }
 
-// properties say what the case was: its parameters, tags, and what its roles ran on.
+// properties describe the case: its parameters and tags, and what its roles ran on.
 func (t *testcase) properties(c *cases.Case, known *cases.Tracker) {
 	t.property("status", string(c.Result.Status))
 	for _, name := range slices.Sorted(maps.Keys(c.Start.Params)) {

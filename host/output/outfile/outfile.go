@@ -17,12 +17,12 @@ import (
 )
 
 // File is a report being written.  A reader of the path sees the old report or the complete new one,
-// never a part: it is written beside its place and renamed at the end.
+// never a part: it is written under another name and renamed at the end.
 type File struct {
 	name   string
 	handle *os.File // nil for what is not ours to close
 	rename bool
-	// nameless tells that the file is in no directory yet: it disappears with the process, however that ends.
+	// nameless: the file is in no directory yet, and disappears with the process.
 	nameless bool
 	buffer   *bufio.Writer
 	// clean writes to buffer: no format has control characters of its own except line ends.
@@ -34,8 +34,8 @@ func newFile(f File, buffer *bufio.Writer) *File {
 	return &f
 }
 
-// Create begins the report at a path.  A pipe, a terminal or anything else there that is no regular file is written to
-// directly.  The folder must exist: nobody would look in a misspelled one.  The caller ends with Commit or Discard.
+// Create begins the report at a path.  It writes directly to a pipe, a terminal or anything else that is not a regular
+// file.  The folder must exist, so that a misspelled path is an error.  The caller ends with Commit or Discard.
 func Create(name string) (*File, error) {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		handle, err := ownfile.Open(name, os.O_WRONLY, ownfile.Shared)
@@ -110,8 +110,8 @@ func (f *File) wrap(err error) error {
 	return fmt.Errorf("write the report %s: %w", f.name, err)
 }
 
-// temporary opens a file in the directory of name: one without a name where the file system can do that
-// (O_TMPFILE, open(2)), so that a killed process leaves nothing behind; else one beside it.
+// temporary opens a file in the directory of name.  It has no name where the file system can do that
+// (O_TMPFILE, open(2)), so that a killed process leaves nothing behind; else a temporary name.
 func temporary(name string) (file *os.File, linked bool, err error) {
 	directory := filepath.Dir(name)
 	descriptor, err := unix.Open(directory, unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, ownfile.Shared)
@@ -122,12 +122,12 @@ func temporary(name string) (file *os.File, linked bool, err error) {
 	return file, true, err
 }
 
-// besideOf is a name in the folder of name that nobody else foresees.
+// besideOf is a random name in the folder of name.
 func besideOf(name string) string {
 	return filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+"."+rand.Text())
 }
 
-// link gives a nameless file a name beside its place.  linkat(2) does not replace what is there; the rename
+// link gives a nameless file a temporary name.  linkat(2) does not replace an existing file; the rename
 // that follows does.
 func (f *File) link() (beside string, err error) {
 	beside = besideOf(f.name)

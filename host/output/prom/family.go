@@ -114,7 +114,7 @@ func (f *family) write(to io.Writer) error {
 	return out.Flush() // with the first error of all that was written
 }
 
-// head says what the family is.  Prometheus' older text has the same types.
+// head writes the type of the family.  Prometheus' older text has the same types.
 func (f *family) head(out *bufio.Writer) {
 	kind := " gauge\n"
 	if len(f.summaries) > 0 {

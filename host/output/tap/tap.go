@@ -20,8 +20,8 @@ type Writer struct {
 	written int
 	bailed  bool
 	ended   bool
-	// trailing tells that the plan stands at the end, as the specification allows: how often cases are
-	// repeated until one fails is known last.
+	// trailing: the plan is at the end, as the specification allows, because the number of repetitions until a
+	// failure is known last.
 	trailing bool
 }
 

@@ -72,7 +72,7 @@ func (s Style) Painter() diag.Painter {
 	return diag.Painter{Width: s.Width, Fold: s.Fold, Error: s.bad, Gutter: s.dim, Caret: s.bad, Hint: s.warn}
 }
 
-// Duration prints a time with three digits, as people say it.
+// Duration formats a time with three digits.
 func Duration(d time.Duration) string {
 	switch {
 	case d < time.Microsecond:
@@ -97,7 +97,7 @@ func digits(value float64, unit string) string {
 	return fmt.Sprintf("%.0f %s", value, unit)
 }
 
-// Units are how people want to read sizes and times; the zero Units are KiB, MiB and units of time.
+// Units are the units of sizes and times; the zero Units are KiB, MiB and units of time.
 type Units struct {
 	// SI shows sizes in steps of 1000: kB, MB.
 	SI bool
@@ -145,7 +145,7 @@ func BitRate(rate float64) string {
 	return digits(value, unit+"bit/s")
 }
 
-// PerSecond prints how many a second with three digits, for a column that says so.
+// PerSecond formats a rate a second with three digits, for a column that names the unit.
 func PerSecond(rate float64) string {
 	value, unit := thousands(rate)
 	return strings.TrimSpace(digits(value, unit))

@@ -1,4 +1,4 @@
-// Package terminal has the outputs of a run that a terminal shows: each reads records (package record) and knows
+// Package terminal has the outputs of a run for a terminal: each reads records (package record) and depends on
 // nothing else of the run.
 package terminal
 
@@ -39,7 +39,7 @@ type Human struct {
 	slowest slowest
 }
 
-// HumanOptions say how much to show.
+// HumanOptions select how much to show.
 type HumanOptions struct {
 	Style Style
 	// Width is that of the terminal, 0 for none.
@@ -142,7 +142,7 @@ func hostOf(role record.RolePlace) string {
 	return "host " + role.Host + ", "
 }
 
-// places says where the roles run.
+// places writes where the roles run.
 func (h *Human) places(roles []record.RolePlace) {
 	h.below()
 	for _, role := range roles {
@@ -311,7 +311,7 @@ func (h *Human) word(status record.Status) string {
 	return h.style.bad("FAIL")
 }
 
-// done says what a case that passed has done.
+// done writes what a case that passed has done.
 func (h *Human) done(result *record.Result) {
 	for i := range result.Loops {
 		h.loop(&result.Loops[i])
@@ -329,7 +329,7 @@ func (h *Human) done(result *record.Result) {
 	h.fold(8, "      %s", h.style.dim(summary))
 }
 
-// loop says how long the rounds of a loop took, on the clock that thresholds use; if that stood still, on the wall
+// loop writes how long the rounds of a loop took, on the clock that thresholds use; if that did not move, on the wall
 // clock.
 func (h *Human) loop(loop *record.Loop) {
 	times, before, after := loop.OnClock(), ", ", ""
@@ -351,8 +351,8 @@ func (h *Human) loop(loop *record.Loop) {
 		h.options.Units.Time(times.Median), h.options.Units.Time(times.Min), h.options.Units.Time(times.Max), after)
 }
 
-// tallies say what a case has counted: faults and known failures always, the counters of devices with each step, and
-// where faults should show in them.
+// tallies writes the counts of a case.  It always writes faults and known failures, and the counters of devices with
+// the option for steps, or where faults should show in them.
 func (h *Human) tallies(t *record.Tallies) {
 	for i := range t.Known {
 		h.fold(8, "      %s", h.style.warn("xfailed: "+t.Known[i].String()))
@@ -430,7 +430,7 @@ func (h *Human) totals(t *record.Totals) {
 	h.print("\n%s  %s\n", text, h.style.dim("in "+Duration(t.Took)))
 }
 
-// byThreshold tells how many of the cases that failed did so by thresholds alone.
+// byThreshold writes how many of the cases that failed did so by thresholds alone.
 func byThreshold(t *record.Totals) string {
 	switch {
 	case t.ByThreshold == 0:
@@ -492,7 +492,7 @@ func (s *slowest) add(id string, result *record.Result) {
 	}
 }
 
-// slowestCases says where the time went.
+// slowestCases writes the cases that took the most time.
 func (h *Human) slowestCases() {
 	if h.slowest.count <= shownSlowest || h.slowest.cases[0].took < worthTelling {
 		return

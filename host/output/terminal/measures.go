@@ -16,7 +16,7 @@ type measureTable struct {
 	rows [][]string
 }
 
-// measureTables puts the measurements of a case into tables, as perftest's users know them.
+// measureTables puts the measurements of a case into tables like those of perftest.
 func measureTables(found []record.Measure, units Units) []measureTable {
 	var tables []measureTable
 	names := measureNames(found)

@@ -62,7 +62,7 @@ func (h *Human) mesh(found *record.Mesh) {
 // shownReasons is how many of the reasons for which pairs are lost are shown.
 const shownReasons = 3
 
-// lost says why pairs are lost: often it is the same for many, such as a host that is gone.
+// lost writes why pairs are lost: often the reason is the same for many, such as a host that is gone.
 func (h *Human) lost(bad []*record.MeshPair) {
 	var reasons []string
 	count := make(map[string]int)

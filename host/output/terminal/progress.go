@@ -25,30 +25,30 @@ type Progress struct {
 	mu     sync.Mutex // of what follows
 	begin  time.Time
 	begun  bool
-	total  int // 0: nobody knows
+	total  int // 0: unknown
 	done   int
 	failed int
 	// running is the case that began last, and since when.
 	running string
 	since   time.Time
-	// rate is the current measurement's; advance says how far the running steps are, nil if nobody knows.
+	// rate is the current measurement's; advance is the progress of the running steps, nil if unknown.
 	rate    string
 	advance func() string
-	// drawn tells that the line is on the terminal.
+	// drawn: the line is on the terminal.
 	drawn bool
-	// open tells that the last thing written ended within a line.
+	// open: the last output ended within a line.
 	open bool
 	beat time.Time // of the last line off a terminal
 }
 
-// ProgressOptions say where and how.
+// ProgressOptions select where and how to draw.
 type ProgressOptions struct {
 	// Live redraws a line; without it a line is printed every Heartbeat.
 	Live bool
 	// Width is that of the terminal, which may change.
 	Width func() int
 	Style Style
-	// Now is the clock; nil: the system's.  Tick says when to look at it; nil: ten times a second.
+	// Now is the clock; nil: the system's.  Tick is when to look at it; nil: ten times a second.
 	Now  func() time.Time
 	Tick <-chan time.Time
 }
@@ -179,7 +179,7 @@ func (p *Progress) look() {
 	case p.options.Live && now.Sub(p.begin) >= quietAtFirst:
 		p.erase()
 		text := p.fitting(now, max(p.options.Width(), 20)-1) // a full line would wrap
-		_, _ = fmt.Fprint(p.out, p.options.Style.dim(text))  // the next Write says what is wrong
+		_, _ = fmt.Fprint(p.out, p.options.Style.dim(text))  // the next Write returns the error
 		p.drawn = true
 	case !p.options.Live && now.Sub(p.beat) >= Heartbeat:
 		p.beat = now
@@ -238,7 +238,7 @@ func (p *Progress) text(now time.Time, running string) string {
 	return strings.Join(parts, "  ")
 }
 
-// far is how far the running steps are, "" if nobody knows.
+// far is the progress of the running steps, "" if it is unknown.
 func (p *Progress) far() string {
 	if p.advance == nil {
 		return ""

@@ -41,9 +41,9 @@ type lasting struct {
 	what  string
 	takes time.Duration
 	span  diag.Span
-	// onClock tells that it takes so long on the provider's clock, and not on the wall clock.
+	// onClock means that it takes so long on the provider's clock, and not on the wall clock.
 	onClock bool
-	// measures tells that a threshold with abort_on_fail may end it earlier.
+	// measures means that a threshold with abort_on_fail may end it earlier.
 	measures bool
 	// of has a shorter timeout, of limit.
 	of    string

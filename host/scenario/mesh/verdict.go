@@ -9,7 +9,7 @@ import (
 
 // Limit says which figures are too far from the best.
 type Limit struct {
-	// Less tells that less of it is better: times.
+	// Less means that less of it is better: times.
 	Less bool
 	// Tolerance is what part of the best must be reached; of times, how many times the least they may be.
 	Tolerance float64

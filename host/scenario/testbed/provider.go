@@ -96,10 +96,10 @@ func (p Providers) Live(roles []RoleConfig) rdmacore.Live {
 	return live
 }
 
-// Apart tells that two roles cannot reach each other.
+// Apart reports whether two roles cannot reach each other.
 func (p Providers) Apart(a, b string) bool { return apart(p.Of(a), p.Of(b)) }
 
-// apart tells that nothing of one provider reaches the other.
+// apart reports whether nothing of one provider reaches the other.
 func apart(a, b *rdmacore.Provider) bool {
 	return a != b && (ConfigOf(a).Island() || ConfigOf(b).Island())
 }

@@ -252,7 +252,7 @@ type Failure struct {
 	Errno syscall.Errno
 	// Span is the key of the file that did not hold; the zero Span is the step itself.
 	Span diag.Span
-	// Absent tells that what was waited for did not come, which `expect: {none: true}` wants.
+	// Absent means that what was waited for did not come, which `expect: {none: true}` wants.
 	Absent bool
 }
 

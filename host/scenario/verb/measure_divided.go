@@ -73,7 +73,7 @@ type failed struct {
 	Expected string `json:"expected,omitempty"`
 	Got      string `json:"got,omitempty"`
 	Hint     string `json:"hint,omitempty"`
-	// Environment tells that it is a fault of the surroundings.
+	// Environment means that it is a fault of the surroundings.
 	Environment bool `json:"environment,omitempty"`
 }
 
@@ -121,7 +121,7 @@ type exchange struct {
 	soFar atomic.Pointer[figures]
 	// running are the figures so far that `from` has told.
 	running atomic.Pointer[running]
-	// watch tells that the other half wants to see figures of this one, follow that it wants to see those of the
+	// watch means that the other half wants to see figures of this one, follow that it wants to see those of the
 	// measurement.
 	watch, follow bool
 }

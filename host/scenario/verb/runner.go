@@ -175,7 +175,7 @@ type Invocation struct {
 	// Values are the arguments as the scenario has them, Words as the function takes them.
 	Values []any
 	Words  []uint64
-	// Narrow tells that the result has 32 bits.
+	// Narrow means that the result has 32 bits.
 	Narrow bool
 }
 

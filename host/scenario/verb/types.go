@@ -186,10 +186,10 @@ func (b BufferName) String() string {
 // DataValue is bytes that a scenario wrote.
 type DataValue struct {
 	Bytes []byte
-	// Pattern tells that the bytes may be repeated to fill a range: text, hex and byte are patterns,
+	// Pattern means that the bytes may be repeated to fill a range: text, hex and byte are patterns,
 	// fields and repeat/times have a length of their own.
 	Pattern bool
-	// Every tells that it is one value for each byte of a range, whose end is the buffer's if nothing else is said.
+	// Every means that it is one value for each byte of a range, whose end is the buffer's if nothing else is said.
 	Every bool
 }
 

@@ -75,14 +75,14 @@ type Verb struct {
 	Scalar string
 	// Roleless verbs work on no role.
 	Roleless bool
-	// Waits tells that the verb waits for something, and so takes `within`.
+	// Waits means that the verb waits for something, and so takes `within`.
 	Waits bool
-	// Measures tells that the verb uses what of a Call is for measurements.
+	// Measures means that the verb uses what of a Call is for measurements.
 	Measures bool
-	// Divides tells that several processes can share a step, each with the part of its roles (Call.Counterpart,
+	// Divides means that several processes can share a step, each with the part of its roles (Call.Counterpart,
 	// Call.Meet).
 	Divides bool
-	// Named tells that `as` can name what the verb returned, or the object that it made.
+	// Named means that `as` can name what the verb returned, or the object that it made.
 	Named bool
 	// Makes is the kind of object that it makes; nil for none.
 	Makes *Object
@@ -127,7 +127,7 @@ type Argument struct {
 	Fields []Argument
 	// Group joins arguments of which exactly one must be given.
 	Group string
-	// Message tells that a text is only shown: numbers in it stay as they were written.
+	// Message means that a text is only shown: numbers in it stay as they were written.
 	Message bool
 	// Inline data has its keys (text, hex...) among the verb's own arguments.
 	Inline bool
@@ -141,12 +141,12 @@ type Result struct {
 	Words []string
 	// Default is what the field must be unless `expect` says otherwise; nil: anything.
 	Default any
-	// Varies tells that the value differs between runs or devices: an address or a number that was assigned.
+	// Varies means that the value differs between runs or devices: an address or a number that was assigned.
 	// Comparisons of runs leave it out.
 	Varies bool
-	// OfFailure tells that a failed call has the field, too, so that `expect` may name it beside errno.
+	// OfFailure means that a failed call has the field, too, so that `expect` may name it beside errno.
 	OfFailure bool
-	// Hex tells that the kernel's manuals and tools write the value in hex, so messages do.
+	// Hex means that the kernel's manuals and tools write the value in hex, so messages do.
 	Hex bool
 	Doc string
 }
@@ -173,7 +173,7 @@ type Outcome struct {
 // Refusal is why arguments do not go together.
 type Refusal struct {
 	Argument string // which one it is about
-	// Meaningless tells that the argument means nothing here, whatever its value.  One of `defaults` is then left out:
+	// Meaningless means that the argument means nothing here, whatever its value.  One of `defaults` is then left out:
 	// it is for other steps.
 	Meaningless bool
 	Message     string

@@ -26,9 +26,9 @@ type Curve struct {
 	Points []Point
 	// Dots has a dot at each point, Dashed is a broken line, Filled has a shade below the line.
 	Dots, Dashed, Filled bool
-	// Level tells that a point's value holds until the next one.
+	// Level means that a point's value holds until the next one.
 	Level bool
-	// Limit tells that the curve is what others are compared with, and has no hue.
+	// Limit means that the curve is what others are compared with, and has no hue.
 	Limit bool
 }
 
