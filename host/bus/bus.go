@@ -1,9 +1,8 @@
 // Package bus carries messages between the processes of a run, by NATS.  The server is in one process; the
 // others connect to it over any stream of bytes.
 //
-// A member of the bus has a name.  It publishes under From(its name) only, so that it cannot send in another's name. 
-// It
-// subscribes to To(its name) and To(AllMembers).  The process with the server forwards from the one to the other.
+// A member of the bus has a name.  It publishes under From(its name) only, so that it cannot send in another's name.
+// It subscribes to To(its name) and To(AllMembers).  The process with the server forwards from the one to the other.
 package bus
 
 import (

@@ -87,8 +87,8 @@ func Check(paths []string, given Params) *Checked {
 	return check(context.Background(), inPlace, paths, given)
 }
 
-// CheckIn is Check for paths whose files are elsewhere, until ctx ends: then its error is the cause, and the files
-// that are being checked are left behind, to come to their own end.
+// CheckIn is Check for paths whose files are elsewhere, until ctx ends: then its error is the cause, and the checks
+// of files that are under way end by themselves.
 func CheckIn(ctx context.Context, locate Locate, paths []string, given Params) (*Checked, error) {
 	done := make(chan *Checked, 1)
 	go func() { done <- check(ctx, locate, paths, given) }()
@@ -242,8 +242,8 @@ func walk(locate Locate, directory string, errors *diag.List) []string {
 	return files
 }
 
-// isScenario looks whether a file is one with the key that scenarios begin with; other YAML files in the same
-// directories, and pipes and devices, are none of our business.  Of what cannot be looked at, read will say why not.
+// isScenario reports whether a file is one with the key that scenarios begin with.  Other YAML files in the same
+// directories, and pipes and devices, are skipped.  A file that cannot be opened counts: read reports the reason.
 func isScenario(path string) bool {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return false
@@ -292,7 +292,7 @@ func similarFile(path string) string {
 // Located is the file of the scenario.
 func (s Scenario) Located() string { return s.locate(s.Path) }
 
-// Needs lists the files that a scenario needs beside itself: what it imports, and the modules of its guests.
+// Needs lists the other files that a scenario needs: what it imports, and the modules of its guests.
 func (s Scenario) Needs() []string {
 	files := slices.Clone(s.Program.Imports)
 	for _, role := range s.Program.Roles {

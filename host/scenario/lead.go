@@ -15,11 +15,11 @@ import (
 	"rdmarun/host/scenario/exec"
 )
 
-// turn is what the process that leads a run tells the others of a case: that it runs now.  One without a case is the
+// turn is the message with which the process that leads a run starts a case in the others.  One without a case is the
 // end of the run.
 type turn struct {
 	Case string `json:"case,omitempty"`
-	// Number tells the runs of the case apart, as relay has it.
+	// Number distinguishes the runs of the case, as in relay.
 	Number int `json:"number"`
 	// With are the processes that take part.
 	With []string `json:"with,omitempty"`
@@ -30,7 +30,7 @@ func turnKey(number int) string { return fmt.Sprintf("turn/%d", number) }
 // stopKey is the key under which the process that leads ends a case that others are still in.
 const stopKey = "stop"
 
-// lead says that a case runs.  The case must not run where the reason is not empty.
+// lead announces a case that runs.  The case must not run where the reason is not empty.
 func (p *Party) lead(each Selected, runs, number int) (with []string, status record.Status, reason string) {
 	if reason := p.Leads.Skip[each.Case.ID]; reason != "" {
 		return nil, record.Skipped, reason
@@ -108,14 +108,14 @@ const (
 	mostReported, mostOfOne = 8 << 30, 1 << 30
 	// mostText bounds a text of a record: it is as long as a line that a guest prints.
 	mostText = 4 << 10
-	// Of what is measured as much of mostReported, and of mostOfOne, is kept beside records as they are divided by
+	// Measurements are kept apart from records: their limits are mostReported and mostOfOne divided by
 	// this.
 	measuredPart = 4
 	// mostDevices is how many devices a process reports, which stay in memory.
 	mostDevices = 256
 )
 
-// room is how much there is for what processes report.  Its lock is the last that anybody takes.
+// room is the quota for the records of processes.  Its lock is the last in the lock order.
 type room struct {
 	mu sync.Mutex
 	of map[string]*reportedBy
@@ -127,7 +127,7 @@ type reportedBy struct {
 	devices int
 	// measured are the bytes of what it has measured.
 	measured int64
-	// left are the records for which there was no room, since leftOut told of them.
+	// left are the records beyond the quota, since leftOut was last called.
 	left int
 }
 

@@ -22,7 +22,7 @@ type FailureCapture interface {
 type Recording interface {
 	// Capture is what its providers write to; nil where those of other processes do.
 	Capture() *rdmacore.Capture
-	// Failed tells when the case failed, in the time of packets; the first time counts.
+	// Failed notes when the case failed, in the time of packets; the first time counts.
 	Failed(at uint64)
 	// End ends it, when the providers are closed, and returns the path of what it has kept; "" for nothing.
 	End(failed bool) (path string, err error)
@@ -76,20 +76,20 @@ func (r *relay) complete() {
 	r.release()
 }
 
-// verdictTime bounds the wait for the process that leads to say how a case ended, which ends it when all others have.
+// verdictTime bounds the wait for the controller's result of a case, which it has when all processes have ended it.
 const verdictTime = time.Minute
 
 func verdictKey(run int) string { return fmt.Sprintf("verdict/%d", run) }
 
-// verdict reports whether a case failed, which the process that leads a run knows: a threshold may have failed there,
-// or a step in one process alone.
+// verdict reports whether a case failed, which only the process that leads a run can decide: a threshold may have
+// failed there, or a step in one process alone.
 func (p *Party) verdict(r *relay, failed bool) (bool, error) {
 	switch {
 	case p == nil || p.Leads == nil && p.Follows == "":
 		return failed, nil
 	case p.Leads != nil:
 		for _, process := range r.with {
-			_ = p.meeting.Send(process, verdictKey(r.run), failed) // who is gone needs none
+			_ = p.meeting.Send(process, verdictKey(r.run), failed) // a process that is gone needs none
 		}
 		return failed, nil
 	}

@@ -29,9 +29,9 @@ type Party struct {
 	Roles []string
 	// Addresses are those of roles elsewhere.
 	Addresses map[string]netip.Addr
-	// Way is how the processes meet; Meet fills in who and what for.
+	// Way is how the processes meet; Meet fills in the processes and the purpose.
 	Way meeting.Config
-	// Leads is set in a process that plays no role: it says which case runs, and which processes take part in it.
+	// Leads is set in a process that plays no role: it selects the case that runs, and the processes that take part.
 	Leads *Lead
 	// Follows is the name of the process that leads; empty: each process runs all cases, in the order of the files.
 	Follows string
@@ -41,11 +41,11 @@ type Party struct {
 	keys map[string]string
 }
 
-// Lead is what the process knows that leads a run.
+// Lead is what the process that leads a run needs.
 type Lead struct {
 	// Players are the processes that play roles, by the names of these.
 	Players map[string]string
-	// Skip says why cases do not run, by their ids.
+	// Skip has the reasons why cases do not run, by their ids.
 	Skip map[string]string
 
 	// Clocks are the wall clocks of the processes.
@@ -151,7 +151,7 @@ func (p *Party) here(each Selected) Selected {
 // Need is what a part of a case needs of its host: a provider by its name, NeedGuests or NeedMeasure, and what for.
 type Need struct{ What, For string }
 
-// What parts need beside providers.
+// What parts need in addition to providers.
 const (
 	NeedGuests  = exec.NeedGuests
 	NeedMeasure = exec.NeedMeasure

@@ -30,7 +30,7 @@ type Opening struct {
 	SharedFabric bool
 	// Capture is where it writes what it sends; nil: nowhere.
 	Capture *rdmacore.Capture
-	// Notices are told what the link udp drops; nil: nobody is.
+	// Notices get what the link udp drops; may be nil.
 	Notices *rdmacore.Notices
 }
 
@@ -127,9 +127,9 @@ type unusableError struct{ reason string }
 
 func (e *unusableError) Error() string { return e.reason }
 
-// open opens the providers of a case; seed is that of its first soft, nil for none or the file's, and capture where
-// they write what they send, if anywhere.  close ends those that are of this case alone, and returns them with what
-// they said.
+// open opens the providers of a case.  seed is that of its first soft, nil for none or the file's; capture is where
+// they write what they send, if anywhere.  close ends those that are of this case alone, and returns them with their
+// errors.
 func (p *providers) open(
 	each Selected, seed *uint64, capture *rdmacore.Capture,
 ) (on testbed.Providers, close func() []closed, err error) {
@@ -262,7 +262,7 @@ func (p *providers) verbs() (*rdmacore.Provider, error) {
 	return p.device, p.missing
 }
 
-// noticesFor are what is told of packets that a provider drops; nil for one that nobody can send any to.
+// noticesFor are the notices of packets that a provider drops; nil for one that is not reachable from outside.
 func (p *providers) noticesFor(config testbed.ProviderConfig) (*rdmacore.Notices, error) {
 	if config.Island() || p.config.Warn == nil {
 		return nil, nil

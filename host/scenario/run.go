@@ -25,7 +25,7 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// RunConfig says how to run scenarios.
+// RunConfig describes a run of scenarios.
 type RunConfig struct {
 	// Provider is what roles are on that choose no other one, in all cases, one after another; nil: each case has its
 	// own soft.
@@ -35,7 +35,7 @@ type RunConfig struct {
 	Open func(Opening) (*rdmacore.Provider, error)
 	// Capture is where soft writes what it sends; nil: nowhere.
 	Capture *rdmacore.Capture
-	// OnFailure keeps what soft sends around the failures of cases; nil: nobody does.  It takes the place of Capture.
+	// OnFailure keeps what soft sends around the failures of cases; may be nil.  It takes the place of Capture.
 	OnFailure FailureCapture
 	// ProviderName is the name of the provider of roles that choose none, which records have; empty: that of Provider.
 	ProviderName string
@@ -66,10 +66,10 @@ type RunConfig struct {
 	FailFast bool
 	// Strict counts a case that is skipped as failed.
 	Strict bool
-	// Seed is what soft's random numbers are drawn from, whatever files say.
+	// Seed is the seed of soft's random numbers, in place of those in files.
 	Seed *uint64
-	// Drawn takes its place where neither it nor a file says one, so that a failure can be repeated; 0: each provider
-	// draws its own, which nobody gets to know.
+	// Drawn takes its place where neither it nor a file has one, so that a failure can be repeated; 0: each provider
+	// draws its own, which is not reported.
 	Drawn     uint64
 	Consumers []record.Consumer
 	// Rerun is the command that runs the same again, without parameters and files: "rdmarun run -P verbs".
@@ -77,7 +77,7 @@ type RunConfig struct {
 	// Environment is noted in the records: facts of where the run takes place.
 	Environment map[string]string
 	// Places are where roles run, by their names; that of "" is for roles without one of their own.  They
-	// come before what the scenario says.
+	// take precedence over the scenario.
 	Places map[string]Place
 	// TimeScale stretches limits of wall-clock time, for slow machines: took.max, within and timeouts; 0 is 1.
 	TimeScale float64
@@ -101,7 +101,7 @@ type RunConfig struct {
 	Allow func(Need) error
 	// GuestTrace shows the calls of guests; nil shows none.
 	GuestTrace *trace.Tracer
-	// Warn is told what the user should know and no case has to do with; nil is nobody.
+	// Warn reports what the user should know and is not of a case; may be nil.
 	Warn func(text string)
 }
 
@@ -148,7 +148,7 @@ func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.To
 		workers.Wait()
 	}
 	if party := config.Party; party != nil && party.Leads != nil {
-		_ = party.meeting.Tell(turnKey(j.runs+1), turn{}) // who is gone need not hear of the end
+		_ = party.meeting.Tell(turnKey(j.runs+1), turn{}) // a process that is gone does not need the end
 	}
 	totals := j.totals
 	if ctx.Err() != nil {
@@ -291,7 +291,7 @@ func (j *jobs) one(ctx context.Context, each Selected, relay *relay, with []stri
 		if party.Leads != nil {
 			var status record.Status
 			var reason string
-			party.Leads.begin(config.Stream, each) // before the others hear of the case, and report of it
+			party.Leads.begin(config.Stream, each) // before the others start the case, and report on it
 			defer party.Leads.begin(nil, Selected{})
 			if with, status, reason = party.lead(each, j.runs, relay.number); reason != "" {
 				j.runs-- // it was no run
@@ -342,8 +342,8 @@ func MissingReason(missing []string) string {
 	return "it needs -p " + strings.Join(missing, "=.. -p ") + "=.."
 }
 
-// noteClosing notes what providers of one case said when they were closed.  What still lives then is a leak that the
-// case has reported; anything else is worth a line.
+// noteClosing notes the errors that providers of one case returned when they were closed.  Objects that still live
+// then are a leak that the case has reported; any other error gets a line.
 func noteClosing(ends []closed, stream *record.Stream, each Selected) {
 	for _, end := range ends {
 		if end.err == nil || end.provider.Live().Total() > 0 {
@@ -363,17 +363,17 @@ type relay struct {
 	// hold keeps records until the case ends, so that those of cases that run at once do not mix.
 	hold bool
 	held []*record.Record
-	// early are records of other processes, which may begin the case sooner, until begun: it has begun here.
+	// early are records of other processes, which may begin the case sooner; begun means that it has begun here.
 	early []*record.Record
 	begun bool
-	// number tells the runs of one case apart, from 0; attempt counts those of one round, from 1.
+	// number distinguishes the runs of one case, from 0; attempt counts those of one round, from 1.
 	number, attempt int
 	// providers are the attempt's, once they are open.
 	providers testbed.Providers
 	// earlier is what the baseline has of the case; nil: nothing.
 	earlier *record.Earlier
 
-	// recording captures the attempt, if somebody does; ended is its end until that is over.  run is its number among
+	// recording captures the attempt; it may be nil.  ended is its end until that is over.  run is its number among
 	// all runs of cases, with are the processes that this one leads through it.
 	recording Recording
 	ended     *record.Record
@@ -476,7 +476,7 @@ func (r *relay) passBaseline(start *record.Record) {
 	}
 }
 
-// passLeftOut says of which processes records of the case are left out.
+// passLeftOut reports the processes whose records of the case are left out.
 func (r *relay) passLeftOut(end *record.Record) {
 	party := r.jobs.config.Party
 	if party == nil || party.Leads == nil {
@@ -517,8 +517,8 @@ func (r *relay) end(each *record.Record) {
 	r.result = result
 }
 
-// noteDevices writes a record of each device of providers that roles run on, unless there is one.  What cannot be asked
-// of a device is left out: the case that needs it says so.
+// noteDevices writes a record of each device of providers that roles run on, unless there is one.  It leaves out what
+// cannot be queried of a device: the case that needs it reports that.
 func (j *jobs) noteDevices(on testbed.Providers, roles []record.RolePlace) {
 	if !j.stream.Wants(record.DeviceUsed) || j.config.Party != nil && j.config.Party.Leads != nil {
 		return // its own providers nothing is on

@@ -17,7 +17,7 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// Selection says which cases of the checked scenarios are meant.  The zero Selection means all.
+// Selection selects cases of the checked scenarios.  The zero Selection means all.
 type Selection struct {
 	// Tags is a condition on the tags of a case and its file; nil holds for all.
 	Tags *tags.Expression
@@ -90,8 +90,8 @@ func Select(scenarios []Scenario, selection Selection) ([]Selected, error) {
 	return cases, nil
 }
 
-// shuffle orders cases by numbers that are drawn from the seed and their ids, so that two cases come in the same order
-// whatever else is selected: a part of a run repeats with the same seed.
+// shuffle orders cases by numbers that are drawn from the seed and their ids.  So two cases come in the same order
+// with any other cases between them: a part of a run repeats with the same seed.
 func shuffle(cases []Selected, seed uint64) {
 	drawn := func(each Selected) uint64 {
 		id := fnv.New64a()
@@ -169,7 +169,7 @@ func RoleNames(cases []Selected) []string {
 }
 
 // StepCount is how many steps a run of the case would report, if all conditions hold: actions, in each round of a loop
-// whose rounds are known; of others once.
+// whose rounds are known; of other loops once.
 func (s Selected) StepCount() int { return s.Case.Actions() }
 
 // Place is where a role runs.  What is zero is left to the scenario, then to the provider.
@@ -210,7 +210,7 @@ func (c *RunConfig) placed(each Selected, on []testbed.ProviderConfig) *compile.
 		}
 		for _, name := range []string{"", role.Group, role.Name} {
 			if name == "" && several && on[i].Name == testbed.Soft {
-				continue // what is said of all is of those on devices
+				continue // keys for all roles apply only to those on devices
 			}
 			place := c.Places[name]
 			if place.Device != "" {

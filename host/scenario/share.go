@@ -60,8 +60,8 @@ type share struct {
 	isLast    bool
 }
 
-// share is what cases may share.  Where several processes play them, each would have to know whether all of them keep
-// it, and the packets of a capture are those of one case: there each case has its own.
+// share is what cases may share.  Where several processes play the cases, nothing is shared: all of them would have to
+// agree on keeping it.  Nor with a capture, whose packets are those of one case.
 func (j *jobs) share(cases []Selected) *share {
 	if len(cases) < 2 || j.config.Party != nil || j.config.Capture != nil || j.config.OnFailure != nil {
 		return nil
@@ -90,7 +90,7 @@ func (s *share) session() (session *exec.Session, last bool) {
 	return &s.of, s.isLast
 }
 
-// last says whether the case that comes next is the last.
+// last sets whether the case that comes next is the last.
 func (s *share) last(is bool) {
 	if s != nil {
 		s.isLast = is
@@ -107,5 +107,5 @@ func (s *share) close(j *jobs) {
 			j.config.Warn(fmt.Sprintf("behind the last case that has run: %v", err))
 		}
 	}
-	s.end() // what it would say of objects that live has been said
+	s.end() // objects that still live have been reported
 }

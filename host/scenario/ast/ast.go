@@ -158,12 +158,12 @@ type Case struct {
 	Requires []*syntax.Node `key:"requires" doc:"conditions without which it is skipped"`
 	Needs    []*syntax.Node `key:"needs" doc:"fixtures that are set up before it and torn down after it: NAME, or of an imported file PREFIX.NAME"`
 	XFail    *XFail         `key:"xfail" doc:"that and when it is known to fail"`
-	// Thresholds are beside those of the file.
+	// Thresholds are added to those of the file.
 	Thresholds []*Threshold `key:"thresholds" doc:"limits on what this case measures, beside those of the file"`
 	Steps      []*Step      `key:"steps,required" doc:"what happens"`
 }
 
-// XFail says that a case is known to fail.
+// XFail marks a case that is known to fail.
 type XFail struct {
 	When   *syntax.Node `key:"when" doc:"a condition; without it always"`
 	Reason *syntax.Node `key:"reason,required" doc:"why, or where that is written"`

@@ -267,7 +267,7 @@ func (r *reader) provided(role *Role, node *syntax.Node) {
 	}
 }
 
-// where reads what says where a role runs.
+// where reads the keys for where a role runs.
 func (r *reader) where(role *Role, node *syntax.Node) {
 	if path := node.Get("path"); path != nil && r.mapping(path, "path") {
 		r.keys(path, pathKeys)

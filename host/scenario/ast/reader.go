@@ -130,13 +130,13 @@ type Key struct{ Name, Doc string }
 //
 //	Size *syntax.Node `key:"size,required" doc:"bytes"`
 //
-// A node is a scalar, nodes are a list of scalars, and any other field is what the reader makes of its Go type.  After
-// the name may follow:
+// A node is a scalar, nodes are a list of scalars, and any other field is what the reader makes of its Go type.  These
+// options may follow the name:
 //
 //	required  the key must be there
-//	any       the node may be of any kind: package compile says what is wrong with it
+//	any       the node may be of any kind: package compile checks it
 //	empty     the list may be empty
-//	later     the key means something only beside others, and code below reads it
+//	later     the key has a meaning only with others, and code below reads it
 type section struct {
 	what   string // in messages
 	keys   []Key
@@ -191,7 +191,7 @@ func (r *reader) read(node *syntax.Node, s *section, into any) bool {
 		value := node.Get(field.name)
 		if field.required {
 			if diag.Misspelled(field.name, node.Keys(), Names(s.keys)) {
-				continue // which is told as an unknown key
+				continue // it is reported as an unknown key
 			}
 			value = r.required(node, field.name, s.what)
 		}

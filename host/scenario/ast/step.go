@@ -26,7 +26,7 @@ type Step struct {
 	Tags  []syntax.Pair
 	XFail *XFail
 
-	// The keys beside the action.  `of` has the keys of the actions that one belongs to, "verb" for verbs; without it,
+	// The keys next to the action.  `of` has the keys of the actions that one belongs to, "verb" for verbs; without it,
 	// all.
 	Role      *syntax.Node `key:"role" of:"verb guest do repeat for_each parallel" doc:"who does it; of a step of steps, who does those of them that do not say"`
 	Name      *syntax.Node `key:"name" doc:"what reports call it"`
@@ -96,7 +96,7 @@ func (r *reader) steps(node *syntax.Node) []*Step {
 	return steps
 }
 
-// step reads one step.  A loop beside another action is a loop around a step of its own.
+// step reads one step.  A loop next to another action is a loop around a step of its own.
 func (r *reader) step(node *syntax.Node) *Step {
 	if !r.mapping(node, "a step") {
 		return nil
@@ -124,7 +124,7 @@ func (r *reader) step(node *syntax.Node) *Step {
 	return step
 }
 
-// actions finds the action of a step, and the loop beside it if there is one.
+// actions finds the action of a step, and the loop next to it if there is one.
 func (r *reader) actions(step *Step) (loop *Step) {
 	var unknown []*syntax.Node
 	for _, pair := range step.Node.Pairs {
@@ -417,8 +417,8 @@ func (s *Step) setModifier(pair syntax.Pair) bool {
 	return true
 }
 
-// checkModifiers reports modifiers that mean nothing beside the step's action.
-// loop is the loop around the step when both stand in one mapping, nil when there is none.
+// checkModifiers reports modifiers that the step's action does not have.
+// loop is the loop around the step when both are in one mapping, nil when there is none.
 func (r *reader) checkModifiers(step, loop *Step) {
 	for _, m := range stepSection.fields {
 		at := step.Node.Key(m.name)
@@ -430,7 +430,7 @@ func (r *reader) checkModifiers(step, loop *Step) {
 		}
 		r.errors.Report(diag.Misplaced, at.Span(), "%q means nothing beside %q", m.name, step.Key.Value)
 		if m.name == "role" {
-			step.Role = nil // or what a role means to its steps would be said of these, too
+			step.Role = nil // or its steps would get errors about the role, too
 		}
 	}
 	if step.Verb != nil && step.Within != nil && !step.Verb.Waits {

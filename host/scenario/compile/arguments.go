@@ -18,14 +18,14 @@ type argumentReader struct {
 	at     place
 	values []*Value
 	given  []*syntax.Node // the key of each, nil for none
-	// fromDefaults tells which were given by the file's `defaults`.
+	// fromDefaults marks those that the file's `defaults` give.
 	fromDefaults []bool
 	inline       []syntax.Pair // keys of inline data
 	// misspelled are arguments that an unknown key may have been meant for, which has been reported.
 	misspelled []string
 }
 
-// arguments compiles what stands behind a verb, and tells the fields that it decodes.
+// arguments compiles the arguments of a verb, and returns the fields that it decodes.
 func (d *decoder) arguments(step *ast.Step, at place) (values []*Value, layout verb.FieldLayout) {
 	count := len(step.Verb.Arguments)
 	r := &argumentReader{
@@ -39,7 +39,7 @@ func (d *decoder) arguments(step *ast.Step, at place) (values []*Value, layout v
 	case body.Kind == syntax.Mapping:
 		r.pairs(body, at.in(scope))
 	case r.verb.Scalar == "":
-		return nil, nil // the shape check has said so
+		return nil, nil // the shape check has reported it
 	default:
 		d.errors.Report(
 			diag.WrongShape, body.Span(), "%s wants a value or a mapping, and this is a %s", r.verb.Name, body.Kind,
@@ -102,7 +102,7 @@ func (r *argumentReader) one(index int, key, node *syntax.Node, at place) {
 	r.values[index] = r.argument(argument, node, at)
 }
 
-// defaults takes from the file's `defaults` what the step does not say.
+// defaults takes arguments that the step does not have from the file's `defaults`.
 func (r *argumentReader) defaults(step *ast.Step) {
 	defaults := r.file.Defaults
 	if defaults == nil {

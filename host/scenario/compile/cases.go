@@ -383,7 +383,7 @@ func label(name string) string {
 	}
 	left := stuck.ReplaceAllString(text.String(), "")
 	if strings.TrimSpace(left) == "" {
-		left = strings.ReplaceAll(text.String(), gap, "") // there is nothing else: a unit, say
+		left = strings.ReplaceAll(text.String(), gap, "") // for example a unit alone
 	}
 	for tidy := ""; tidy != left; {
 		tidy = left

@@ -1,10 +1,10 @@
 // Package compile makes a program of a scenario: names are resolved, fragments expanded, expressions
 // compiled, and every value that can be known before the run is known.
 //
-// It has three parts, each of which uses those before it: the resolver knows what is visible where, the decoder makes
-// values of what stands in the file, and the expander writes out what cases, fragments and counted roles stand for.
+// It has three parts, each of which uses those before it.  The resolver has the names that are visible at a place, the
+// decoder makes values of the file's nodes, and the expander expands cases, fragments and counted roles.
 //
-// What a program holds has been checked, so a run meets only what the world does, never a typing mistake.
+// A program has been checked, so a run can fail because of its environment, but not because of a typing mistake.
 package compile
 
 import (
@@ -19,7 +19,7 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
-// Options are what a program depends on besides the file.
+// Options are the inputs of a program in addition to the file.
 type Options struct {
 	// Params are values of parameters, by name, as text.  Names that the file does not have are
 	// ignored: one command line may run several files.
@@ -44,8 +44,8 @@ func (o *Options) locate(path string) string {
 	return o.Locate(path)
 }
 
-// resolver tells what is visible where: roles, what the steps so far have made, and the file's own names.  It
-// reports nothing.
+// resolver finds the names that are visible at a place: roles, what the steps so far have made, and the file's own
+// names.  It reports nothing.
 type resolver struct {
 	file *ast.File
 	// roles are those of the file and, by names such as client[2], the instances of its counted roles.
@@ -62,8 +62,7 @@ type resolver struct {
 	abstract bool
 }
 
-// decoder makes values of what stands in the file, each of the type that an argument wants, and reports what is wrong
-// with it.
+// decoder makes values of the file's nodes, each of the type of its argument, and reports errors.
 type decoder struct {
 	*resolver
 	errors           *diag.List
@@ -90,8 +89,8 @@ type expander struct {
 	// those that some case or fixture needs.
 	compiled  map[*ast.Fixture]*fixture
 	compiling []*ast.Fixture
-	// prefix is what the file calls what stands beside the fixture that is being compiled: PREFIX. of an import, "" of
-	// its own.
+	// prefix begins the file's names for the surroundings of the fixture that is being compiled: PREFIX. of an import,
+	// "" of the file's own.
 	prefix string
 	needed map[*ast.Fixture]bool
 	// branches are those of the parallel steps around the current step, the outermost first; appointments the

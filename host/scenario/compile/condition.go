@@ -38,7 +38,7 @@ func (r *Requirement) Holds(surroundings expression.Env) (bool, error) {
 	return value == true, err
 }
 
-// XFail says when a case is known to fail, and why.
+// XFail is when a case is known to fail, and why.
 type XFail struct {
 	When   *Requirement // nil: always
 	Reason string
@@ -49,7 +49,7 @@ type XFail struct {
 // FailureFields are what a failure is known by.
 type FailureFields struct{ Action, What, Got string }
 
-// Unlike says what of a failure is not as it was expected; "" when it is the expected one.
+// Unlike names the part of a failure that was not expected; "" when it is the expected failure.
 func (x *XFail) Unlike(f FailureFields) string {
 	for i := range x.Raises {
 		e := &x.Raises[i]
@@ -137,7 +137,7 @@ func (d *decoder) requirements(nodes []*syntax.Node, known *scope) []*Requiremen
 	return list
 }
 
-// requirement compiles a condition of the surroundings; more are names that only the run knows.
+// requirement compiles a condition of the surroundings; more are names whose values only the run has.
 func (d *decoder) requirement(node *syntax.Node, known *scope, more expression.Names) *Requirement {
 	var guests []string
 	roles := expression.Names{}

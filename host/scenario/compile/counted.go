@@ -71,7 +71,7 @@ func phases(step *ast.Step) []*ast.Step {
 	return []*ast.Step{&start, &wait}
 }
 
-// instanceStep compiles a step of a counted role, which written names, for one instance; the step knows its number.
+// instanceStep compiles a step of a counted role, which written names, for one instance; $index is its number.
 func (x *expander) instanceStep(step *ast.Step, written *syntax.Node, group *role, index int, s *scope) *Step {
 	role := *written
 	role.Value = group.instances[index].name
@@ -202,8 +202,8 @@ func (x *expander) forEach(step *ast.Step, at place) Action {
 	return block
 }
 
-// parallel compiles branches.  A branch knows what was made before the step, and not what other branches make; the
-// steps that follow know what all of them have made.
+// parallel compiles branches.  A branch sees what was made before the step, and not what other branches make; the
+// steps that follow see what all of them have made.
 func (x *expander) parallel(step *ast.Step, s *scope) Action {
 	p := &Parallel{}
 	start := x.timeline
@@ -265,7 +265,7 @@ type appointment struct {
 	words   []*Value
 }
 
-// gathering is who meets at a barrier step.
+// gathering are the branches and roles that meet at a barrier step.
 type gathering struct {
 	name  *Value
 	roles []*Value

@@ -17,10 +17,10 @@ type Expectation struct {
 	Index int
 	// Span is the key in the file; the zero span for a default expectation.
 	Span diag.Span
-	// Type tells how to print values.
+	// Type prints values.
 	Type       verb.Type
 	Conditions []Condition
-	// Hex tells to print integers in hex.
+	// Hex means that integers are printed in hex.
 	Hex bool
 	// Default is set for what the verb expects by itself, without a key in the file.
 	Default bool
@@ -32,7 +32,7 @@ const Errno = "errno"
 // None is the pseudo field for what must not come.
 const None = "none"
 
-// expectsNothing reads `expect: {none: true}`, which stands alone and says how long nothing may come.
+// expectsNothing reads `expect: {none: true}`, which must be the only expectation; the step sets how long.
 func (d *decoder) expectsNothing(step *ast.Step, at place) bool {
 	if step.Expect == nil || step.Expect.Get(None) == nil {
 		return false
@@ -97,7 +97,7 @@ func (d *decoder) expectations(step *ast.Step, v *verb.Verb, layout verb.FieldLa
 	return list
 }
 
-// ofFailure refuses fields beside errno that a call that fails does not have.
+// ofFailure rejects fields, next to errno, that a failed call does not have.
 func (d *decoder) ofFailure(list []Expectation, v *verb.Verb) {
 	for i := range list {
 		e := &list[i]
@@ -175,7 +175,7 @@ func (d *decoder) duration(name string, node *syntax.Node, at place) *Value {
 // deltaKey is what a counter is compared by.
 const deltaKey = "delta"
 
-// counters compiles {NAME: {delta: matcher}}.  Which names there are, only the device knows.
+// counters compiles {NAME: {delta: matcher}}.  Only the device has the list of names.
 func (d *decoder) counters(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	hint := "counters: {port_rcv_errors: {delta: 0}}"
 	if node = d.shaped(node, &at, syntax.Mapping, 1, hint, "counters is a mapping of names"); node == nil {

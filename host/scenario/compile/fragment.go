@@ -135,7 +135,8 @@ type module struct {
 	fragments map[string]*ast.Fragment
 	fixtures  map[string]*ast.Fixture
 	imports   map[string]*module
-	// global is what its fragments see besides their parameters, and its fixtures: an imported file has no parameters.
+	// global is the scope of its fixtures, and of its fragments besides their parameters.  An imported file has no
+	// parameters.
 	global *scope
 }
 

@@ -193,8 +193,8 @@ func oneLine(text string) string {
 	return strings.Join(lines, " ")
 }
 
-// ofRole finds what the file says of the guest of a role, and where that is to be compiled for a step that starts it;
-// nil where no guest is known.
+// ofRole finds the file's guest of a role, and the place at which it is to be compiled for a step that starts it;
+// nil where there is none.
 func (x *expander) ofRole(step *ast.Step, at place) (*ast.Guest, place) {
 	name, s := at.role, x.global
 	if r := x.roles[at.role]; r != nil && r.group != nil {

@@ -28,8 +28,8 @@ const (
 	maxFiles  = 1000     // that a guest has
 )
 
-// inputFiles reads the files of the host that a guest is given, and lists them.  It also looks whether the names go
-// together that the guest knows things by.
+// inputFiles reads the files of the host that a guest is given, and lists them.  It also checks that the guest's names
+// for them do not conflict.
 func (x *expander) inputFiles(written *ast.Guest) []string {
 	for _, pair := range written.Env {
 		if name := pair.Key.Value; name == "" || strings.ContainsAny(name, "=\x00") {

@@ -13,16 +13,16 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
-// facts are what the checker remembers of the steps of a case, for what only the whole of them tells.
+// facts are those of the steps of a case that checks of the whole case use.
 type facts struct {
 	calls []noted
 	// conditional counts the `if`s around the current step.
 	conditional int
 	// sources are the steps that measure.
 	sources []*source
-	// long are the steps that say how long they take.
+	// long are the steps with a duration of their own.
 	long []lasting
-	// portSpaces are those of endpoints, "" where only the run will tell.
+	// portSpaces are those of endpoints, "" where they are known only in the run.
 	portSpaces map[endpointName]string
 }
 
@@ -36,7 +36,7 @@ type noted struct {
 	limit *Value
 }
 
-// lasting is a step that says how long it takes.
+// lasting is a step with a duration of its own.
 type lasting struct {
 	what  string
 	takes time.Duration
@@ -79,7 +79,7 @@ func (f *facts) since(earlier *facts) *facts {
 	}
 }
 
-// note remembers a step, and checks what one step alone tells.
+// note keeps the facts of a step, and makes the checks that need one step alone.
 func (x *expander) note(step *ast.Step, call *Call, at place) {
 	seen := noted{Call: call, role: at.role, conditional: x.facts.conditional > 0}
 	if step.Verb.Measures {
@@ -167,7 +167,7 @@ func (call *Call) setsRNR() bool {
 	return false
 }
 
-// lasts notes a step that says how long it takes, and whether a timeout of its own or of a step around it is shorter.
+// lasts notes a step with a duration of its own, and checks that no timeout of it or of a step around it is shorter.
 // Another branch of parallel steps may end a measurement, by a fault.
 func (x *expander) lasts(step lasting) {
 	if step.measures && len(x.branches) > 0 {
@@ -221,7 +221,7 @@ func (x *expander) reportLong(virtual bool) {
 	}
 }
 
-// lintCase says what only the steps of a case together tell.
+// lintCase makes the checks that need all steps of a case.
 func (x *expander) lintCase() {
 	rnrSet := false                         // the RNR timer need not be what rdma_cm makes it
 	zeroDepth := make(map[string]diag.Span) // of the initiator_depth, by the role that connects with 0
@@ -282,7 +282,7 @@ func (x *expander) lintCase() {
 const mostRetries = 7
 
 // lintRetryCounts finds counts that do not arrive at the queue pair as they are written.  A scenario that queries the
-// attribute knows that, and is not warned.
+// attribute gets no warning.
 func (x *expander) lintRetryCounts(call *Call, looked map[string]bool) {
 	if call.Verb.Name != "connect" && call.Verb.Name != "accept" {
 		return
@@ -307,7 +307,7 @@ func (x *expander) lintRetryCounts(call *Call, looked map[string]bool) {
 }
 
 // lintPadding finds comparisons that hold only where messages are not padded.  A file that requires the
-// transport knows what it pads.
+// transport gets no warning.
 func (x *expander) lintPadding(call *Call) {
 	if x.wants("transport.ib") || x.wants("transport.iwarp") {
 		return
@@ -330,7 +330,7 @@ func (x *expander) lintPadding(call *Call) {
 	}
 }
 
-// wants reports whether the file requires something by that name.
+// requires reports whether the file requires something by that name.
 func (rs *resolver) wants(requirement string) bool {
 	return slices.ContainsFunc(rs.file.Requires, func(n *syntax.Node) bool { return n.Value == requirement })
 }
@@ -372,7 +372,7 @@ var privateDataLimits = map[string]struct{ connection, datagram int }{
 	"connect": {56, 180}, "accept": {196, 136}, "reject": {148, 136},
 }
 
-// portSpaceOf is the port space of the endpoint that a call makes, "" when only the run will tell.
+// portSpaceOf is the port space of the endpoint that a call makes, "" when it is known only in the run.
 func (f *facts) portSpaceOf(call *Call, role string) string {
 	switch call.Verb.Name {
 	case "create_id":
@@ -420,8 +420,8 @@ func (x *expander) lintPrivateData(call *Call, at place) {
 		WithHint("a step that tries it says so: expect: {errno: EINVAL}")
 }
 
-// checkStretch holds a part of a buffer against its size, as far as both are known before the run, where it would be
-// refused by the runner and so can be nobody's test.
+// checkStretch checks a part of a buffer against its size, as far as both are known before the run.  The runner would
+// reject it, so no test can need it.
 func (x *expander) checkStretch(call *Call, at place) {
 	switch {
 	case x.abstract || x.facts.conditional > 0:
@@ -444,7 +444,7 @@ func (x *expander) checkStretch(call *Call, at place) {
 	size := r.sizes[name.Name]
 	offset, offsetKnown := call.constant("offset").(int)
 	if !offsetKnown {
-		offset = 0 // whatever it is, there is no more room behind it
+		offset = 0 // for any offset the rest is not larger
 	}
 	if offset > size {
 		x.beyond(call, "offset", "offset %s", offset, name, fmt.Sprintf("0 to %s", quantity.Size(int64(size))))

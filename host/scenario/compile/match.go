@@ -29,7 +29,7 @@ type matcher struct {
 	operands func(d *decoder, argument *verb.Argument, pair syntax.Pair, whole *syntax.Node, at place) []*Value
 	// holds compares what there is, never nil, with the operands.
 	holds func(got any, operands []any) bool
-	// wants is a format of the operands; those of a list are joined.
+	// wants is a format of the operands for messages; those of a list are joined.
 	wants string
 	list  bool
 }
@@ -246,8 +246,8 @@ func (d *decoder) tolerance(argument *verb.Argument, node *syntax.Node, at place
 	return constant(percent(p), node.Span())
 }
 
-// Check compares a field with the expectation.  When it does not hold, want says in words what was
-// wanted.  The error is an EvaluationError.
+// Check compares a field with the expectation.  When it does not hold, want is the expected value in
+// words.  The error is an EvaluationError.
 func (e *Expectation) Check(env expression.Env, got any) (ok bool, want string, err error) {
 	var wants []string
 	for i := range e.Conditions {
@@ -265,7 +265,7 @@ func (e *Expectation) Check(env expression.Env, got any) (ok bool, want string, 
 	return wants == nil, strings.Join(wants, " and "), nil
 }
 
-// describe says what a matcher wants.
+// describe is the expected value in words.
 func (m *matcher) describe(operands []any, show func(any) string) string {
 	words, shown := make([]string, len(operands)), make([]any, len(operands))
 	for i, operand := range operands {
@@ -288,7 +288,7 @@ func around(operands []any) (low, high *big.Int) {
 	return new(big.Int).Sub(center, width), new(big.Int).Add(center, width)
 }
 
-// compareNumbers tells the order of two integers, with a sign or without, or of two times.
+// compareNumbers compares two integers, signed or not, or two times.
 func compareNumbers(a, b any) int { return number(a).Cmp(number(b)) }
 
 func equal(got, want any) bool {

@@ -164,7 +164,8 @@ func sizesText(list []int) string {
 	return strings.Join(words, ",")
 }
 
-// labels are what thresholds choose by, each with the values that it can have; nil where only the run tells.
+// labels are what thresholds choose by, each with the values that it can have; nil where they are known only in the
+// run.
 type labels map[string][]string
 
 // source is what measures, a step or a whole case, as far as it is known before the run.
@@ -172,12 +173,12 @@ type source struct {
 	// metrics are those that it has samples of.
 	metrics []string
 	labels  labels
-	// never is set behind an `if` that is known to be false.
+	// never is true when its `if` is known to be false.
 	never bool
 }
 
-// isOf reports whether a threshold may choose what the source measures.  Which size does not count: a limit on one that
-// nothing measures shall fail, and not be left out.
+// isOf reports whether a threshold may choose what the source measures.  The size is not compared: a limit on one that
+// is not measured must fail, and not be left out.
 func (s *source) isOf(t *Threshold) bool {
 	if !slices.Contains(s.metrics, t.Metric) {
 		return false
@@ -207,7 +208,8 @@ func (x *expander) enterLoop(name string) (leave func()) {
 	return func() { x.inLoop = false }
 }
 
-// knob is how a step that measures is set, which may stand in a mapping of its own; nil where only the run will tell.
+// knob is a setting of a step that measures, which may be in a mapping of its own; nil where it is known only in the
+// run.
 func (call *Call) knob(name string) any {
 	if within, is := call.constant("measure").(map[string]any); is {
 		return within[name]

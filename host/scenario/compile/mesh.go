@@ -69,10 +69,10 @@ func (rs *resolver) instancesOf(name string) ([]string, *problem) {
 	return names, nil
 }
 
-// seedKey is the key of random pairs beside their number.
+// seedKey is the key next to the number of random pairs.
 const seedKey = "seed"
 
-// pairs compiles who meets whom: a word, {random: K}, {incast: N}, or a list of pairs.
+// pairs compiles the pairs of a mesh: a word, {random: K}, {incast: N}, or a list.
 func (d *decoder) pairs(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	node, at.scope = at.scope.resolve(node)
 	switch node.Kind {

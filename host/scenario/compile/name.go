@@ -38,13 +38,13 @@ func cutName(text string) (word string, index int, ok bool) {
 	return match[1], index, err == nil && index < mostIndexed
 }
 
-// badIndex says what is wrong with a text that is not one of several.
+// badIndex is the error for a text that is not one of several.
 func badIndex(text string) *problem {
 	return diag.Wrong(diag.BadName, quoted(text)+" cannot be a name",
 		fmt.Sprintf("one of several results is called by a word and a number, eps[0] to eps[%d]", mostIndexed-1))
 }
 
-// Get is the name when the step runs: the text that other steps say, and the index, -1 for a word alone.
+// Get is the name when the step runs: its text as in other steps, and the index, -1 for a word alone.
 func (n Name) Get(env expression.Env) (text string, index int, err error) {
 	if n.text == nil {
 		return n.Word, -1, nil
@@ -126,7 +126,7 @@ type madeBy struct {
 	role, name string
 }
 
-// several stands for the index that only the run will tell.
+// several is written for an index that is known only in the run.
 const several = "[..]"
 
 // add notes that a step of a role makes something.

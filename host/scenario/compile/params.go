@@ -118,7 +118,8 @@ var paramTypes = map[string]struct {
 	"map":      {},
 }
 
-// paramType is the type of a parameter in expressions, nil for a mapping; value is nil when only the run will tell it.
+// paramType is the type of a parameter in expressions, nil for a mapping; value is nil when it is known only in the
+// run.
 func paramType(param *ast.Param, value any) expression.Type {
 	if _, small := value.(int); param.Type.Value == "int" && !small {
 		return expression.Unsigned // which integers with a sign may be taken for, and not the other way round

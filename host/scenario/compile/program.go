@@ -72,7 +72,7 @@ type Case struct {
 	Meetings   []Meeting
 	XFail      *XFail // nil: it should pass
 	Thresholds []*Threshold
-	// Fixtures are set up one after another before Setup, and those that were begun are torn down after Finally, the
+	// Fixtures are set up one after another before Setup.  Those that were begun are torn down after Finally, the
 	// last first.
 	Fixtures []*Fixture
 	// Family is the same number in all cases of the file that may share fixtures, 0 in one that shares none.
@@ -82,7 +82,7 @@ type Case struct {
 	Finally []*Step
 }
 
-// DefaultTimeout is how long a case may take when the scenario does not say.
+// DefaultTimeout is the timeout of a case for which the scenario sets none.
 const DefaultTimeout = time.Minute
 
 // Step is one step.
@@ -239,10 +239,10 @@ type Repeat struct {
 	For, Until, Rate *Value
 	Counter          string // name of the counter, "" for none
 	Steps            []*Step
-	// Role is the one whose steps all of them are, whatever they compute; "" where processes of other roles take part.
+	// Role is the role of all steps, the same in each round; "" where processes of other roles take part.
 	Role string
-	// All are the steps with those in them, where they are of one role: by their numbers here processes tell each other
-	// of them.
+	// All are the steps with those in them, where they are of one role: processes use their indexes here in
+	// messages.
 	All []*Step
 }
 

@@ -12,7 +12,7 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// fileProvider reads what the file says of its provider, but for the clock.
+// fileProvider reads the file's provider, but for the clock.
 func (x *expander) fileProvider(p *Program) {
 	written := x.file.Provider
 	if written == nil {
@@ -26,8 +26,8 @@ func (x *expander) fileProvider(p *Program) {
 }
 
 // clock reads which clock soft has.  Several providers have none in common, and packets in sockets take real time, so
-// files with any of these run on the wall clock.  So do files with guests unless they say otherwise: while a guest
-// computes, or looks at its memory or a queue again and again, a virtual clock stands still.
+// files with any of these run on the wall clock.  So do files with guests unless they choose otherwise: while a guest
+// computes, or polls its memory or a queue, a virtual clock does not move.
 func (x *expander) clock(p *Program) {
 	guests := slices.ContainsFunc(p.Roles, func(r testbed.RoleConfig) bool { return r.Guest != nil })
 	p.Soft.Virtual = !guests && p.Soft.Link != rdmacore.LinkUDP
@@ -52,7 +52,7 @@ func (x *expander) clock(p *Program) {
 	}
 }
 
-// deterministic looks whether guests that shall do the same each time can.
+// deterministic checks that guests that must be repeatable can be.
 func (x *expander) deterministic(p *Program) {
 	for _, role := range x.file.Roles {
 		if role.Guest != nil && isTrue(role.Guest.Deterministic) && !p.Soft.Virtual {
@@ -174,7 +174,7 @@ func (call *noted) ends() []string {
 	return roles
 }
 
-// meetings lists who meets whom, each pair once.
+// meetings lists the pairs of roles that steps bring together, each pair once.
 func (f *facts) meetings() []Meeting {
 	var meetings []Meeting
 	seen := make(map[[2]string]bool)
@@ -183,7 +183,7 @@ func (f *facts) meetings() []Meeting {
 		if len(ends) == 1 && call.role != "" {
 			ends = append(ends, call.role)
 		}
-		for _, other := range ends[min(1, len(ends)):] { // who reaches the first reaches all
+		for _, other := range ends[min(1, len(ends)):] { // roles that reach the first reach all
 			pair := [2]string{min(ends[0], other), max(ends[0], other)}
 			if pair[0] != pair[1] && !seen[pair] {
 				seen[pair] = true
@@ -194,7 +194,7 @@ func (f *facts) meetings() []Meeting {
 	return meetings
 }
 
-// lintMeetings reports roles that steps bring together and that can never reach each other, as far as the file tells.
+// lintMeetings reports roles that steps bring together and that cannot reach each other, as far as the file shows.
 func (x *expander) lintMeetings(p *Program, roles []testbed.RoleConfig, meetings []Meeting) {
 	on := make(map[string]testbed.ProviderConfig)
 	for _, role := range roles {

@@ -187,10 +187,10 @@ func (d *decoder) filling(node *syntax.Node, size int) testbed.Filling {
 const (
 	// maxInstances bounds a counted role: each instance has a protection domain, an event channel and its steps.
 	maxInstances = 1000
-	// hostsWithoutLab is how many parties play a role of which each host has one, when no lab says how many hosts there
-	// are.
+	// hostsWithoutLab is the number of instances of a role with one for each host, when no lab has the number of
+	// hosts.
 	hostsWithoutLab = 2
-	// someRole stands for the role of a step that only the run will tell.
+	// someRole is the role of a step that is known only in the run.
 	someRole = ""
 )
 
@@ -236,7 +236,7 @@ func (d *decoder) isParty(name string, span diag.Span) bool {
 	return bad == nil
 }
 
-// notParty says why a name does not stand for one party; nil if it does.
+// notParty is the error for a name that is not of one party; nil if it is.
 func (rs *resolver) notParty(name string) *problem {
 	switch r := rs.roles[name]; {
 	case r == nil:
@@ -250,7 +250,7 @@ func (rs *resolver) notParty(name string) *problem {
 	return nil
 }
 
-// noRole says what is wrong with a name that no role has, and no instance of one.
+// noRole is the error for a name that no role has, and no instance of one.
 func (rs *resolver) noRole(name string) *problem {
 	group, _, bracket := strings.Cut(name, "[")
 	switch r := rs.roles[group]; {
@@ -275,8 +275,8 @@ func (rs *resolver) noRole(name string) *problem {
 	}
 }
 
-// parties are the names of the instances of a counted role; of one party, or of what only the run will tell, its
-// own.
+// parties are the names of the instances of a counted role; of one party, or of a name that is known only in the run,
+// its own.
 func (rs *resolver) parties(value *Value) []*Value {
 	name, _ := value.constant.(string)
 	r := rs.roles[name]

@@ -26,12 +26,12 @@ type scope struct {
 // name is what a word stands for.
 type name struct {
 	kind expression.Type // nil for a mapping
-	// value is nil where only the run will tell.
+	// value is nil where it is known only in the run.
 	value any
 	// mapping is that of a parameter of type map, which stands elsewhere, in a scope of its own.
 	mapping *syntax.Node
 	scope   *scope
-	// word is that of a parameter that names one of several results, eps[$(i)], which only the run will tell.
+	// word is that of a parameter that names one of several results, eps[$(i)], which is known only in the run.
 	word string
 	// hex is set if the scenario writes the value in hex.
 	hex bool
@@ -48,14 +48,14 @@ func (s *scope) inner() *scope {
 	return &scope{outer: s, names: make(map[string]name), mentioned: s.mentioned, alone: s.alone}
 }
 
-// withoutSteps is the scope for what knows nothing of steps and roles, such as a threshold.
+// withoutSteps is the scope for what is independent of steps and roles, such as a threshold.
 func (s *scope) withoutSteps() *scope {
 	inner := s.inner()
 	inner.alone = true
 	return inner
 }
 
-// add declares a word; value nil means that only the run will tell.
+// add declares a word; value nil means that it is known only in the run.
 func (s *scope) add(word string, kind expression.Type, value any) {
 	s.names[word] = name{kind: kind, value: value}
 }
@@ -159,7 +159,7 @@ func (rs *resolver) ambiguous(at place, name string) []string {
 	return slices.Sorted(maps.Keys(roles))
 }
 
-// role is a role as the checker knows it: one party, a counted role, or an instance of one.
+// role is a role in the checker: one party, a counted role, or an instance of one.
 type role struct {
 	name string
 	// instances are those of a counted role; group is the counted role of an instance, which has that index.

@@ -147,8 +147,8 @@ func (x *expander) repeat(step *ast.Step, at place, inner *scope) Action {
 }
 
 // roleOfAll finds the one role of all steps, those in them included; all is false where there is none, or another than
-// this one.  Results in a list (as: x[$(i)]) are too many to be told at once, and whose a fault is each process notes
-// as it is made.
+// this one.  Steps with results in a list (as: x[$(i)]) do not count: the results are too many to be sent at once.
+// Nor do faults, which each process notes as they are made.
 func roleOfAll(role string, steps []*Step) (_ string, all bool) {
 	for _, step := range steps {
 		switch action := step.Action.(type) {
@@ -174,8 +174,8 @@ func roleOfAll(role string, steps []*Step) (_ string, all bool) {
 	return role, true
 }
 
-// stepRole compiles `role` and checks that it is of the right kind; name is "" when only the run will
-// tell.
+// stepRole compiles `role` and checks that it is of the right kind; name is "" when it is known only in the
+// run.
 func (x *expander) stepRole(step *ast.Step, at place, guest, optional bool) (value *Value, name string) {
 	if step.Role == nil {
 		if !optional {

@@ -105,7 +105,7 @@ func (x *expander) chosen(written *ast.Threshold, s *scope) *Threshold {
 	return &Threshold{Text: text, Metric: m.name, Selectors: x.selectors(written.Metric, match[2])}
 }
 
-// limits compiles what else a threshold says.
+// limits compiles the condition of a threshold.
 func (x *expander) limits(t *Threshold, written *ast.Threshold, s *scope) {
 	if written.If != nil {
 		t.If = x.requirement(written.If, s, expression.Names{baselineName: expression.Object{}}) // there, or nil
@@ -158,7 +158,7 @@ func (x *expander) unmeasured() {
 	}
 }
 
-// reportUnmet says why nothing is measured for a threshold.
+// reportUnmet reports why nothing is measured for a threshold.
 func (x *expander) reportUnmet(t *Threshold, span diag.Span) {
 	choices := make(map[string]map[string]bool) // labels with their values
 	measured := false
@@ -492,7 +492,7 @@ func (l *Limit) Bound(env expression.Env) (float64, error) {
 	return value.(float64), nil
 }
 
-// Excess tells how far a value of the field, in its base unit, is beyond the limit, as a part of it: more than 0 where
+// Excess is how far a value of the field, in its base unit, is beyond the limit, as a part of it: more than 0 where
 // the limit does not hold, and else the less the further it is from it.  env has the baseline.
 func (l *Limit) Excess(got float64, env expression.Env) (float64, error) {
 	limit, err := l.Bound(env)
@@ -542,6 +542,6 @@ func significant(value float64) float64 {
 // OfAll reports whether the field compares all samples with each other.
 func (l *Limit) OfAll() bool { return l.unit == ratio }
 
-// Grows reports whether the field only grows while something is measured, so that a lower limit on it says
-// nothing before the end.
+// Grows reports whether the field only grows during a measurement, so that a lower limit on it can be checked only at
+// the end.
 func (l *Limit) Grows() bool { return l.unit == plainCount }

@@ -20,15 +20,15 @@ type typeRow struct {
 	parse func(node *syntax.Node) (any, *problem)
 	// plain is set if a scalar in quotes has another type, text if expressions may stand in the middle of it.
 	plain, text bool
-	// kinds are the results of expressions that convert takes, nil for all; wants is their name if it is not the
-	// type's.
+	// kinds are the results of expressions that convert takes, nil for all; wants is their name in messages if it is
+	// not the type's.
 	kinds   []string
 	wants   string
 	convert func(argument *verb.Argument, value any) (any, *problem)
 	// result is the type of results in expressions.
 	result expression.Type
-	// definition is what JSON Schemas call the type, "" for a text; schema says it of an argument, nil for the
-	// definition.
+	// definition is the name of the type in JSON Schemas, "" for a text; schema describes an argument of it, nil for
+	// the definition.
 	definition string
 	schema     func(argument *verb.Argument) jsonschema.Object
 }
@@ -287,7 +287,7 @@ func whole(value any) (any, bool) {
 	return nil, false
 }
 
-// TookOfResult is the member of each result that tells how long its step took.
+// TookOfResult is the member of each result with the time of its step.
 const TookOfResult = "took"
 
 // resultType is the type of a result in expressions.
@@ -315,7 +315,7 @@ func Schema(argument *verb.Argument) jsonschema.Object {
 	return jsonschema.Scalar() // a name or a text
 }
 
-// Definition is the name of what JSON Schemas say of the values of a type.
+// Definition is the name of the definition of a type's values in JSON Schemas.
 func Definition(t verb.Type) string {
 	if name := newTypeTable()[t].definition; name != "" {
 		return name

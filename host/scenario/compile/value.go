@@ -81,9 +81,9 @@ func textOf(value any) string {
 // place is where a value stands: its scope, and the role of its step.
 type place struct {
 	scope *scope
-	// role is "" for a step without one, and for a role that only the run will tell.
+	// role is "" for a step without one, and for a role that is known only in the run.
 	role string
-	// anyRole tells the latter.
+	// anyRole is true for the latter.
 	anyRole bool
 }
 
@@ -323,7 +323,7 @@ func (d *decoder) template(argument *verb.Argument, node *syntax.Node, pieces []
 // of its roles up to date: it is called before an expression that mentions them.
 const Recount = "recount counters"
 
-// compile compiles one expression, which stands at span, and tells the kind of its result.
+// compile compiles one expression, which is at span, and returns the kind of its result.
 func (d *decoder) compile(node *syntax.Node, piece expression.Piece, span diag.Span, at place) (*Value, string) {
 	if len(piece.Text) > maxExpression {
 		d.errors.Report(diag.ExpressionSyntax, node.Span(), "an expression of more than %d bytes", maxExpression)

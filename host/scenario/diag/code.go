@@ -7,7 +7,7 @@ import "strings"
 type Code string
 
 // The codes, by stage: E00 the text, E01 the shape, E02 names, E03 expressions, E04 and W04 what the
-// operations themselves would say.  W is a warning: the file may run.
+// operations themselves would reject.  W is a warning: the file may run.
 const (
 	Syntax         Code = "E0001 the file is not YAML"
 	DuplicateKey   Code = "E0002 a key stands twice in one mapping"
@@ -109,7 +109,7 @@ func (c Code) Number() string {
 	return number
 }
 
-// IsWarning reports whether what a code says keeps a file from running.
+// IsWarning reports whether a file with this code may run.
 func (c Code) IsWarning() bool { return c[0] == 'W' }
 
 func (c Code) severity() string {
@@ -119,7 +119,7 @@ func (c Code) severity() string {
 	return "error"
 }
 
-// Titles tells in a few words what each code stands for, by its number.
+// Titles has a short text for each code, by its number.
 func Titles() map[string]string {
 	titles := make(map[string]string, len(codes))
 	for _, code := range codes {

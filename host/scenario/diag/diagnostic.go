@@ -1,4 +1,4 @@
-// Package diag holds what a checker says about a file: a position, a stable code, a sentence, a hint,
+// Package diag holds the errors of a checker about a file: a position, a stable code, a sentence, a hint,
 // and how all of that looks on a terminal.
 //
 // Every message has file:line:column, because the reader's next act is to go there.
@@ -52,7 +52,7 @@ type List struct {
 	copies int // how many OfCopies are under way
 }
 
-// placed is what is wrong at a place, in whatever words.
+// placed is an error at a place, with any text.
 type placed struct {
 	code Code
 	span Span
@@ -61,9 +61,8 @@ type placed struct {
 // full is the panic with which Add ends the work of a full list.
 type full struct{ list *List }
 
-// Until works until the work is done, or has found that many errors: then it is left where it is.  Each error has
-// to be looked for among many names and says what was meant, so a file of nothing but errors would take forever,
-// and the first hundreds tell its story.
+// Until works until the work is done, or has found that many errors; then it abandons the work.  Each error is compared
+// with many names for its hint, so a file of nothing but errors would take forever. The first hundreds are enough.
 func (l *List) Until(most int, work func()) {
 	l.most = most
 	defer func() {
@@ -78,7 +77,7 @@ func (l *List) Until(most int, work func()) {
 	work()
 }
 
-// Cut tells if there may be more errors than the list has.
+// Cut reports whether there may be more errors than the list has.
 func (l *List) Cut() bool { return l.cut }
 
 type identity struct {

@@ -36,7 +36,7 @@ func Suggest(word string, candidates []string) string {
 // mostBegun is how many words a beginning may have to stand for all of them.
 const mostBegun = 3
 
-// begun lists the candidates that a word is the beginning of, XRC_SEND and XRC_RECV for XRC.
+// begun lists the candidates that begin with a word, XRC_SEND and XRC_RECV for XRC.
 func begun(word string, candidates []string) []string {
 	var list []string
 	for _, candidate := range candidates {

@@ -1,4 +1,4 @@
-// Package environment finds what a reader of two runs needs to know of where each took place: the machine, and the
+// Package environment describes where a run takes place, for comparisons of runs: the machine, and the
 // devices that cases ran on.
 package environment
 
@@ -60,8 +60,8 @@ func governors(files fs.FS) string {
 	return strings.Join(slices.Compact(names), " ")
 }
 
-// Device describes a device of a provider.  files is the root of the file system, of which the kernel's devices have
-// facts that verbs do not tell; soft's device is in no file system and says all there is itself.
+// Device describes a device of a provider.  files is the root of the file system, which has facts of the kernel's
+// devices that verbs do not have; soft's device is in no file system.
 func Device(files fs.FS, device *rdmacore.Device) (record.Device, error) {
 	provider := device.Provider().Name()
 	found := record.Device{Name: device.Name(), Provider: provider, Driver: Driver(provider, device.Name())}
@@ -112,7 +112,7 @@ func port(found *record.Device, ports []rdmacore.Port) {
 	found.Netdev = chosen.Netdev
 }
 
-// kernel adds what sysfs knows (Documentation/ABI/stable/sysfs-class-infiniband, testing/sysfs-bus-pci).
+// kernel adds the facts of sysfs (Documentation/ABI/stable/sysfs-class-infiniband, testing/sysfs-bus-pci).
 func kernel(files fs.FS, found *record.Device) {
 	folder := "sys/class/infiniband/" + found.Name + "/device"
 	found.Module = target(files, folder+"/driver")

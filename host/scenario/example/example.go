@@ -1,5 +1,5 @@
-// Package example has a runnable scenario for each word of the language.  The files are told apart by subject; a case
-// is an example of its name and of its tags.
+// Package example has a runnable scenario for each word of the language.  A file has the examples of one subject; a
+// case is an example of its name and of its tags.
 package example
 
 import (
@@ -165,7 +165,7 @@ func addNamed(texts map[string]string, text string) {
 //go:embed codes.txt
 var codes string
 
-// Checked is the name of the file of a wrong or right example that is validated; others stand beside it.
+// Checked is the name of the file of a wrong or right example that is validated; it may use other files.
 const Checked = "example.yaml"
 
 // The marks begin what stands in a wrong scenario in place of the line before, of which there can be several lines.

@@ -1,7 +1,8 @@
 package explain
 
-// counters are those of devices and ports, by the kernel's names: Documentation/ABI/stable/sysfs-class-infiniband (IBTA
-// volume 1, 16.1.3.5), rxe_hw_counters.c of rdma_rxe, and those of mlx5_ib, whose meanings are the vendor's.
+// counters are those of devices and ports, by the kernel's names.  They are from
+// Documentation/ABI/stable/sysfs-class-infiniband (IBTA volume 1, 16.1.3.5), rxe_hw_counters.c of rdma_rxe, and
+// mlx5_ib, for which the vendor defines the meanings.
 var counters = []Entry{
 	// Of a port.
 	{"port_xmit_data", "payload and headers sent, in units of 4 bytes", nil},
@@ -96,7 +97,7 @@ var counters = []Entry{
 	{"roce_slow_restart_trans", "transitions to slow restart", nil},
 }
 
-// Counter explains a counter of a device by the kernel's name, "" when there is nothing to say.
+// Counter explains a counter of a device by the kernel's name, "" when it has no entry.
 func Counter(name string) string { return lookup(countersTopic, name) }
 
 // countersTopic is the name of their topic.

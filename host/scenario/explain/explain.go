@@ -29,7 +29,7 @@ func (e Entry) Text() string {
 	return e.Meaning + "; causes seen: " + strings.Join(e.Causes, ", ")
 }
 
-// lookup is the text of an entry of a topic; "" when there is nothing to say.
+// lookup is the text of an entry of a topic; "" when there is none.
 func lookup(topic, name string) string {
 	for _, t := range topics {
 		for _, entry := range t.Entries {
@@ -41,7 +41,7 @@ func lookup(topic, name string) string {
 	return ""
 }
 
-// Completion explains a work completion status by its name, "" when there is nothing to say.
+// Completion explains a work completion status by its name, "" when it has no entry.
 func Completion(name string) string { return lookup("status", name) }
 
 // Reject explains the positive status of a REJECTED event.
@@ -91,7 +91,7 @@ func numbered[T interface {
 	return known(T(n).String())
 }
 
-// unnumbered is of words without numbers that anybody is shown.
+// unnumbered is for words whose numbers are not shown.
 func unnumbered(int) string { return "" }
 
 // known is a name, or "" for what a String method makes of a number without one.
@@ -129,7 +129,7 @@ func (t Topic) Find(word string) (Entry, bool) {
 		}
 	}
 	if t.Name == "errno" && name != "" {
-		// The rest of the errnos are the C library's, and mean what it says.
+		// The texts of the other errnos are the C library's.
 		for errno := syscall.Errno(1); errno < 200; errno++ {
 			if unix.ErrnoName(errno) == name {
 				return Entry{Name: name, Meaning: errno.Error()}, true

@@ -17,9 +17,9 @@ import (
 // Unsigned is the type of integers of 64 bits without a sign.
 var Unsigned = TypeOf(uint64(0))
 
-// The library takes an integer without a sign for one with it, and multiplies a time by a fraction to a number.  So the
-// operators between these, and between what only the run tells, are calls of functions of ours, under names that no
-// expression can have.
+// The library takes an unsigned integer for a signed one, and multiplies a time by a fraction to a number.  So the
+// operators between these, and between values that only the run has, become calls of this package's functions.  Their
+// names are not valid in expressions.
 
 const ours = "operator "
 

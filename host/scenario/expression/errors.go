@@ -105,7 +105,7 @@ var goTypes = strings.NewReplacer(
 	"a list has items and no members, client[0].name",
 )
 
-// unitHint says what one side lacks where the other is a time.
+// unitHint is the hint for one side that lacks a unit where the other is a time.
 func unitHint(left, right string) string {
 	for _, pair := range [][2]string{{left, right}, {right, left}} {
 		if pair[0] == "time.Duration" && (pair[1] == "int" || pair[1] == "uint64" || pair[1] == "float64") {
@@ -157,7 +157,7 @@ func (m *memberFinder) Visit(node *ast.Node) {
 	}
 }
 
-// typeOfPath is the type of a.b.c or f(x), as far as names tells.
+// typeOfPath is the type of a.b.c or f(x), as far as names has it.
 func typeOfPath(node ast.Node, names Names) Type {
 	switch n := node.(type) {
 	case *ast.IdentifierNode:

@@ -87,8 +87,7 @@ func Functions() []Documented {
 	}
 }
 
-// override adds functions that expressions have instead of the library's, which take integers without a sign for such
-// with one, or know no times.
+// override replaces functions of the library that take unsigned integers for signed ones, or do not support times.
 func override(table conf.FunctionsTable) {
 	for name, of := range map[string]func(x, y uint64) uint64{
 		"bitand": func(x, y uint64) uint64 { return x & y }, "bitor": func(x, y uint64) uint64 { return x | y },
@@ -115,7 +114,7 @@ func override(table conf.FunctionsTable) {
 	table["abs"], table["int"] = absolute(builtins()["abs"]), toInteger(builtins()["int"])
 }
 
-// bitFunction is a function of integers, whatever their sign.
+// bitFunction is a function of integers, signed or not.
 func bitFunction(name string, count int, of func(values []any) (any, error)) *builtin.Function {
 	return &builtin.Function{
 		Name: name,
@@ -255,7 +254,7 @@ func single(library *builtin.Function, of func(value any) (any, error)) *builtin
 	return &own
 }
 
-// What the library sorts, sums and counts up it takes for integers with a sign; these do it with numbers as they are.
+// The library sorts, sums and counts everything as signed integers; these functions use the numbers as they are.
 
 // longestRange is how many numbers ".." makes; the library allows as many (conf.DefaultMemoryBudget).
 const longestRange = 1_000_000
@@ -277,9 +276,9 @@ func lists(table conf.FunctionsTable) {
 	})
 }
 
-// list replaces sort and sortBy, and sum where its numbers may have no sign.  What these are given comes from the
-// library's map, which counts the memory of the list against what an expression may have, and is nobody else's.  For
-// sortBy it is a list of elements with their keys, so that neither is calculated twice.
+// list replaces sort and sortBy, and sum where its numbers may be unsigned.  Their arguments come from the
+// library's map, which counts the memory of the list against the limit of an expression; no other call uses that list.
+// For sortBy it is a list of elements with their keys, so that neither is calculated twice.
 func (r *replacer) list(node *ast.Node, n *ast.BuiltinNode) {
 	if len(n.Arguments) == 0 {
 		return
@@ -353,7 +352,7 @@ func sorted(arguments []any, key func(any) any) ([]any, error) {
 	return list, inOrder(list, descending, key)
 }
 
-// byKey sorts elements by the keys beside them.
+// byKey sorts elements by their keys.
 func byKey(arguments ...any) (any, error) {
 	list, err := sorted(arguments, func(pair any) any { return elements(pair)[1] })
 	if err != nil {

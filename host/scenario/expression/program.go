@@ -80,7 +80,7 @@ func Compile(source string, names Names, constants Env) (*Program, *Error) {
 // Constant returns the value of an expression that is known before the run.
 func (p *Program) Constant() (value any, ok bool) { return p.value, p.constant }
 
-// Returns is the Go type of the result as a word for messages, "" when only the run will tell.
+// Returns is the Go type of the result as a word for messages, "" when it is known only in the run.
 func (p *Program) Returns() string {
 	if p.constant {
 		return Word(p.value)
@@ -107,10 +107,10 @@ func (p *Program) Run(env Env) (any, error) {
 	return value, nil
 }
 
-// Elsewhere stands for a number that only another process knows: a counter of a role that it plays.
+// Elsewhere is the value of a number that only another process has: a counter of a role that it plays.
 type Elsewhere struct{}
 
-// Error says so, and what to do.
+// Error implements error.
 func (Elsewhere) Error() string {
 	return "another process plays the role whose counter this is, and it alone reads it: give the step that role " +
 		"(role: NAME), so that it runs there"
@@ -147,7 +147,7 @@ func reason(err error) string {
 	return text
 }
 
-// fromNothing is what the library says of a comparison with what is not there.
+// fromNothing is the library's error for a comparison with an absent value.
 var fromNothing = regexp.MustCompile(`^invalid operation: (?:<nil> \S+ int|int \S+ <nil>)$`)
 
 var fetchFromNothing = regexp.MustCompile(`^cannot fetch (\S+) from <nil>`)
@@ -158,7 +158,7 @@ type facts struct {
 	power    *ast.BinaryNode
 }
 
-// inspect walks an expression once for what the library does not tell.
+// inspect walks an expression once for facts that the library does not have.
 func inspect(node ast.Node, constants Env) facts {
 	f := &visitor{facts: facts{constant: true}, constants: constants}
 	ast.Walk(&node, f)

@@ -85,7 +85,7 @@ func bodyLength(text string) int {
 	return -1
 }
 
-// The library knows no units, and no integers of more than 63 bits.  Such literals become names of the same length,
+// The library has no units, and no integers of more than 63 bits.  Such literals become names of the same length,
 // so that the places in its errors stay right, and then constants in the tree that it makes of the expression.
 
 // stand are the letters that stand for the characters of a number which a name cannot have at its beginning, or at all.
@@ -157,8 +157,8 @@ func commentLength(source string) int {
 	return 0
 }
 
-// quotedLength is the length of a text in quotes at the beginning; 0 for anything else.  One that does not end goes to
-// the end: the library says what is wrong with it.
+// quotedLength is the length of a text in quotes at the beginning; 0 for anything else.  A text without an end goes to
+// the end of the source: the library reports it.
 func quotedLength(source string) int {
 	quote := source[0]
 	if quote != '"' && quote != '\'' && quote != '`' {

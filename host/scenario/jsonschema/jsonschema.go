@@ -1,5 +1,5 @@
-// Package jsonschema has the pieces of which the JSON Schema of scenarios is made: package compile says what a value of
-// each type looks like, and host/schema the rest of a file.
+// Package jsonschema has the pieces of which the JSON Schema of scenarios is made: package compile describes the values
+// of each type, and host/schema the rest of a file.
 package jsonschema
 
 import "maps"
@@ -7,8 +7,8 @@ import "maps"
 // Object is a JSON object; encoding/json writes its keys in order, so the same language is the same text.
 type Object = map[string]any
 
-// The forms of scalars that a schema can tell apart.  What an expression makes, only the run knows; units and bounds
-// with units the checker knows better.
+// The forms of scalars that a schema can distinguish.  The results of expressions are known only in the run; the
+// checker checks units, and bounds with units.
 const (
 	expressionForm = `\$\(`
 	IntegerForm    = `^[+-]?[0-9][0-9A-Fa-fxXoOB_]*$|` + expressionForm
@@ -18,10 +18,10 @@ const (
 	RateForm       = `/s$|` + expressionForm
 )
 
-// Ref is what a definition says.
+// Ref is a reference to a definition.
 func Ref(name string) Object { return Object{"$ref": "#/$defs/" + name} }
 
-// Scalar is whatever YAML makes of a plain word.
+// Scalar is anything that YAML can make of a plain word.
 func Scalar() Object { return Object{"type": []string{"string", "number", "boolean", "null"}} }
 
 // Expression is a string with $(...) in it.

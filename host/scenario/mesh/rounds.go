@@ -1,5 +1,6 @@
-// Package mesh says who measures with whom in a mesh of many nodes and in which round, which pairs are worse than the
-// others, and what those have in common.  It measures nothing itself: nodes are numbers, figures are given.
+// Package mesh computes which nodes of a mesh measure with each other in which round, which pairs are worse than the
+// others, and what those have in common.  It measures nothing itself: nodes are numbers, and the caller has the
+// figures.
 package mesh
 
 import (
@@ -119,7 +120,7 @@ func List(pairs []Pair) []Round {
 }
 
 // Again are the rounds in which suspects are measured a second time: each alone, so that it shares nothing with others.
-// Where there are more suspects than nodes, that would take too long and it is not one cable; then only no node is in
+// With more suspects than nodes, that would take too long, and the cause is not one cable; then only no node is in
 // two pairs at once.
 func Again(nodes int, suspects []Pair) []Round {
 	if len(suspects) > nodes {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Limit says which figures are too far from the best.
+// Limit decides which figures are too far from the best.
 type Limit struct {
 	// Less means that less of it is better: times.
 	Less bool

@@ -189,7 +189,7 @@ const (
 	ofRate
 )
 
-// unit is a row of the units that scenarios know.
+// unit is a row of the units of scenarios.
 type unit struct {
 	kind      kind
 	name, doc string

@@ -14,7 +14,7 @@ import (
 //go:embed *.yaml
 var files embed.FS
 
-// prefix tells an import of this package from a path: a file of that name is ./std/cm.
+// prefix distinguishes an import of this package from a path: a file of that name is ./std/cm.
 const prefix = "std/"
 
 // Is reports whether an import names a library of this package, one that exists or not.

@@ -33,7 +33,7 @@ func explain(source *diag.Source, err error) *diag.Diagnostic {
 	return bad.begin("not YAML: " + message)
 }
 
-// explanations are tried in order; one that cannot say more than the library returns nil.
+// explanations are tried in order; one returns nil if it cannot add to the library's error.
 var explanations = []struct {
 	message string
 	explain func(bad badLine) *diag.Diagnostic

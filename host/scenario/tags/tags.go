@@ -28,7 +28,7 @@ func (e *Expression) Within(text string) bool {
 	return e.Holds(func(word string) bool { return strings.Contains(text, strings.ToLower(word)) })
 }
 
-// Holds reports whether the condition holds where has tells of each of its words whether that holds.
+// Holds reports whether the condition holds, where has reports whether each of its words holds.
 func (e *Expression) Holds(has func(word string) bool) bool { return e == nil || e.holds(has) }
 
 // Error is what is wrong with an expression, and where.
