@@ -93,10 +93,9 @@ func LinkText(link string) string {
 }
 
 // WithLink chooses one of Links for soft.  "local" copies each message at once and whole.  "packets" sends it in
-// packets
-// of the path MTU with every byte of RoCE v2, which take time and can be lost one by one.  "udp" sends those packets
-// through UDP sockets of this host, to another process, another host or a kernel.  Time is real there: WithVirtualClock
-// is rejected.
+// packets of the path MTU with every byte of RoCE v2, which take time and can be lost one by one.  "udp" sends those
+// packets through UDP sockets of this host, to another process, another host or a kernel.  Time is real there:
+// WithVirtualClock is rejected.
 func WithLink(name string) Option {
 	return func(options *C.struct_core_options) {
 		options.link = uint32(max(0, slices.Index(Links(), name)))

@@ -29,8 +29,7 @@ func codeOf(content []byte) *machineCode {
 }
 
 // codeStore takes the place of wazero's cache on disk: it gives wazero the code of one module from memory, and takes
-// the
-// code that wazero compiles.  Its user holds Runtime.compiling.
+// the code that wazero compiles.  Its user holds Runtime.compiling.
 //
 // wazero's own cache is a folder, and wazero executes the file that is there when it looks.  Another process could
 // replace the file after any check.

@@ -6,8 +6,7 @@ import (
 )
 
 // instructionType is a row of the tables of instructions.  The decoder uses the immediates, the validator the types,
-// and
-// the encoder both.
+// and the encoder both.
 type instructionType struct {
 	code       byte // behind the prefix
 	name       string

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// signal wakes everybody who waits for a change of something.  The lock of that something guards it.
+// signal wakes all goroutines that wait for a change of something.  The lock of that something guards it.
 type signal struct {
 	changed chan struct{} // closed and replaced at each change
 }
@@ -78,7 +78,7 @@ func (b *barriers) arrive(name, role string) (opened <-chan struct{}) {
 	return here.opened
 }
 
-// leave is a guest that waits no more at a barrier: it has to come again, and what nobody waits at is forgotten.
+// leave removes a guest that stops waiting at a barrier: it has to come again.  It deletes a barrier without a waiter.
 func (b *barriers) leave(name, role string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,7 +120,7 @@ type Branch struct {
 	Name string // for messages
 }
 
-// Gathering is who meets at a barrier step.
+// Gathering are the branches and roles that meet at a barrier step.
 type Gathering struct {
 	Name string
 	// Roles with guests that must come if they run.  Roles that steps drive are there by the step itself.
@@ -134,7 +134,7 @@ type Gathering struct {
 func (g Gathering) String() string { return g.Name }
 
 // Barrier is the step: it waits until every branch of the gathering and every guest among its roles that runs
-// has arrived, and lets them go on, once meet has met those who are elsewhere; nil where all are here.
+// has arrived, and releases them once meet has met those on other hosts; nil where all are here.
 func (t *Testbed) Barrier(ctx context.Context, gathering Gathering, meet func(ctx context.Context) error) error {
 	here := t.barriers.arriveBranches(gathering)
 	defer t.barriers.leaveStep(here)
@@ -190,8 +190,8 @@ func (b *barriers) arriveBranches(gathering Gathering) *barrier {
 	return here
 }
 
-// missing lists who has not arrived: guests that run here, and branches.  changed is nil when another step has opened
-// the barrier.
+// missing lists the guests that run here and the branches that have not arrived.  changed is nil when another step has
+// opened the barrier.
 func (t *Testbed) missing(
 	here *barrier, gathering Gathering,
 ) (guests, branches []string, changed <-chan struct{}, err error) {
@@ -220,7 +220,7 @@ func (t *Testbed) missing(
 	return guests, branches, changed, nil
 }
 
-// stillClosed says why a wait at a barrier has ended: a guest that was to come has, or the time is over.
+// stillClosed explains why a wait at a barrier has ended: an expected guest has ended, or the time is over.
 func stillClosed(name string, err error, first *Guest, guests, branches []string) *Failure {
 	failure := &Failure{What: fmt.Sprintf("barrier %q stays closed", name)}
 	switch {

@@ -14,7 +14,7 @@ type Endpoint struct {
 	Name string
 	Role *Role
 	id   *rdmacore.ID
-	// Listener is the endpoint whose CONNECT_REQUEST made this one; nil for those of create_ep.
+	// Listener is the endpoint that got this one's CONNECT_REQUEST; nil for those of create_ep.
 	Listener *Endpoint
 	// Passive endpoints were made to listen.
 	Passive bool
@@ -86,8 +86,8 @@ func (e *Endpoint) noQueuePair(and string) *Failure {
 	}
 }
 
-// Destroy frees the endpoint before the end of the case.  Completions that nobody polled, and events that nobody
-// waited for, are recorded for the leftover check.
+// Destroy frees the endpoint before the end of the case.  It records completions that were not polled, and events
+// that were not read, for the leftover check.
 func (e *Endpoint) Destroy() error {
 	e.recordLost(func(event rdmacore.AsyncEvent) bool { return event.ID == e.id })
 	e.remove()
@@ -118,7 +118,7 @@ func (e *Endpoint) DestroyID() error {
 	return nil
 }
 
-// DestroyQP destroys the queue pair.  What nobody polled or waited for is recorded.
+// DestroyQP destroys the queue pair.  It records completions and events that were not read.
 func (e *Endpoint) DestroyQP() error {
 	e.recordLost(func(event rdmacore.AsyncEvent) bool { return event.ID == e.id && event.SRQ == nil })
 	return e.id.DestroyQP()
@@ -152,7 +152,7 @@ func (t *Testbed) IgnorePeer(of Ends) {
 	}
 }
 
-// Reach sets where datagrams of the endpoint go from now on, as an event said.
+// Reach sets where datagrams of the endpoint go from now on, from the parameters of an event.
 func (e *Endpoint) Reach(peer *rdmacore.UDParam) {
 	e.Datagrams, e.handle = peer, nil // the old handle lives to the end of the case: requests may be under way
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // WaitAsync returns the next asynchronous event of the role: of its queue pairs and queues, or of its device, which
-// gives each event to one of those who wait for it.  ok is false when none came before waiting ended.
+// gives each event to one waiting step.  ok is false when none came before waiting ended.
 func (r *Role) WaitAsync(waiting context.Context) (event rdmacore.AsyncEvent, ok bool, err error) {
 	for {
 		event, err = r.nextAsync(waiting)
@@ -80,7 +80,7 @@ func (t *Testbed) subject(event rdmacore.AsyncEvent) (endpoint *Endpoint, where 
 	return nil, ""
 }
 
-// asyncLeftovers takes the asynchronous events that nobody waited for, but not those of guests, and lists them.
+// asyncLeftovers takes and lists the asynchronous events that no step has read, but not those of guests.
 func (t *Testbed) asyncLeftovers() []string {
 	var found []string
 	for _, device := range t.devices() {
@@ -93,7 +93,7 @@ func (t *Testbed) asyncLeftovers() []string {
 	return found
 }
 
-// recordLostEvents records the events that nobody waited for of something that is about to be destroyed: they are
+// recordLostEvents records the unread events of an object that is about to be destroyed: they are
 // destroyed with it.
 func (t *Testbed) recordLostEvents(of func(rdmacore.AsyncEvent) bool) {
 	for _, device := range t.devices() {
@@ -108,12 +108,12 @@ func (t *Testbed) recordLostEvents(of func(rdmacore.AsyncEvent) bool) {
 	}
 }
 
-// unreadAsync lists events that nobody waited for, except those that are no fault.
+// unreadAsync lists unread events, except those that are not an error.
 func (t *Testbed) unreadAsync(device *rdmacore.Device, events []rdmacore.AsyncEvent) []string {
 	var found []string
 	for _, event := range events {
 		endpoint, where := t.subject(event)
-		// COMM_EST says that a message overtook the connection manager's, GID_CHANGE that the host got or lost an
+		// COMM_EST means that a message came before the connection manager's, GID_CHANGE that the host got or lost an
 		// address of an interface (one that has just come up gets its own of IPv6 a second later): neither is a fault
 		// of the case.
 		if endpoint != nil && endpoint.IgnoreLeftovers || event.Type == rdmacore.AsyncCommEst ||
@@ -141,8 +141,8 @@ func (t *Testbed) devices() []*rdmacore.Device {
 	return found
 }
 
-// owners knows the role of each object that has asynchronous events; the objects of guests have none here.  It has a
-// lock of its own, as whoever reads a device's events asks it, and does not hold the lock of the testbed.  A new object
+// owners maps each object that has asynchronous events to its role; the objects of guests have none here.  It has a
+// lock of its own: a goroutine that reads a device's events uses it without the lock of the testbed.  A new object
 // has no events before a later step uses it, so it is added in time.
 type owners struct {
 	mu    sync.Mutex
@@ -173,7 +173,7 @@ func (o *owners) of(event rdmacore.AsyncEvent) *Role {
 	return nil
 }
 
-// HoldEvents says whether events that steps read from now on stay unacknowledged until AckEvent.
+// HoldEvents sets whether events that steps read from now on stay unacknowledged until AckEvent.
 func (r *Role) HoldEvents(hold bool) error {
 	if err := r.channel.HoldEvents(hold); err != nil {
 		return err
@@ -216,7 +216,7 @@ func (r *Role) acknowledge() error {
 	return errors.Join(failures...)
 }
 
-// Leftovers lists what nobody asked for: completions on a queue and unread events.  A test that passes
+// Leftovers lists what no step has read: completions on a queue and events.  A test that passes
 // and leaves messages unread has not seen what happened.
 func (t *Testbed) Leftovers() []string {
 	found := append(t.lost, t.asyncLeftovers()...)
@@ -304,7 +304,7 @@ func (r *Role) unreadEvents() []string {
 			r.Adopt("an unread connection request", event.ID)
 		}
 		if event.Type == rdmacore.EventTimewaitExit || owner != nil && owner.IgnoreLeftovers {
-			continue // TIMEWAIT_EXIT comes seconds after every disconnect, and nobody waits for it
+			continue // TIMEWAIT_EXIT comes seconds after every disconnect, and steps do not wait for it
 		}
 		where := r.Name
 		if owner != nil {

@@ -22,8 +22,8 @@ type Fault struct {
 	repair  func() error // what Heal does after it; nil: nothing
 }
 
-// Break begins to lose what fault says between two roles, whose addresses it fills in.  One of the providers of those
-// that are here does it, that of the first role if it can: it sees what its role sends and what comes to it.
+// Break begins a fault between two roles, whose addresses it fills in.  A provider that is here applies it, that of the
+// first role if possible: it sees what its role sends and what comes to it.
 func (t *Testbed) Break(from, to string, fault rdmacore.Fault) (*Fault, error) {
 	var here []*Role
 	var addresses [2]netip.Addr
@@ -99,7 +99,7 @@ func (t *Testbed) breakable(of *Role) []*rdmacore.Provider {
 		}
 	}
 	if found == nil {
-		return []*rdmacore.Provider{t.providers.First()} // it says why not
+		return []*rdmacore.Provider{t.providers.First()} // its error has the reason
 	}
 	return found
 }
@@ -127,7 +127,7 @@ func (t *Testbed) Fault(name string) (*Fault, error) {
 	return nil, &Failure{What: fmt.Sprintf("there is no fault %q", name), Hint: "the step that makes it did not run"}
 }
 
-// Heal ends the fault and returns how many messages it lost, or how many ids were told of it.
+// Heal ends the fault and returns how many messages it affected, or how many ids got its event.
 func (f *Fault) Heal() (lost int, err error) {
 	if f.release.done {
 		return 0, &Failure{What: fmt.Sprintf("the fault %q is healed already", f.name)}
@@ -138,7 +138,7 @@ func (f *Fault) Heal() (lost int, err error) {
 	return f.lost, err
 }
 
-// RemoveDevice takes away the device of a role, or of all roles whose provider can lose it.
+// RemoveDevice removes the device of a role, or of all roles whose provider can lose it.
 func (t *Testbed) RemoveDevice(of *Role) (*Fault, error) {
 	by := t.breakable(of)
 	f, err := t.newFault(rdmacore.Fault{Action: rdmacore.FaultRemoveDevice}, by...)

@@ -49,7 +49,7 @@ func (f *free) freeNow() error {
 // freeAll frees entries in the reverse order of their making, and returns why some could not be freed.  An object may
 // use one that is newer, so what is left is tried again, as long as something is freed.
 func freeAll(entries []*free) []error {
-	why := make(map[*free]error) // of the first attempt: later ones may only say that the object is gone
+	why := make(map[*free]error) // of the first attempt: later ones may only report that the object is gone
 	for before := len(entries) + 1; ; before = len(why) {
 		for _, entry := range slices.Backward(entries) {
 			err := entry.freeNow()
@@ -111,7 +111,7 @@ func (r *Role) Kill(ctx context.Context) error {
 		return &Failure{What: fmt.Sprintf("role %s is dead already", r.Name)}
 	}
 	r.dead = true
-	defer r.testbed.listeners.announce() // who waits for it to listen need not wait longer
+	defer r.testbed.listeners.announce() // steps that wait for it to listen need not wait longer
 	if r.guest != nil {
 		if r.guest.running == nil {
 			return &Failure{What: fmt.Sprintf("the guest of role %s was not started", r.Name)}

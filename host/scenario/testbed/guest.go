@@ -21,13 +21,13 @@ type GuestConfig struct {
 	Limits guest.Limits
 	// Inputs are files that the guest reads.
 	Inputs []string
-	// Deterministic is set if it shall do the same each time.
+	// Deterministic makes the guest repeatable.
 	Deterministic bool
-	// Missing says why an optional guest cannot run; "" when it can.
+	// Missing is why an optional guest cannot run; "" when it can.
 	Missing string
 }
 
-// Files lists what the guest needs of the disk, beside what comes with rdmarun.
+// Files lists the files that the guest needs, apart from those that come with rdmarun.
 func (c *GuestConfig) Files() []string {
 	switch {
 	case c.Script == nil:
@@ -38,7 +38,7 @@ func (c *GuestConfig) Files() []string {
 	return c.Inputs
 }
 
-// GuestInput is what a guest finds when it starts, beside its arguments.
+// GuestInput is what a guest finds when it starts, in addition to its arguments.
 type GuestInput struct {
 	Env   map[string]string
 	Stdin string
@@ -76,7 +76,7 @@ type RunningGuest interface {
 	Done() <-chan struct{}
 	Result() guest.Result
 	Call(ctx context.Context, function string, arguments ...uint64) ([]uint64, error)
-	// Where is where one is that has not ended, as the end of a sentence.
+	// Where is the place of a guest that has not ended, as the end of a sentence.
 	Where() string
 	Stop(ctx context.Context) guest.Result
 }
@@ -88,7 +88,7 @@ type GuestResult struct {
 	Outcome string
 	// Exit is the guest's own exit code, or the one that stands for the outcome.
 	Exit int
-	// Reason says why, for every end but exit code 0.
+	// Reason explains every end but exit code 0.
 	Reason string
 	// Trace is the stack of a guest that trapped, a line for each function.
 	Trace string
@@ -103,7 +103,7 @@ type Guest struct {
 	output  []*lineWriter
 	// seen is set once a step has looked at how the guest ended.
 	seen bool
-	// kept is set for a guest of a fixture, which nobody waits for in the case.
+	// kept is set for a guest of a fixture, for which no step of the case waits.
 	kept bool
 }
 
@@ -152,7 +152,7 @@ func (g *Guest) Start(ctx context.Context, args []string, input GuestInput) erro
 	g.role.deferFree("guest", func() error {
 		g.running.Stop(context.Background())
 		if end := g.ended(); end.Outcome == "stopped" && end.Trace != "" {
-			// A step may have waited in vain for its end: this is why.
+			// A step may have failed waiting for its end: this is why.
 			for line := range strings.SplitSeq("the guest did not end by itself; it was stopped"+end.Trace, "\n") {
 				write(line)
 			}
@@ -162,7 +162,7 @@ func (g *Guest) Start(ctx context.Context, args []string, input GuestInput) erro
 	return nil
 }
 
-// Streams is where the guests find each other, beside the fabric.
+// Streams is where the guests find each other, apart from the fabric.
 func (t *Testbed) Streams() *guest.Exchange { return t.streams }
 
 // Running reports whether the guest was started and has not ended.
@@ -257,7 +257,7 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// Where is where a guest is that runs, as the end of a sentence: ", in wait_event".
+// Where is the place of a running guest, as the end of a sentence: ", in wait_event".
 func (g *Guest) Where() (where string) {
 	if !g.Running() {
 		return ""
@@ -284,7 +284,7 @@ func (t *Testbed) FailedGuests() []GuestResult {
 	return failed
 }
 
-// leftover says what is left of a guest that no step has asked about.
+// leftover describes a guest that no step has waited for.
 func (g *Guest) leftover() string {
 	switch {
 	case g.running == nil || g.seen, g.kept && g.Running():

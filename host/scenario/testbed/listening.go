@@ -13,8 +13,8 @@ import (
 	"rdmarun/host/guest"
 )
 
-// listeners know where guests listen, and wake those who wait for anybody to listen.  Guests report to them from their
-// own goroutines; of roles that steps drive, the endpoints know where they listen.
+// listeners are the addresses on which guests listen; they wake the steps that wait for any listener.  Guests report to
+// them from their own goroutines; the endpoints of steps have their own addresses.
 type listeners struct {
 	mu     sync.Mutex
 	change signal
@@ -28,7 +28,7 @@ type listening struct {
 	failed *guest.Listening
 }
 
-// announce wakes everybody who waits.
+// announce wakes all waiting steps.
 func (l *listeners) announce() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +60,7 @@ func (l *listeners) update(role string, news guest.Listening) {
 	l.change.broadcast()
 }
 
-// of lists where a guest listens, by port, and tells why it could not the last time it tried.
+// of lists the addresses on which a guest listens, by port, and its last failure to listen.
 func (l *listeners) of(role string) (at []netip.AddrPort, failed *guest.Listening) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +78,7 @@ func (l *listeners) changed() <-chan struct{} {
 	return l.change.changed
 }
 
-// Listen makes the endpoint listen, and wakes those who wait for that.
+// Listen makes the endpoint listen, and wakes the steps that wait for that.
 func (e *Endpoint) Listen(backlog int) error {
 	err := e.id.Listen(backlog)
 	if err == nil {
@@ -124,7 +124,7 @@ func (r *Role) AwaitListener(ctx context.Context, port uint16) (netip.AddrPort, 
 	}
 }
 
-// noListener says that the role does not listen, and what it does instead.
+// noListener reports that the role does not listen, and what it does instead.
 func (r *Role) noListener(port uint16) *Failure {
 	failure := &Failure{What: fmt.Sprintf("role %s does not listen", r.Name), Expected: "a listener of role " + r.Name}
 	if port != 0 {
@@ -144,7 +144,7 @@ func (r *Role) noListener(port uint16) *Failure {
 	return failure
 }
 
-// insteadOfListening tells what a guest does while a step waits for it to listen.
+// insteadOfListening describes what a guest does while a step waits for it to listen.
 func (g *Guest) insteadOfListening(failure *Failure) []string {
 	var does []string
 	_, failed := g.role.testbed.listeners.of(g.role.Name)
@@ -167,7 +167,7 @@ func (g *Guest) insteadOfListening(failure *Failure) []string {
 	return append(does, "its guest runs")
 }
 
-// endpointsInstead tells what endpoints a role has that listen nowhere.
+// endpointsInstead describes the endpoints of a role that do not listen.
 func (r *Role) endpointsInstead(failure *Failure) []string {
 	var does []string
 	for _, endpoint := range r.living {

@@ -176,7 +176,7 @@ func (p *Pair) prepare(e *PairEnd, role *Role, config PairConfig) (*rdmacore.Eve
 // leastInline is where asking for less inline data ends: iWARP's control messages need it (rdmacore/measure/wire.h).
 const leastInline = 12
 
-// fitInline finds how much inline data the device takes, by queue pairs that connect to nobody: no attribute tells it.
+// fitInline finds how much inline data the device takes, by unconnected queue pairs: it has no such attribute.
 func (e *PairEnd) fitInline(channel *rdmacore.EventChannel, address netip.Addr) error {
 	id, err := channel.CreateID(rdmacore.PortSpaceTCP)
 	if err != nil {

@@ -259,7 +259,7 @@ func Device(provider *rdmacore.Provider, name string) (*rdmacore.Device, error) 
 	return nil, fmt.Errorf("no device %q; provider %s has %s", name, provider.Name(), strings.Join(names, ", "))
 }
 
-// DeviceAddress is the IP address by which rdma_cm reaches the port and GID that a role wants: rdma_cm finds a
+// DeviceAddress is the IP address by which rdma_cm reaches the port and GID of a role.  rdma_cm finds a
 // device by the address of its network interface, so to choose an address is to choose the device.
 func (c RoleConfig) DeviceAddress(device *rdmacore.Device) (netip.Addr, error) {
 	if c.Port == 0 && c.GID == "" {
@@ -319,9 +319,9 @@ func (c RoleConfig) addressOfGID(device *rdmacore.Device, ports []rdmacore.Port)
 	)
 }
 
-// asleep says how to bring up the network interface that has an address: while it is down, no device has that.
+// asleep is how to bring up the network interface that has an address: while it is down, no device has that.
 func asleep(address netip.Addr) string {
-	interfaces, _ := net.Interfaces() // none: then nobody knows
+	interfaces, _ := net.Interfaces() // an error leaves no hint
 	for _, each := range interfaces {
 		addresses, _ := each.Addrs()
 		for _, own := range addresses {

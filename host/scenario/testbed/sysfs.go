@@ -20,15 +20,16 @@ import (
 // MaxCPU is the highest number that a CPU can have here.
 const MaxCPU = 1023
 
-// CPUs say where the threads of a role run; the zero CPUs let them run anywhere.
+// CPUs are where the threads of a role run; the zero CPUs let them run anywhere.
 type CPUs struct {
 	List []int
 	// Local means the CPUs of the NUMA node of the role's device.
 	Local bool
 }
 
-// resolve finds the CPUs.  files is the root of the file system, with sysfs, which knows the nodes
-// (Documentation/ABI/stable/sysfs-devices-node).  A device of no node, such as soft's, is equally near to every CPU.
+// resolve finds the CPUs.  files is the root of the file system, with sysfs, which has the nodes
+// (Documentation/ABI/stable/sysfs-devices-node).  A device without a node, such as soft's, is equally near to every
+// CPU.
 func (c CPUs) resolve(files fs.FS, device *rdmacore.Device) ([]int, error) {
 	wanted := c.List
 	if c.Local {

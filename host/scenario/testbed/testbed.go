@@ -1,8 +1,8 @@
 // Package testbed is what a case runs on: its roles with their buffers, endpoints and guests, each on its
 // provider, and the freeing of all of it.
 //
-// Everything a testbed makes goes onto one stack and is freed in reverse order by Close, whatever failed in
-// between.  One goroutine works on it at a time, the one that has locked it; guests and the barriers they
+// Everything a testbed makes goes onto one stack, and Close frees it in reverse order, also after
+// failures.  One goroutine works on it at a time, the one that has locked it; guests and the barriers they
 // call have locks of their own.
 package testbed
 
@@ -32,7 +32,7 @@ type Config struct {
 	// Output takes what log steps and guests print, a line at a time; never nil.  It is called from
 	// several goroutines.
 	Output func(role, line string)
-	// Seed is what the random numbers are drawn from of guests that shall do the same each time.
+	// Seed is the seed of the random numbers of repeatable guests.
 	Seed uint64
 }
 
@@ -44,13 +44,13 @@ type RoleConfig struct {
 	Index int
 	// Position is the role's place among all of the case, where not all of them are here.
 	Position int
-	// Provider is what the role says of its provider.
+	// Provider is the role's own provider.
 	Provider ProviderConfig
 	Device   string // empty: the provider's default
 	Port     int    // of the device; 0: any that is active
 	GID      string // an index of the port's table or an IP address; empty: the first that rdma_cm reaches
 	CPUs     CPUs
-	// Spread wants each instance of the group on a host of its own.
+	// Spread puts each instance of the group on a host of its own.
 	Spread bool
 	// Labels group roles: {rack: r1}.
 	Labels map[string]string
@@ -80,8 +80,8 @@ type BufferConfig struct {
 
 // Testbed is the state of a running case.
 //
-// It has one lock: whoever works on the testbed holds it, and unlocks it to wait (Unlocked).  So the branches of a
-// parallel step may be goroutines of their own, and only one of them works at a time.
+// It has one lock.  A goroutine that works on the testbed holds it, and unlocks it to wait (Unlocked).  So the branches
+// of a parallel step may be goroutines of their own, and only one of them works at a time.
 type Testbed struct {
 	mu        sync.Mutex
 	providers Providers
@@ -100,9 +100,9 @@ type Testbed struct {
 	// faultCounts are how often healed faults were applied, by their names.
 	faultCounts map[string]uint64
 	owners      owners
-	// listeners are the guests that listen, and those who wait for one.
+	// listeners are the guests that listen, and the steps that wait for one.
 	listeners listeners
-	// lost collects completions and asynchronous events that nobody had asked for when a step destroyed their object.
+	// lost collects completions and asynchronous events that were unread when a step destroyed their object.
 	lost []string
 	// receives are those that were posted and have not completed, since something is kept, by the queue that has them.
 	receives map[any]int
@@ -188,7 +188,7 @@ func (t *Testbed) Roles() []*Role { return t.roles }
 
 // HostName is what this host is called; "" where it has no name.
 func HostName() string {
-	name, _ := os.Hostname() // a host without a name is told from no other
+	name, _ := os.Hostname() // hosts without a name count as one
 	return name
 }
 
@@ -196,7 +196,7 @@ func HostName() string {
 // several.
 func (t *Testbed) Clock() *rdmacore.Clock { return t.providers.First().Clock() }
 
-// Lock waits until nobody else works on the testbed.
+// Lock waits until no other goroutine works on the testbed.
 func (t *Testbed) Lock() { t.mu.Lock() }
 
 // Unlock lets another goroutine work on the testbed.
@@ -215,7 +215,7 @@ func (t *Testbed) Outside(f func()) {
 	t.Unlocked(func() { t.Clock().Outside(f) })
 }
 
-// Output passes a line of a role (empty: the runner's own) to whoever reads the run.
+// Output passes a line of a role (empty: the runner's own) to the outputs of the run.
 func (t *Testbed) Output(role, line string) { t.output(role, line) }
 
 // Posted counts a work request.
@@ -248,11 +248,11 @@ type Failure struct {
 	Expected string
 	Got      string
 	Hint     string // likely causes, or what to look at; may be empty
-	// Errno is what a call answers whose object is gone; 0 for other failures.
+	// Errno is the result of a call on an object that is gone; 0 for other failures.
 	Errno syscall.Errno
 	// Span is the key of the file that did not hold; the zero Span is the step itself.
 	Span diag.Span
-	// Absent means that what was waited for did not come, which `expect: {none: true}` wants.
+	// Absent means that an awaited thing did not come, which `expect: {none: true}` expects.
 	Absent bool
 }
 
@@ -283,7 +283,7 @@ type EnvironmentError struct {
 func (e *EnvironmentError) Error() string { return e.What + ": " + e.Err.Error() }
 func (e *EnvironmentError) Unwrap() error { return e.Err }
 
-// Hint is what can be done about it, empty when nobody knows.
+// Hint is the remedy, empty when there is none.
 func (e *EnvironmentError) Hint() string {
 	if OutOfFiles(e.Err) {
 		return "raise the limit of file descriptors: ulimit -n 4096; each connection takes some, and each guest"
@@ -291,8 +291,8 @@ func (e *EnvironmentError) Hint() string {
 	return ""
 }
 
-// OutOfFiles reports whether the process, or the system, has no descriptor left: a fault of the surroundings, whatever
-// was to be found out.  What a guest may have is counted elsewhere.
+// OutOfFiles reports whether the process, or the system, has no descriptor left: a fault of the environment in any
+// operation.  The limits of guests are counted elsewhere.
 func OutOfFiles(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }

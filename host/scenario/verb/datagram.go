@@ -77,7 +77,7 @@ var datagramVerbs = []Verb{
 		}),
 }
 
-// datagram are the arguments of a send request that say where a datagram goes.
+// datagram are the arguments of a send request with the destination of a datagram.
 type datagram struct {
 	AH         Optional[*testbed.Handle] `arg:"ah" doc:"datagrams: where to, an address handle of create_ah; without it to whom the endpoint's last event named"`
 	RemoteQPN  Optional[uint32]          `arg:"remote_qpn" max:"0xffffff" doc:"datagrams: number of the queue pair there, 0xffffff for a group; without ah, the event's"`
@@ -86,8 +86,8 @@ type datagram struct {
 
 func isDatagrams(qp *rdmacore.QP) bool { return qp.InitAttr().Type == rdmacore.QPTypeUD }
 
-// address fills in where a datagram goes: to the peer or the group that the last event named, unless the step says
-// otherwise.  A request on a connection has no address.
+// address fills in the destination of a datagram: that of the step, or else the peer or the group that the last event
+// named.  A request on a connection has no address.
 func (d *datagram) address(call *Call, by *onlyQueuePair, request *rdmacore.SendWR) error {
 	endpoint := by.EP
 	if !isDatagrams(by.qp) {
@@ -238,7 +238,7 @@ func indexOf(ports []rdmacore.Port, number int, address netip.Addr) int {
 	return index
 }
 
-// receivedDatagram are the arguments that say where a datagram was received.
+// receivedDatagram are the arguments that name where a datagram was received.
 type receivedDatagram struct {
 	Buffer *testbed.Buffer `arg:"buffer,required" doc:"where the datagram was received"`
 	Offset byteCount       `arg:"offset" default:"0" doc:"where in the buffer"`

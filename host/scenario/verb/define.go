@@ -136,7 +136,7 @@ type none = struct{}
 type Optional[T any] struct {
 	Value T
 	Given bool
-	// Later tells, before the run, that the value of an argument is known only then.
+	// Later means, before the run, that the value of an argument is known only in the run.
 	Later bool
 }
 
@@ -260,7 +260,7 @@ func argumentsOf(t reflect.Type) *argumentFields {
 	return a
 }
 
-// fill sets the fields of a struct.  Before the run call is nil, and later tells which values are not known yet.
+// fill sets the fields of a struct.  Before the run call is nil, and later marks the values that are not known yet.
 func (a *argumentFields) fill(call *Call, args reflect.Value, values []any, later []bool) error {
 	for i := range a.slots {
 		slot := &a.slots[i]

@@ -13,7 +13,7 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// DefaultWithin is how long a verb waits unless the scenario says otherwise.
+// DefaultWithin is how long a verb waits when the scenario sets no time.
 const DefaultWithin = 5 * time.Second
 
 // within is the argument of verbs that wait.
@@ -186,8 +186,8 @@ func (w *eventWait) next(
 	return fields, nil
 }
 
-// failureEvent reports whether an event reports a failure.  Its status is then no surprise: a step that waits for
-// REJECTED states with `expect` the status it wants.
+// failureEvent reports whether an event reports a failure.  Its status is then expected: a step that waits for
+// REJECTED checks the status with `expect`.
 func failureEvent(t rdmacore.EventType) bool {
 	switch t {
 	case rdmacore.EventAddrError, rdmacore.EventRouteError, rdmacore.EventConnectError,

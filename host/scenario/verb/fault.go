@@ -73,10 +73,10 @@ func (a *faultArguments) needs() string {
 	return CanFault
 }
 
-// loses is the action of a fault that says nothing.
+// loses is the default action of a fault.
 const loses = "lose"
 
-// check refuses for the device what is said of messages, and of messages what is said of packets.
+// check rejects arguments of messages for the device, and arguments of packets for messages.
 func (a *faultArguments) check() *Refusal {
 	if !a.Device.Given {
 		return a.checkPackets()

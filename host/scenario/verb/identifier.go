@@ -107,7 +107,7 @@ type (
 	}
 )
 
-// inquiryVerbs ask an id for what it knows.
+// inquiryVerbs query an id.
 var inquiryVerbs = []Verb{
 	askEndpoint("get_src_port", "rdma_get_src_port(3)", "Ask an id for its own port.",
 		func(ep *testbed.Endpoint) (idPort, error) { return idPort{ep.ID().SrcPort()}, nil }),

@@ -42,7 +42,7 @@ func (k *kind) fields() []Argument {
 	return k.options.rows
 }
 
-// Go types that exist to tell arguments apart that would have the same type otherwise.
+// Go types that distinguish arguments that would have the same type otherwise.
 type (
 	byteCount    int      // Size
 	eventStatus  int      // Status
@@ -271,7 +271,7 @@ func setContent(call *Call, field reflect.Value, value any) error {
 	return err
 }
 
-// flags is a list of the words that a parser of rdmacore reads, which wants | between them.
+// flags is a list of the words that a parser of rdmacore reads, joined by | for the parser.
 func flags[T fmt.Stringer](parse func(string) (T, error)) kind {
 	k := named(parse)
 	one := k.set

@@ -33,8 +33,8 @@ const (
 	verifyData = "data"
 )
 
-// measureArguments say what is measured, and how.  A field that sets a knob of the core has its name
-// (rdmacore.MeasureSpec). The core decides which argument means something for which kind and operation
+// measureArguments are what is measured, and how.  A field that sets a knob of the core has its name
+// (rdmacore.MeasureSpec). The core decides which argument applies to which kind and operation
 // (rdmacore/measure/check.c); the text before the colon repeats it for readers.  A measurement takes a week at most, so
 // that a typing mistake does not run forever. Each queue pair has a thread at each end.
 type measureArguments struct {
@@ -43,7 +43,7 @@ type measureArguments struct {
 	measureKnobs
 }
 
-// measureKnobs are what is measured and how, whoever does it.
+// measureKnobs are what is measured and how, for all verbs that measure.
 type measureKnobs struct {
 	Kind             Optional[rdmacore.MeasureKind]       `arg:"kind,required" doc:"latency: one message at a time; bandwidth: as many as the knobs allow; connect: connections made and ended"`
 	Operation        Optional[rdmacore.Opcode]            `arg:"op" words:"SEND|RDMA_WRITE|RDMA_READ|ATOMIC_FETCH_AND_ADD|ATOMIC_CMP_AND_SWP" doc:"latency, bandwidth: the operation; a sample of SEND and RDMA_WRITE is half of a round trip, of the others a whole one; atomics work on 8 bytes"`
@@ -80,7 +80,7 @@ type measureKnobs struct {
 	Timeout          time.Duration                        `arg:"resolve" min:"1ns" max:"1m" doc:"connect: time for the address and for the route each; default 2s"`
 }
 
-// histogramArguments say how times are counted.
+// histogramArguments are how times are counted.
 type histogramArguments struct {
 	HistogramDigits int            `arg:"digits" min:"1" max:"5" doc:"significant digits; default 3"`
 	HistogramMax    time.Duration  `arg:"max" min:"2ns" max:"168h" doc:"longer ones count as this; default 1m"`

@@ -58,7 +58,7 @@ func measure(ctx context.Context, call *Call, args *measureArguments) (measured,
 	return m.sums, err
 }
 
-// findRoles finds the roles that are here; divided tells that it is one of them.
+// findRoles finds the roles that are here; divided means that it is one of them.
 func (m *measuring) findRoles() (divided bool, err error) {
 	for _, each := range []struct {
 		name roleName
@@ -172,7 +172,7 @@ func (m *measuring) measurePart(ctx context.Context) error {
 		})
 	}
 	m.call.Testbed.Clock().OnWall(group.Wait)
-	over() // before it, the other half has told its last figures
+	over() // before it, the other half has sent its last figures
 	stop()
 	err = context.Cause(running) // what ended first, not its consequences
 	m.sums.Cut = errors.Is(err, errAborted)
@@ -281,8 +281,8 @@ func (m *measuring) failure(err error) error {
 // that can end it.
 const watchEvery = 50 * time.Millisecond
 
-// watch ends a measurement when a threshold fails, tells what it does in each interval, and shows the figures to the
-// process that looks for either; stop ends the watch.
+// watch ends a measurement when a threshold fails, reports its figures in each interval, and sends them to the
+// other process for either; stop ends the watch.
 func (m *measuring) watch(prepared []*rdmacore.Measurement, cancel context.CancelCauseFunc) (stop func()) {
 	told := m.call.Interval > 0 && (m.from != nil || m.follows())
 	if !told && (m.call.Abort == nil || m.from == nil) && !m.other.watched() && !m.other.follows() {
@@ -297,7 +297,7 @@ func (m *measuring) watch(prepared []*rdmacore.Measurement, cancel context.Cance
 		for ended := false; !ended; {
 			select {
 			case <-quit:
-				ended = true // what it did last is told, too
+				ended = true // its last figures are reported, too
 			case <-tick.C:
 			}
 			found, err := m.soFar(prepared)
@@ -360,8 +360,8 @@ func tookOf(found []*record.Measure) time.Duration {
 	return found[0].Took
 }
 
-// nextInterval is from when on the next interval is told: at its end, give or take half a look; of one that the end of
-// the measurement cuts, when half of it is over.
+// nextInterval is when the next interval is reported: at its end, give or take half a look.  One that the end of
+// the measurement cuts is reported when half of it is over.
 func nextInterval(before, interval time.Duration, ended bool) time.Duration {
 	if ended {
 		return before + interval/2
@@ -406,8 +406,8 @@ func (m *measuring) report(results []*rdmacore.MeasureResult, there *figures) {
 	}
 }
 
-// enough tells when an end has completed fewer messages of a size than min_messages, by default one: without a message
-// there is no result, and whoever compares results must not take that for a good one.
+// enough returns an error when an end has completed fewer messages of a size than min_messages, by default one.  A
+// measurement without a message has no result, and a comparison of results must not take it for a good one.
 func (m *measuring) enough(found *record.Measure) error {
 	least := m.args.MinMessages.Or(1)
 	if found.Messages >= uint64(least) {
@@ -428,12 +428,12 @@ func (m *measuring) enough(found *record.Measure) error {
 }
 
 const (
-	// Queue entries and receives that the ends need beside the messages (rdmacore/measure/worker.h).
+	// Queue entries and receives that the ends need in addition to those of messages (rdmacore/measure/worker.h).
 	controlEntries = 8
 	// defaultDepth is the core's, of both queues.
 	defaultDepth = 128
 	// verifiedBytes bounds the memory of a measurement that verifies, where every message in flight has its own memory,
-	// unless the scenario says how many there are.
+	// unless the scenario sets their number.
 	verifiedBytes = 64 << 20
 	// autoInline is requested for `inline: auto`.  From a device that refuses it less is requested.
 	autoInline = 220
@@ -512,7 +512,7 @@ func buildersOf(operation rdmacore.Opcode, inPayload bool) rdmacore.SendOps {
 	return ops | rdmacore.SendOpSendWithImm
 }
 
-// limitDepth limits the messages in flight to what fits into memory, where the scenario does not say how many.
+// limitDepth limits the messages in flight to what fits into memory, where the scenario does not set their number.
 func (m *measuring) limitDepth(stride int) {
 	fitting := min(max(verifiedBytes/stride, 4), defaultDepth)
 	for i := range m.parts {

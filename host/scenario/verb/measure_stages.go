@@ -15,7 +15,7 @@ import (
 
 // A measurement with stages changes its load while it runs: the stages follow each other on the same connections, and
 // each size goes through all of them.  A stage changes how much the measurement asks of the device, and not what it
-// measures.  Each stage has figures of its own, which the tag "stage" tells from others: reports, thresholds and
+// measures.  Each stage has figures of its own with the tag "stage": reports, thresholds and
 // comparisons choose by tags.
 
 // stageArguments are a stage.  What it leaves out is that of the measurement.
@@ -33,8 +33,8 @@ type stageArguments struct {
 const (
 	longestStageName = 64
 	mostStages       = 256
-	// stageSamples are the intervals of the shortest stage where the scenario does not say how long an interval is;
-	// longestSample is the most that one then takes.
+	// stageSamples are the intervals of the shortest stage where the scenario sets no interval;
+	// longestSample is the longest interval then.
 	stageSamples  = 4
 	longestSample = time.Second
 )
@@ -128,7 +128,7 @@ func (a *measureArguments) ofStage(i int, refusal *Refusal) *Refusal {
 	return &Refusal{Argument: "stages", Message: fmt.Sprintf("stage %d: %s", i+1, refusal.of()), Hint: refusal.Hint}
 }
 
-// stageNames are the names of the stages, which tell them apart.
+// stageNames are the names of the stages, which must be distinct.
 func (a *measureArguments) stageNames() ([]string, *Refusal) {
 	if len(a.Stages) > mostStages {
 		return nil, &Refusal{
@@ -198,8 +198,8 @@ func (m *measuring) depths() (sends, receives int) {
 	return sends, receives
 }
 
-// continued are figures of the current stage with the times of their intervals since the first stage began, as charts
-// want them.
+// continued are figures of the current stage with the times of their intervals since the first stage began, for
+// charts.
 func (m *measuring) continued(found []*record.Measure) []*record.Measure {
 	for _, each := range found {
 		if m.elapsed > 0 && len(each.Intervals) > 0 {

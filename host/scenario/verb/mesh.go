@@ -9,7 +9,7 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// meshArguments say which pairs are measured, how, and which are bad.
+// meshArguments are the pairs to measure, how to measure them, and when one is bad.
 type meshArguments struct {
 	Nodes     instances           `arg:"role,required" doc:"the counted role whose instances are the nodes"`
 	Pairs     Optional[MeshPairs] `arg:"pairs" doc:"who meets whom: all, the default, each pair once, in one round less than the nodes are (of an odd number in as many); ring, each the next; bisection, each of the first half one of the second, at once; {random: K}, K drawn rounds of all, {random: K, seed: S} others; {incast: N}, N others at once to each in turn, of which the sum is judged; or a list, [[0, 1], [2, 3]], of numbers or names"`
@@ -33,7 +33,7 @@ func MeshPatterns() []string { return []string{pairsAll, pairsRing, pairsBisecti
 // MeshCounts are the words of pairs that have a number.
 func MeshCounts() []string { return []string{pairsRandom, pairsIncast} }
 
-// MeshPairs are who meets whom in a mesh.
+// MeshPairs are the pairs of a mesh.
 type MeshPairs struct {
 	// Pattern is one of MeshPatterns or MeshCounts, or "" for the List.
 	Pattern string

@@ -41,7 +41,7 @@ func meshPairs(ctx context.Context, call *Call, args *meshArguments) (meshed, er
 	if refusal := args.check(); refusal != nil {
 		return meshed{}, refusal.failure()
 	}
-	args.Measure.Histogram.Keep = some(false) // of thousands of pairs nobody reads them
+	args.Measure.Histogram.Keep = some(false) // thousands of pairs would have too many
 	m := &meshing{call: call, args: args, rounds: args.rounds()}
 	var refusal *Refusal
 	if m.specs, refusal = (&measureArguments{measureKnobs: args.Measure}).specs(); refusal != nil {
@@ -433,7 +433,7 @@ func (m *meshing) row(pair mesh.Pair, size, direction int) (row record.MeshPair,
 	return row, true
 }
 
-// reason is an error in one line, with what was got where that tells more.
+// reason is an error in one line, with the actual value where that adds something.
 func reason(err error) string {
 	var failure *testbed.Failure
 	if errors.As(err, &failure) && failure.Got != "" {

@@ -12,7 +12,7 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// completionVerbs take completions from queues, wait for their events, and make queues beside those of queue pairs.
+// completionVerbs take completions from queues, wait for their events, and make queues apart from those of queue pairs.
 var completionVerbs = []Verb{
 	ask(
 		"poll", "ibv_poll_cq(3)", "Wait for one completion, which must be a success unless `expect` says otherwise.",

@@ -77,7 +77,7 @@ func waitListen(ctx context.Context, call *Call, args *struct {
 	return listeningAt{at.Port(), at.Addr().String(), at}, err
 }
 
-// StepVerb describes and runs a step that is no verb of the language but for its own keys beside it: "guest start",
+// StepVerb describes and runs a step that is not a verb of the language but for its own keys next to it: "guest start",
 // "guest run", "guest wait", "guest stop", "guest call" and "barrier".  It is nil for any other name.
 func StepVerb(name string) *Verb { return stepVerbs()[name] }
 
@@ -105,7 +105,7 @@ var stepVerbs = sync.OnceValue(func() map[string]*Verb {
 		ask("guest stop", "", "Stop the guest of a role.",
 			func(ctx context.Context, call *Call, args *guestWait) (guestEnd, error) {
 				end, err := args.end(ctx, call, call.Role.Guest().Stop)
-				// who stops a guest wants it gone, not well
+				// a step that stops a guest accepts any end
 				call.Outcome.NoDefaults = end.Outcome == "stopped" || end.Exit == guest.CodeStopped
 				return end, err
 			}),

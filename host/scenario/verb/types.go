@@ -41,7 +41,7 @@ const (
 	Window                  // the name that an earlier alloc_mw's `as` gave in the step's role; string
 	Roles                   // a list of two roles; []string
 	Instances               // the name of a counted role; []string with those of its instances
-	Pairs                   // who of a role's instances meets whom, all, {random: 4}, [[0, 1]]; MeshPairs
+	Pairs                   // which of a role's instances meet, all, {random: 4}, [[0, 1]]; MeshPairs
 	Role                    // a role of the file; string
 	Rights                  // a list of access rights to memory; rdmacore.Access
 	PeerRights              // a list of what a peer may do by a queue pair or a window; rdmacore.Access
@@ -189,7 +189,7 @@ type DataValue struct {
 	// Pattern means that the bytes may be repeated to fill a range: text, hex and byte are patterns,
 	// fields and repeat/times have a length of their own.
 	Pattern bool
-	// Every means that it is one value for each byte of a range, whose end is the buffer's if nothing else is said.
+	// Every means that it is one value for each byte of a range, whose default end is the buffer's.
 	Every bool
 }
 
@@ -198,7 +198,7 @@ func (d DataValue) Filling() testbed.Filling {
 	return testbed.Filling{Bytes: d.Bytes, Repeated: d.Pattern}
 }
 
-// CounterChecks say by how much counters may have grown.
+// CounterChecks are bounds of the growth of counters.
 type CounterChecks []CounterCheck
 
 // CounterCheck is one of them.

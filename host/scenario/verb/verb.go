@@ -1,7 +1,7 @@
-// Package verb is the table of what a step can do, with the code that does it.
+// Package verb is the table of the operations of steps, with their code.
 //
 // A verb is one row: its name, its arguments and results with their types, a sentence of
-// documentation, and the function that runs it.  The checker, the runner and whatever prints
+// documentation, and the function that runs it.  The checker, the runner and the printers of
 // documentation read the same rows, so a new operation is a new row and its function, nothing else.
 //
 // Verbs work on a testbed: the roles of one case with their buffers and endpoints.  It frees what they made.
@@ -65,13 +65,13 @@ func (t *Table) Names() []string { return t.names }
 // Verb is one row of the table.
 type Verb struct {
 	Name string
-	// Manual is the page that says what the operation does, "rdma_connect(3)"; empty for the runner's
+	// Manual is the man page of the operation, "rdma_connect(3)"; empty for the runner's
 	// own verbs.
 	Manual    string
 	Doc       string
 	Arguments []Argument
 	Results   []Result
-	// Scalar is the argument that `verb: value` stands for; empty when the verb wants a mapping.
+	// Scalar is the argument that `verb: value` sets; empty when the verb takes only a mapping.
 	Scalar string
 	// Roleless verbs work on no role.
 	Roleless bool
@@ -86,7 +86,7 @@ type Verb struct {
 	Named bool
 	// Makes is the kind of object that it makes; nil for none.
 	Makes *Object
-	// Check refuses arguments that do not go together, as far as they are known before the run; nil for a verb whose
+	// Check rejects arguments that do not go together, as far as they are known before the run; nil for a verb whose
 	// arguments do not depend on each other.
 	Check func(call *Call) *Refusal
 	// Capability is what the provider must be able to do, "" for what every provider can.
@@ -96,7 +96,7 @@ type Verb struct {
 	// Run runs a call and fills in its outcome.  A *Failure is an expectation that did not hold; an error that wraps a
 	// syscall.Errno is compared with `expect: {errno: ..}`.
 	Run func(ctx context.Context, call *Call) error
-	// describe fills in what the types of the arguments and the result say; see define.
+	// describe fills in the facts that follow from the types of the arguments and the result; see define.
 	describe func(*Verb)
 }
 
@@ -139,7 +139,7 @@ type Result struct {
 	Name  string
 	Type  Type
 	Words []string
-	// Default is what the field must be unless `expect` says otherwise; nil: anything.
+	// Default is the expected value when `expect` has none; nil: anything.
 	Default any
 	// Varies means that the value differs between runs or devices: an address or a number that was assigned.
 	// Comparisons of runs leave it out.
@@ -173,7 +173,7 @@ type Outcome struct {
 // Refusal is why arguments do not go together.
 type Refusal struct {
 	Argument string // which one it is about
-	// Meaningless means that the argument means nothing here, whatever its value.  One of `defaults` is then left out:
+	// Meaningless means that the argument has no effect here, with any value.  One of `defaults` is then left out:
 	// it is for other steps.
 	Meaningless bool
 	Message     string
@@ -212,14 +212,14 @@ type Call struct {
 	// Arguments are in the order of the verb's, in the Go types that Type documents, with defaults filled in; nil for
 	// none.
 	Arguments []any
-	// Later tells, in Verb.Check before the run, which arguments have a value that only the run will know;
+	// Later marks, in Verb.Check before the run, the arguments whose value is known only in the run;
 	// nil for none.
 	Later []bool
 	// Outcome is what the step returned and made.
 	Outcome Outcome
 	// Measured takes the figures of one size, of each end that has any.
 	Measured func([]*record.Measure)
-	// Advance is told which of its parts a measurement does now; nil if nobody wants to know.
+	// Advance reports the current part of a measurement; may be nil.
 	Advance func(what string, at, of int)
 	// Counterpart is the process that plays the one of two roles that this one does not; nil where all roles are here.
 	Counterpart func(from, to string) Counterpart
@@ -236,7 +236,7 @@ type Call struct {
 	// nothing.
 	Interval  time.Duration
 	Measuring func([]*record.Measure)
-	// Follows is set where Measuring wants the intervals also of a measurement whose figures another process has.
+	// Follows is set where Measuring also takes the intervals of a measurement whose figures another process has.
 	Follows bool
 	// Abort is given the figures so far and reports whether to end the measurement; nil to let it run.
 	Abort func([]*record.Measure) bool
@@ -274,7 +274,7 @@ func (c *Call) Endpoint() *testbed.Endpoint {
 	return endpoint
 }
 
-// named finds a buffer of the step's role, or of the one that the name says.
+// named finds a buffer of the step's role, or of the role in the name.
 func (c *Call) named(value BufferName) (*testbed.Buffer, error) {
 	role := c.Role
 	if value.Role != "" {

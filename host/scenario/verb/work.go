@@ -125,7 +125,7 @@ func dataOf(buffer *testbed.Buffer, list entries, part bufferPart) requestData {
 	return requestData{when(buffer != nil, buffer), list.SGEs, part}
 }
 
-// check refuses a part of a buffer beside a list that says it for each.
+// check rejects a part of a buffer next to a list with a part for each.
 func (d requestData) check() *Refusal {
 	refuse := func(name string) *Refusal {
 		return &Refusal{
@@ -376,7 +376,7 @@ func postAtomic(_ context.Context, call *Call, args *struct {
 	return args.postWord(call, &args.localWord, request, "room for the old value")
 }
 
-// mostFlushed is what the length of a FLUSH can say.
+// mostFlushed is the maximum of the length of a FLUSH.
 const mostFlushed = 1<<32 - 1
 
 type flushArguments struct {
@@ -410,7 +410,7 @@ func (a *flushArguments) check() *Refusal {
 func postFlush(_ context.Context, call *Call, args *flushArguments) (result struct {
 	Length int `result:"length" doc:"bytes that it is about; 0 for all of a key"`
 }, err error) {
-	if refusal := args.check(); refusal != nil { // of what only the run knows
+	if refusal := args.check(); refusal != nil { // of values that are known only in the run
 		return result, refusal.failure()
 	}
 	remote := args.To.Value

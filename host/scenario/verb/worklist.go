@@ -162,7 +162,7 @@ func listPostedOf(posted int, err error) (listPosted, error) {
 }
 
 func postSendList(_ context.Context, call *Call, args *postSendListArguments) (listPosted, error) {
-	if refusal := args.check(); refusal != nil { // of what only the run knows
+	if refusal := args.check(); refusal != nil { // of values that are known only in the run
 		return listPosted{}, refusal.failure()
 	}
 	var requests []rdmacore.SendWR
@@ -188,7 +188,7 @@ func postRecvList(_ context.Context, call *Call, args *postRecvListArguments) (l
 	if err != nil {
 		return listPosted{}, err
 	}
-	if refusal := args.check(); refusal != nil { // of what only the run knows
+	if refusal := args.check(); refusal != nil { // of values that are known only in the run
 		return listPosted{}, refusal.failure()
 	}
 	var requests []rdmacore.RecvWR
@@ -206,7 +206,7 @@ func postRecvList(_ context.Context, call *Call, args *postRecvListArguments) (l
 	return listPostedOf(receive(requests, all))
 }
 
-// ofEntry says of which entry of a list the error is.
+// ofEntry adds the entry of a list to an error.
 func ofEntry(what string, n int, err error) error {
 	var failure *testbed.Failure
 	if errors.As(err, &failure) {
