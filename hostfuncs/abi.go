@@ -52,7 +52,7 @@ type Param struct {
 	Doc  string
 }
 
-// ParamType says how the 32 or 64 bits of a parameter are meant.
+// ParamType is the meaning of the 32 or 64 bits of a parameter.
 type ParamType int
 
 // The types of parameter.
@@ -87,7 +87,7 @@ type Field struct {
 	Name   string
 	GoName string
 	Type   string // u8 u16 u32 u64 i32, or the name of a Struct
-	Enum   string // whose values a number has; "" for any
+	Enum   string // the enum of a number's values; "" for any
 	Handle bool   // a u32 that is a handle
 	Count  uint32 // of an array; 0 for a single value
 	Offset uint32

@@ -16,7 +16,7 @@ type Address struct {
 	IP      [16]byte `abi:"ip" doc:"network byte order; IPv4 uses the first four bytes"`
 }
 
-// Linux's address families, whatever the system the guest was compiled for says.
+// Linux's address families, for guests compiled for any system.
 const (
 	familyIPv4 = 2
 	familyIPv6 = 10

@@ -61,8 +61,8 @@ func (i *Instance) waitAsync(handle Handle, at Pointer, timeout Nanoseconds) int
 	return 0
 }
 
-// concerned reports whether an event is one that the guest may take.  Others who read the device call it, too, but only
-// while the guest waits, and so nobody changes the tables.
+// concerned reports whether an event is one that the guest may take.  Other readers of the device call it, too, but
+// only while the guest waits, and so the tables do not change.
 func (i *Instance) concerned(event rdmacore.AsyncEvent) bool {
 	return !event.OfObject() || i.qps.find(event.QP) != 0 || i.cqs.find(event.CQ) != 0 || i.srqs.find(event.SRQ) != 0
 }

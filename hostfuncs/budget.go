@@ -16,12 +16,12 @@ type Limits struct {
 	Handles int64
 	// Files is how many of the process's file descriptors its event channels and CQs may have.
 	Files int64
-	// Ports is how many of the provider's ports its endpoints may have; there are some 28,000 for all who do not name
-	// theirs.
+	// Ports is how many of the provider's ports its endpoints may have; there are some 28,000 for all endpoints whose
+	// port the provider chooses.
 	Ports int64
 }
 
-// The limits of a guest for which nothing else is said.
+// The default limits of a guest.
 const (
 	DefaultMemory     = 256 << 20
 	DefaultRegistered = 16 << 30
@@ -63,11 +63,11 @@ func (c Cost) minus(other Cost) Cost {
 	}
 }
 
-// Budget is the one account of what a guest has.  Whatever takes the host's memory for a guest is charged here
-// before it is made and credited when it is gone.  It is used by the goroutine that runs the guest.
+// Budget is the one account of what a guest has.  Everything that takes the host's memory for a guest is charged here
+// before it is made, and credited when it is gone.  The goroutine that runs the guest uses it.
 //
-// What others do to a guest takes nothing of it: a request is paid for by whoever listens, a backlog's worth at
-// once, and an event by the call that it is the end of.  So no peer can use up the budget of another guest.
+// Actions of peers are not charged to a guest at that time: a listener pays for requests in advance, a backlog's worth
+// at once, and a call pays for the event that ends it.  So no peer can use up the budget of another guest.
 type Budget struct {
 	limits Limits
 	used   Cost
@@ -79,8 +79,8 @@ type Budget struct {
 // NewBudget makes a budget of which nothing is used.
 func NewBudget(limits Limits) *Budget { return &Budget{limits: limits.withDefaults()} }
 
-// SetTables has the budget know of what grows without asking it: bytes tells how much it is by now, and room is
-// told how much it may be whenever that changes.
+// SetTables adds memory that grows without a charge: bytes is its size by now, and the budget calls room with its
+// limit whenever that changes.
 func (b *Budget) SetTables(bytes func() int64, room func(bytes int64)) {
 	b.tableBytes, b.tableRoom = bytes, room
 	b.tellRoom()
@@ -104,7 +104,7 @@ func (b *Budget) Used() Cost {
 	return used
 }
 
-// Charge takes a cost from the budget, or nothing with an error that has ENOMEM or EMFILE and says which limit
+// Charge takes a cost from the budget, or nothing with an error that has ENOMEM or EMFILE and names the limit that
 // is reached.
 func (b *Budget) Charge(cost Cost) error {
 	used := b.Used()

@@ -106,8 +106,8 @@ func (i *Instance) creditEvent(handle Handle, event *rdmacore.Event) {
 	}
 }
 
-// What a listener keeps of unread requests: as many as the kernel does where nobody has set it
-// (net.rdma_ucm.max_backlog), or more, up to what soft keeps, for a guest that asks for it and has the memory.
+// The unread requests that a listener keeps: by default the kernel's limit (net.rdma_ucm.max_backlog), or more, up to
+// soft's limit, for a guest that asks for it and has the memory.
 const (
 	defaultBacklog = 1024
 	maxBacklog     = 1 << 16

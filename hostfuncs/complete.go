@@ -49,7 +49,7 @@ func (i *Instance) complete(handle Handle, timeout Nanoseconds) int32 {
 		return i.badHandle(KindEP)
 	}
 	failed := i.wait(timeout, func(ctx context.Context) error { return ep.id.Complete(ctx) })
-	// The event that ends a call is read, whatever it says; a wait that is given up leaves it to come.
+	// An event that ends a call is read, with any status; a wait that is given up leaves it to come.
 	for !ep.id.Pending() && ep.events > 0 {
 		i.creditEvent(handle, nil)
 	}

@@ -7,9 +7,9 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// What an object takes of the host's memory: the sizes that its maker asked for by what an entry takes on the
-// embedded provider, which rounds numbers of entries up to a power of two, and for everything else, in the core and
-// here, a sum.  A test holds them against what the process really grows by.  The drivers of devices take as
+// What an object takes of the host's memory.  It is the requested size times the size of an entry on the
+// embedded provider, which rounds numbers of entries up to a power of two, plus a sum for everything else in the core
+// and here.  A test compares them with the actual growth of the process.  The drivers of devices take as
 // much or, with memory of their own, less.
 const (
 	cqeBytes     = 72 // struct soft_cqe and its time stamp
@@ -26,7 +26,7 @@ const (
 	requestSize = idBytes + eventBytes
 )
 
-// What the device refuses is left to it to say so, and costs nothing.
+// Limits of what is charged: the device rejects larger numbers, which cost nothing.
 const (
 	maxEntries = 1 << 20
 	maxSGEs    = 1 << 8
@@ -88,7 +88,7 @@ func srqCost(maxWR, maxSGE uint32) Cost {
 	return Cost{Memory: srqBytes + receiveQueue(maxWR, maxSGE), Handles: 1}
 }
 
-// qpCost is that of a QP with the CQs that are made with it, whose slots therefore cost nothing.
+// qpCost is that of a QP with the CQs that are made with it; their slots are free for that reason.
 func qpCost(attr *rdmacore.QPInitAttr) Cost {
 	list := max(int64(min(attr.MaxSendSGE, maxSGEs))*sgeBytes, int64(min(attr.MaxInlineData, maxInline)))
 	cost := Cost{Memory: qpBytes + ring(attr.MaxSendWR, sendBytes+list), Handles: 1}
@@ -110,6 +110,6 @@ func mrCost(length uint64) Cost {
 	return Cost{Memory: plainBytes, Registered: int64(length), Handles: 1}
 }
 
-// backlogCost is what the requests take that a listener may be sent before it reads any: as many in the provider as
-// it was told, and once more those that were read on the way to the events of another endpoint.
+// backlogCost is what a listener's unread requests take: its backlog in the provider, and as many again that were read
+// while looking for the events of another endpoint.
 func backlogCost(backlog uint32) Cost { return Cost{Memory: 2 * int64(backlog) * requestSize} }

@@ -85,7 +85,7 @@ func (i *Instance) createCQ(epHandle Handle, entries uint32) int32 {
 	return i.newCQ(epHandle, entries, func(on cqMaker) (*rdmacore.CQ, error) { return on.CreateCQ(int(entries)) })
 }
 
-// cqPlace is the parameter that says where a CQ is made.
+// cqPlace is the parameter that selects where a CQ is made.
 func cqPlace() Param {
 	return Param{
 		"ep", HandleOf, "ep",
@@ -93,7 +93,7 @@ func cqPlace() Param {
 	}
 }
 
-// cqMaker is a device, whose CQs have a channel each, or a channel that they share.
+// cqMaker is a device, which gives each CQ a channel, or a channel that CQs share.
 type cqMaker interface {
 	CreateCQ(entries int) (*rdmacore.CQ, error)
 	CreateCQEx(entries int, fields rdmacore.WCFields) (*rdmacore.CQ, error)

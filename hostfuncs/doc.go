@@ -12,14 +12,14 @@
 //   - A handle names an object of this instance: kind(4) | generation(11) | index(16), so never
 //     negative.  One that is stale, of another kind or of another instance is -EBADF.
 //   - Structs are little-endian, every byte of padding is a field, and their size is a multiple of 8.
-//     One that may grow begins with struct_size, which the guest sets to the size it knows.
+//     One that may grow begins with struct_size, which the guest sets to the size it was compiled with.
 //   - Functions and structs are only ever added to.  A break would be a new import module.  The bytes of a
 //     field called reserved, which guests leave 0, may get other names.
-//   - What may wait takes timeout_ns: 0 does not wait, -1 waits as long as the guest may run.
+//   - A call that may wait takes timeout_ns: 0 does not wait, -1 waits as long as the guest may run.
 //
 // # Lifetimes
 //
-// An Instance belongs to one guest and is used by the goroutine that runs it, except RequestStop.  Close
+// An Instance belongs to one guest.  Only the goroutine that runs the guest uses it, except for RequestStop.  Close
 // frees what the guest left, children before parents, after the guest's last instruction.  A region that
 // a guest registers is a range of its linear memory itself; each registration holds a reference to the
 // mapping, so the provider never writes into memory that is gone.

@@ -81,7 +81,7 @@ type endpoint struct {
 	events         int            // charged, and not read
 	backlog        uint32         // likewise, of a listener
 	hasPort        bool           // charged
-	listening      netip.AddrPort // what others were told of a listener; the zero AddrPort of another
+	listening      netip.AddrPort // a listener's address as reported by Listening; otherwise zero
 	// Of a listener: what the QPs of its children are made of; nil for children without.
 	childPD *rdmacore.PD
 	childQP *rdmacore.QPInitAttr

@@ -44,8 +44,8 @@ type refusal struct {
 func (e *refusal) Error() string { return e.errno.Error() + ": " + e.why }
 func (e *refusal) Unwrap() error { return e.errno }
 
-// errnoOf is the errno of the ABI that says what an error means.  One that the ABI does not know is none for a guest:
-// the status that somebody wrote into an event, a code of the kernel's own (ENOTSUPP), or of the resolver.
+// errnoOf is the errno of the ABI for an error.  It maps any errno outside the ABI to one of the ABI: a peer's status
+// in an event, a code of the kernel's own (ENOTSUPP), or of the resolver.
 func errnoOf(err error) syscall.Errno {
 	var errno syscall.Errno
 	switch {

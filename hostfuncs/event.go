@@ -105,7 +105,7 @@ func (i *Instance) deliver(channel *rdmacore.EventChannel, event *rdmacore.Event
 		handle := i.addChild(channel, event.ID, listener)
 		if handle < 0 {
 			if event.Held() {
-				event.Ack() // nobody will hear of it
+				event.Ack() // the guest does not get it
 			}
 			return handle
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 // eventfd is a counter of the guest's own that poll_set looks at (eventfd(2)).  A guest is one thread to its host, so
-// nobody adds to it during a wait.
+// the counter does not change during a wait.
 type eventfd struct {
 	count     uint64
 	semaphore bool

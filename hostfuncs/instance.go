@@ -13,7 +13,7 @@ import (
 // Config is what an instance gets from its host.
 type Config struct {
 	Provider *rdmacore.Provider
-	// Serial tells instances of one process apart: handles of one mean nothing to another.
+	// Serial distinguishes instances of one process: handles of one are not valid in another.
 	Serial uint32
 	// Device is what the guest means by no device in particular; nil is the provider's first with an active port.
 	Device *rdmacore.Device
@@ -22,9 +22,9 @@ type Config struct {
 	// Barrier waits until all parties of that name are there or ctx ends, on the clock of the provider; nil is a party
 	// of one.
 	Barrier func(ctx context.Context, name string) error
-	// Party is the role by which other guests find this one's streams; nil is one that nobody else finds, called "".
+	// Party is the role by which other guests find this one's streams; with nil they cannot find it.
 	Party *stream.Party
-	// Listening is told when the guest begins to listen, ceases to, and when it could not; nil tells nobody.
+	// Listening is called when the guest begins to listen, ceases to, and when it could not; may be nil.
 	Listening func(Listening)
 	// Budget is what the guest may have; nil is one with the default limits.  The host charges the guest's memory to
 	// it.
@@ -132,8 +132,8 @@ func NewInstance(config Config) *Instance {
 	return i
 }
 
-// SetMemory tells the instance where the guest's linear memory is: the first size bytes of region.  It
-// is called again whenever the memory has grown.  The instance does not hold a reference of its own.
+// SetMemory sets where the guest's linear memory is: the first size bytes of region.  The caller
+// calls it again whenever the memory has grown.  The instance does not hold a reference of its own.
 func (i *Instance) SetMemory(region *rdmacore.Memory, size int) {
 	i.region, i.base = region, region.Base()
 	i.memory = region.Bytes()[:size:size]

@@ -2,7 +2,7 @@ package hostfuncs
 
 import "net/netip"
 
-// Listening is news of a guest that others may want to connect to.
+// Listening is a report about a guest to which others may want to connect.
 type Listening struct {
 	At netip.AddrPort
 	// Over means that it listens there no more.
@@ -11,7 +11,7 @@ type Listening struct {
 	Err error
 }
 
-// listensNow tells that an endpoint listens, which it may have done before.
+// listensNow reports that an endpoint listens, unless it was reported before.
 func (i *Instance) listensNow(ep *endpoint) {
 	if ep.listening.IsValid() || i.listens == nil {
 		return
@@ -20,14 +20,14 @@ func (i *Instance) listensNow(ep *endpoint) {
 	i.listens(Listening{At: ep.listening})
 }
 
-// listensNoMore tells that an endpoint, which may have listened, is gone.
+// listensNoMore reports that an endpoint, which may have listened, is gone.
 func (i *Instance) listensNoMore(ep *endpoint) {
 	if ep.listening.IsValid() {
 		i.listens(Listening{At: ep.listening, Over: true})
 	}
 }
 
-// cannotListen tells what stands in the way of an endpoint that may have been to listen.
+// cannotListen reports why an endpoint could not listen, or not bind its address.
 func (i *Instance) cannotListen(at netip.AddrPort, err error) {
 	if i.listens != nil {
 		i.listens(Listening{At: at, Err: err})

@@ -20,7 +20,7 @@ const (
 	faultOutside    fault = 1 + iota // it does not lie in the guest's memory
 	faultTooLong                     // a text that is longer than any
 	faultSize                        // its struct_size is no size
-	faultUnknown                     // a newer form sets what this host does not know
+	faultUnknown                     // a newer form sets a field that this host lacks
 	faultMisaligned                  // plus the alignment that is wanted
 )
 
@@ -112,7 +112,7 @@ func (i *Instance) text(at Pointer, length uint32) (string, fault) {
 	return string(data), 0
 }
 
-// readSized copies in a struct that the guest may know in an older, shorter form, or in a newer one: the
+// readSized copies in a struct that the guest may have in an older, shorter form, or in a newer one: the
 // fields it lacks are 0, and those the host lacks must be (-E2BIG).
 func readSized[T any](i *Instance, at Pointer) (value T, wrong fault) {
 	form, wrong := given[T](i, at)
@@ -129,7 +129,7 @@ func readSized[T any](i *Instance, at Pointer) (value T, wrong fault) {
 	return value, 0
 }
 
-// writeSized copies a struct out, as much of it as the guest knows.  The guest's struct_size stays.
+// writeSized copies a struct out, as much of it as the guest's form has.  The guest's struct_size stays.
 func writeSized[T any](i *Instance, at Pointer, value *T) fault {
 	form, wrong := given[T](i, at)
 	if wrong != 0 {
@@ -150,7 +150,7 @@ func roomFor[T any](i *Instance, at Pointer) fault {
 // maxStructSize bounds struct_size: nothing in the ABI comes near, and garbage is found early.
 const maxStructSize = 1 << 16
 
-// given is the guest's form of a T, as long as its struct_size says, which is read this once.
+// given is the guest's form of a T, of the length in its struct_size, which is read only once.
 func given[T any](i *Instance, at Pointer) ([]byte, fault) {
 	if wrong := aligned[T](at); wrong != 0 {
 		return nil, wrong

@@ -33,7 +33,7 @@ func (i *Instance) modifyQP(handle Handle, at Pointer, mask uint32) int32 {
 	if wrong != 0 {
 		return i.badPointer("attr", wrong)
 	}
-	// What the core has a byte or two for must not be cut down to something else.
+	// Numbers that have a byte or two in the core must not be truncated.
 	for _, number := range []uint32{attr.MaxRdAtomic, attr.MaxDestRdAtomic, attr.RetryCount, attr.RNRRetryCount,
 		attr.MinRNRTimer, attr.Timeout, attr.PortNum, attr.AltPortNum, attr.AltTimeout} {
 		if number > 1<<8-1 {

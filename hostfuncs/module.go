@@ -17,9 +17,9 @@ type Stub struct {
 	Params []api.ValueType
 }
 
-// Instantiate makes a host module for the guests of one module, without a name in the runtime: it has the functions of
-// these names, because the engine compiles an entry for each, and stubs, which answer -ENOSYS.  Which instance a call
-// is for, its context says (Instance.Context).
+// Instantiate makes a host module for the guests of one module, without a name in the runtime.  It has only the
+// functions of these names, because the engine compiles an entry for each, and stubs, which answer -ENOSYS.  The
+// context of a call has its instance (Instance.Context).
 func Instantiate(
 	ctx context.Context, runtime wazero.Runtime, names map[string]bool, stubs []Stub, wrap Wrap,
 ) (api.Module, error) {

@@ -8,7 +8,7 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// MRChange says in guest memory what a memory region shall be.
+// MRChange is a change of a memory region in guest memory.
 type MRChange struct {
 	_          structs.HostLayout
 	StructSize uint32 `abi:"struct_size" doc:"size of this struct as the guest knows it"`

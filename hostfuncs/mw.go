@@ -6,7 +6,7 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// MWBind says in guest memory what a memory window shall be good for.
+// MWBind is the binding of a memory window in guest memory.
 type MWBind struct {
 	_       structs.HostLayout
 	WRID    uint64 `abi:"wr_id" doc:"comes back in the completion"`

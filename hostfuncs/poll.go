@@ -64,7 +64,7 @@ func pollFunctions() []Function {
 	}}
 }
 
-// asked is one thing that an entry asks for, and the source that tells of it.
+// asked is one thing that an entry asks for, and its source.
 type asked struct {
 	entry, source int
 	revent        uint32
@@ -180,7 +180,7 @@ func (i *Instance) pollSources(entries []PollEntry) (sources []rdmacore.Source, 
 	return sources, of, 0
 }
 
-// errNeverCame is for an event that objects of a kind do not have, which poll(2) waits for in vain.
+// errNeverCame is for an event that objects of a kind do not have; poll(2) waits for it until the timeout.
 var errNeverCame = errors.New("no such event")
 
 // pollable makes the sources of what a handle names; nil when that is nothing to wait for.

@@ -102,7 +102,7 @@ func qpFunctions() []Function {
 	}
 }
 
-// owner is the parameter that says whose QP is made.
+// owner is the parameter with the id of the QP.
 func owner() Param {
 	return Param{"ep", HandleOf, "ep", "0 for a QP without an endpoint (since 1.6)"}
 }

@@ -11,8 +11,8 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// Rules say with what the guest may do what its capabilities let it do.  nil lets it with anything, an empty list with
-// nothing. What they do not let it do is answered with -EPERM.
+// Rules restrict the capabilities of the guest.  nil allows everything, an empty list nothing. A call that they do not
+// allow returns -EPERM.
 type Rules struct {
 	// Bind are the addresses that the guest may listen on and connect from, Connect those that it may connect and send
 	// to.
@@ -111,7 +111,7 @@ func written(at netip.AddrPort) string {
 	return ip.String() + ":" + port
 }
 
-// mayBind tells why the guest may not have an address as its own; port 0 is any.
+// mayBind returns an error if the guest may not have an address as its own; port 0 is any.
 func (i *Instance) mayBind(at netip.AddrPort) error {
 	if i.rules.Bind == nil ||
 		slices.ContainsFunc(i.rules.Bind, func(r AddressRule) bool {
@@ -122,7 +122,7 @@ func (i *Instance) mayBind(at netip.AddrPort) error {
 	return refusedBy("bind itself to "+written(at), "bind", written(at))
 }
 
-// mayComeFrom is mayBind for who connects: the kernel's choice of a port needs no rule.
+// mayComeFrom is mayBind for connecting: the kernel's choice of a port needs no rule.
 func (i *Instance) mayComeFrom(at netip.AddrPort) error {
 	if at.Port() == 0 {
 		return nil
@@ -130,7 +130,7 @@ func (i *Instance) mayComeFrom(at netip.AddrPort) error {
 	return i.mayBind(at)
 }
 
-// mayConnect tells why the guest may not connect to an address.
+// mayConnect returns an error if the guest may not connect to an address.
 func (i *Instance) mayConnect(to netip.AddrPort) error {
 	if i.rules.Connect == nil ||
 		slices.ContainsFunc(i.rules.Connect, func(r AddressRule) bool {
@@ -141,8 +141,8 @@ func (i *Instance) mayConnect(to netip.AddrPort) error {
 	return refusedBy("connect to "+written(to), "connect", written(to))
 }
 
-// mayLookUp tells why the guest may not have a name looked up: who may connect to nobody may not ask name servers,
-// which would carry what it says to others.
+// mayLookUp returns an error if the guest may not have a name looked up: a guest that may connect nowhere may not query
+// name servers either, because they carry the query to others.
 func (i *Instance) mayLookUp(node string) error {
 	if i.rules.Connect == nil || len(i.rules.Connect) > 0 || node == "" {
 		return nil
@@ -153,7 +153,7 @@ func (i *Instance) mayLookUp(node string) error {
 	return refusedBy(fmt.Sprintf("look up the name %.100q", node), "connect", "*:*")
 }
 
-// maySend tells why the guest may not send to an address, or a group of them: what has no port.
+// maySend returns an error if the guest may not send to an address, or a group, neither of which has a port.
 func (i *Instance) maySend(to netip.Addr) error {
 	if i.rules.Connect == nil ||
 		to.IsValid() && slices.ContainsFunc(i.rules.Connect, func(r AddressRule) bool { return r.has(to) }) {
@@ -163,7 +163,7 @@ func (i *Instance) maySend(to netip.Addr) error {
 	return refusedBy("send to "+written(at), "connect", written(at))
 }
 
-// maySendBy is maySend for what an address vector names; one without a GID is of a subnet that no rule knows.
+// maySendBy is maySend for the destination of an address vector; one without a GID is of a subnet that no rule has.
 func (i *Instance) maySendBy(attr rdmacore.AHAttr) error {
 	if !attr.IsGlobal {
 		return i.maySend(netip.Addr{})
@@ -171,7 +171,7 @@ func (i *Instance) maySendBy(attr rdmacore.AHAttr) error {
 	return i.maySend(attr.DGID)
 }
 
-// mayOpen tells why the guest may not use a device.
+// mayOpen returns an error if the guest may not use a device.
 func (i *Instance) mayOpen(device *rdmacore.Device) error {
 	if i.rules.Devices == nil || slices.Contains(i.rules.Devices, device.Name()) {
 		return nil

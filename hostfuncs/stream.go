@@ -91,7 +91,7 @@ func (i *Instance) streamListen(service, backlog uint32) int32 {
 	if backlog == 0 || backlog > stream.MostPending {
 		return i.refuse(syscall.EINVAL, "a backlog is 1 to 128")
 	}
-	cost := streamCost // and what its connections hold that nobody has accepted
+	cost := streamCost // with what unaccepted connections hold
 	cost.Memory = plainBytes + int64(backlog)*streamCost.Memory
 	return create(i, &i.streams, cost, func() (*streamEnd, error) {
 		listener, err := i.party.Listen(service, int(backlog))

@@ -44,8 +44,8 @@ func (i *Instance) wait(timeout Nanoseconds, wait func(context.Context) error) i
 	return i.fail(err)
 }
 
-// stoppable is a context that has ended as soon as the guest is asked to stop: a virtual clock would go on in the time
-// that it takes to tell the context.
+// stoppable is a context that has ended as soon as the guest is asked to stop: a virtual clock would move in the time
+// that it takes to cancel the context.
 type stoppable struct {
 	context.Context
 	stop context.Context

@@ -164,7 +164,7 @@ func recvAt(i *Instance, qp *rdmacore.QP, wrs []rdmacore.RecvWR, sges []rdmacore
 type posting[WR any] struct {
 	wrs    []WR
 	sges   []rdmacore.SGE
-	posted []uint64 // nil: nobody asks
+	posted []uint64 // where the guest gets the number; nil: nowhere
 }
 
 func postingOf[WR any](
@@ -246,7 +246,7 @@ func (i *Instance) postRecvSpin(handle Handle, wrs Pointer, count uint32, sges P
 	)
 }
 
-// fewRequests is what is posted and polled in one call of the core; more is not for who wants an answer at once.
+// fewRequests is the most that is posted and polled in one call of the core, for a short response time.
 const fewRequests = 16
 
 // postSpin posts and polls in one call of the core, or in two.

@@ -20,8 +20,8 @@ import (
 	"rdmarun/host/scenario/diag"
 )
 
-// baselineFolder keeps baselines beside their scenarios, so that they can be versioned with them and passed on between
-// jobs of a CI system.
+// baselineFolder is where baselines are, in the folder of their scenarios: there they can be versioned, and passed on
+// between jobs of a CI system.
 const baselineFolder = ".rdmarun/baselines"
 
 // baselineName is what a baseline may be called: the name of a file that does not look like a flag.
@@ -158,7 +158,7 @@ func (b *baselines) discard() {
 	}
 }
 
-// finish keeps the baseline and shows how the run compares; held tells that nothing became worse.
+// finish keeps the baseline and shows how the run compares; held means that nothing became worse.
 func (b *baselines) finish(a *app, human io.Writer, totals record.Totals, quiet bool) (held bool, err error) {
 	if err := b.keep(a, totals); err != nil {
 		return false, err
@@ -180,8 +180,8 @@ func (b *baselines) finish(a *app, human io.Writer, totals record.Totals, quiet 
 	return held, a.showComparison(human, result, false)
 }
 
-// keep puts the baseline into its place, if the run is complete: after half a run nobody would see that the next one
-// lost cases.
+// keep puts the baseline into its place, if the run is complete: compared with half a run, a run that
+// lost cases would look complete.
 func (b *baselines) keep(a *app, totals record.Totals) error {
 	defer b.discard()
 	switch {

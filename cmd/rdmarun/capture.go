@@ -59,7 +59,8 @@ func (f *captureFlags) check() error {
 	return nil
 }
 
-// pass tells the library of rdmarun exec.  The process stays the same when the program takes its place.
+// pass sets the environment of the library of rdmarun exec.  The process stays the same when the program takes its
+// place.
 func (f *captureFlags) pass(env map[string]string) error {
 	if err := f.check(); err != nil || f.path == "" {
 		return err
@@ -111,8 +112,8 @@ func errNotCaptured(flag string) error {
 // captureEndTime bounds how long agents may take for the last of what they take down.
 const captureEndTime = 30 * time.Second
 
-// collect creates the file, and has what the agents of a lab capture put into it; closing ends it and says what is
-// missing.
+// collect creates the file, and makes the agents of a lab send their captures to it; closing ends it and returns what
+// is missing.
 func (f *captureFlags) collect(
 	ctx context.Context, a *app, h *hosted, clocks map[string]record.Clock, config *scenario.RunConfig,
 ) (closing func() error, err error) {
@@ -147,7 +148,7 @@ func (f *captureFlags) collect(
 	return ended, h.control.Hear(packets.Take, lab.SayPackets, lab.SayCaptured)
 }
 
-// open creates the file, and has the provider of each case write to it; closing ends it and says what is missing.
+// open creates the file, and makes the provider of each case write to it; closing ends it and returns what is missing.
 func (f *captureFlags) open(a *app, config *scenario.RunConfig) (closing func() error, err error) {
 	if f.onFailure != "" {
 		return f.keep(a, config)
@@ -177,7 +178,7 @@ func (f *captureFlags) open(a *app, config *scenario.RunConfig) (closing func() 
 	}, nil
 }
 
-// keep has the packets around failures written to files; closing says of how many there are none.
+// keep writes the packets around failures to files; closing reports the number of failures without a file.
 func (f *captureFlags) keep(a *app, config *scenario.RunConfig) (closing func() error, err error) {
 	failures, closing, err := f.folder(a, config)
 	if err == nil {
@@ -200,7 +201,7 @@ func (f *captureFlags) keepOf(
 	return closing, h.control.Hear(all.Take, lab.SayPackets, lab.SayCaptured)
 }
 
-// folder makes the folder of the captures of failures; closing says of how many there are none.
+// folder makes the folder of the captures of failures; closing reports the number of failures without a file.
 func (f *captureFlags) folder(
 	a *app, config *scenario.RunConfig,
 ) (failures *capture.Failures, closing func() error, err error) {

@@ -23,7 +23,7 @@ import (
 	"rdmarun/host/scenario/tags"
 )
 
-// defaultScenarios is where scenarios are when the command line does not say.
+// defaultScenarios is where scenarios are when the command line names none.
 const defaultScenarios = "scenarios"
 
 // scenarioPaths are the paths of a command line, or the default if it has none.
@@ -99,7 +99,7 @@ func (a *app) reportChecked(checked *scenario.Checked, style terminal.Style) err
 // selectCases applies a selection.  An empty one is a mistake that looks like a success, so it is an error
 // unless it was asked for.
 //
-// Where --last-failed has no failure to run again, it selects all cases, as pytest does, and says so.
+// Where --last-failed has no failure to run again, it selects all cases, as pytest does, with a note.
 func (a *app) selectCases(
 	checked *scenario.Checked, selection *scenario.Selection, allowEmpty bool,
 ) ([]scenario.Selected, error) {
@@ -309,7 +309,7 @@ func (a *app) settingsErrors(wrong *diag.List) error {
 	return reported(exitUsage)
 }
 
-// missingParams refuses files that were named but lack the value of a parameter: who names a file wants
+// missingParams rejects files that were named but lack the value of a parameter: a user who names a file wants
 // it to run.
 func missingParams(scenarios []scenario.Scenario, cases []scenario.Selected) error {
 	selected := make(map[string]bool)
@@ -348,7 +348,7 @@ func readSmallFile(path string, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// placeFlags say where roles run.
+// placeFlags choose where roles run.
 type placeFlags struct{ devices, gids []string }
 
 func (f *placeFlags) register(a *app, command *cobra.Command, gid string) {

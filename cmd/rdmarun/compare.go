@@ -73,7 +73,7 @@ func (a *app) compare(before, after, format string, all, strict bool) error {
 	return nil
 }
 
-// warnDifferent says what else may have made a difference.
+// warnDifferent warns of facts that may also explain a difference.
 func (a *app) warnDifferent(result *compare.Result) {
 	var names []string
 	for _, fact := range result.Different {

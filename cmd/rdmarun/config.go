@@ -175,11 +175,11 @@ func printConfigRows(w io.Writer, rows []configRow, format string) error {
 	return table.Flush()
 }
 
-// projectConfig is the configuration of a folder, beside the scenarios that it applies to.
+// projectConfig is the configuration of a folder, in the folder of its scenarios.
 const projectConfig = "rdmarun.yaml"
 
-// configuration is what the files of flags say, in the order of precedence: the folder's, then the user's.  Each has
-// names of flags, without dashes, and values; a list for a flag that may be given several times.
+// configuration is the content of the files of flags, in the order of precedence: the folder's, then the user's.  Each
+// has names of flags, without dashes, and values; a list for a flag that may be given several times.
 type configuration struct {
 	settings []scenario.Setting
 	// wrong are the errors in it.  Most commands do not run with a configuration that has any.
@@ -243,7 +243,7 @@ func (c *configuration) apply(flags *pflag.FlagSet) {
 	}
 }
 
-// reasonOf is what a flag itself says of a value.
+// reasonOf is a flag's own error about a value.
 func reasonOf(flag *pflag.Flag, value string, err error) error {
 	var number *strconv.NumError
 	var invalid *pflag.InvalidValueError

@@ -116,7 +116,7 @@ func printFindings(w io.Writer, findings []doctor.Finding) error {
 	return table.Flush()
 }
 
-// printTwoHosts says how to measure between this host and another.
+// printTwoHosts prints how to measure between this host and another.
 func printTwoHosts(w io.Writer, findings []doctor.Finding) error {
 	host, provider := "HOST", ""
 	if address := agent.Routed(); address.IsValid() {
@@ -304,7 +304,7 @@ func resolvePeer(ctx context.Context, host string) (route doctor.Route, err erro
 		return route, err
 	}
 	defer func() { err = errors.Join(err, channel.Close()) }()
-	// Port 7 is nobody's: nothing is sent there, the route is the same for all.
+	// Nothing is sent to port 7, and the route is the same for all ports.
 	id, err := channel.CreateEP(ctx, rdmacore.EPConfig{
 		Destination: netip.AddrPortFrom(route.Peer, 7), Timeout: 5 * time.Second,
 	})
@@ -324,7 +324,7 @@ func routeOf(id *rdmacore.ID, route doctor.Route) (doctor.Route, error) {
 	}
 	for _, port := range ports {
 		for _, gid := range port.GIDs {
-			// Of two entries with one address rdma_cm takes RoCE v2 by default.
+			// rdma_cm takes RoCE v2 by default if two entries have the address.
 			if gid.Address == route.Source.WithZone("") && (route.GID < 0 || gid.Type == "RoCE v2") {
 				route.Port, route.GID, route.Type, route.MTU = port.Number, gid.Index, gid.Type, port.ActiveMTU
 			}

@@ -159,10 +159,10 @@ func (a *app) exec(flags execFlags, args []string) error {
 	return withExit(exitNotRunnable, fmt.Errorf("exec %s: %w", program, syscall.Exec(program, args, pairs)))
 }
 
-// softLibrary is the file name of the soft provider as a library; "make build" makes it beside the binary.
+// softLibrary is the file name of the soft provider as a library; "make build" puts it into the binary's folder.
 const softLibrary = "librdmarun-soft.so"
 
-// findSoftLibrary looks beside the binary, and where a package puts libraries: ../lib/rdmarun.
+// findSoftLibrary looks in the binary's folder, and where a package puts libraries: ../lib/rdmarun.
 func findSoftLibrary(given string) (string, error) {
 	if given != "" {
 		path, err := filepath.Abs(given)

@@ -19,7 +19,7 @@ type exitCode int
 const (
 	exitOK     exitCode = 0 // no selected case failed
 	exitFailed exitCode = 1 // a case failed
-	// a guest module that cannot be compiled (the Go runtime exits 2, too, on a panic that nobody recovered)
+	// a guest module that cannot be compiled (the Go runtime exits 2, too, on a panic that is not recovered)
 	exitNotCompiled exitCode = 2
 	exitInvalid     exitCode = 3   // a scenario or a guest module is invalid; nothing ran
 	exitEnvironment exitCode = 4   // no such provider or device, or it failed
@@ -80,7 +80,7 @@ var exitCodes = []struct {
 	{exitTerminated, "terminated by SIGTERM"},
 }
 
-// exitError gives an error its exit code, and may say that its text was already shown.
+// exitError gives an error its exit code, and may mark that its text was already shown.
 type exitError struct {
 	code exitCode
 	err  error
@@ -162,7 +162,7 @@ func codeOf(ctx context.Context, err error) exitCode {
 	return exitFailed
 }
 
-// warn tells the user something that does not keep the command from running.
+// warn prints a warning, which does not keep the command from running.
 func (a *app) warn(text string) { fmt.Fprintf(a.stderr, "rdmarun: warning: %s\n", printable.Log(text)) }
 
 // printError writes err and its hints the way every command does; of joined errors each.
@@ -205,7 +205,7 @@ func joined(err error) []error {
 }
 
 // recoverPanic turns a panic of a command into exit code 70 and a report in a file, so that a user
-// has something to send and a script can tell a bug from a failed test.  Deferred, hence the pointer.
+// has something to send and a script can distinguish a bug from a failed test.  Deferred, hence the pointer.
 func (a *app) recoverPanic(code *exitCode) {
 	value := recover()
 	if value == nil {

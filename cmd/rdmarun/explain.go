@@ -72,7 +72,7 @@ type subject struct {
 	name, title string
 	rows        func() [][2]string // name and meaning
 	show        func(w io.Writer, word string) bool
-	// sentences means that the rows are sentences, and no words that anybody would look up.
+	// sentences means that the rows are sentences, and not words to look up.
 	sentences bool
 }
 
@@ -337,7 +337,7 @@ func timeRows() [][2]string {
 	return rows
 }
 
-// showTimes says how long things take that have to do with a word.
+// showTimes prints how long things take that have to do with a word.
 func showTimes(w io.Writer, word string) bool {
 	times := explain.TimesOf(word)
 	for i, each := range times {
@@ -466,7 +466,7 @@ func bound(t verb.Type, n int64) string {
 	return fmt.Sprint(n)
 }
 
-// resultNotes are the type of a result and what it must be unless a step says otherwise.
+// resultNotes are the type of a result and its default expectation.
 func resultNotes(r verb.Result) string {
 	notes := r.Type.String()
 	if r.Default != nil {

@@ -202,12 +202,12 @@ func showExample(w io.Writer, word string, alone bool) error {
 	return nil
 }
 
-// shownFiles are the files of an example that a reader can read: a guest's source beside its module.
+// shownFiles are the readable files of an example: a guest's source in place of its module.
 func shownFiles(texts map[string]string) []string {
 	return slices.DeleteFunc(sortedNames(texts), func(name string) bool { return path.Ext(name) == ".wasm" })
 }
 
-// besideName is the name of a file beside a scenario; the source of a guest has to be assembled.
+// besideName is the name of a file in the folder of a scenario; the source of a guest has to be assembled.
 func besideName(name string) string {
 	if base, isSource := strings.CutSuffix(name, ".wat"); isSource {
 		return fmt.Sprintf("%s.wasm, assembled (wat2wasm) from %s", base, name)
@@ -360,7 +360,7 @@ func showValue(w io.Writer, word string) bool {
 	return found
 }
 
-// valueWords are the words that showValue knows.
+// valueWords are the words that showValue accepts.
 func valueWords() []string {
 	var words []string
 	for _, each := range argumentProperties() {

@@ -87,7 +87,7 @@ func nearestFlag(command *cobra.Command, err error) string {
 
 var badValue = regexp.MustCompile(`^invalid argument "(.*)" for "(.*)" flag: (?:strconv|time)[:.](.*)$`)
 
-// plainly says what is wrong with the value of a flag, without the words of Go's library.
+// plainly is the error of a flag's value, without the words of Go's library.
 func plainly(err error) error {
 	match := badValue.FindStringSubmatch(err.Error())
 	if match == nil {
@@ -206,8 +206,7 @@ func (f *sizesFlag) Set(text string) error {
 	return nil
 }
 
-// drawSeed is a seed that nobody knows before, and never 0.  It has the 53 bits of which every reader of JSON keeps
-// all.
+// drawSeed is a random seed, and never 0.  It has 53 bits, which every reader of JSON keeps.
 func drawSeed() uint64 {
 	var drawn [8]byte
 	_, _ = rand.Read(drawn[:]) // never fails

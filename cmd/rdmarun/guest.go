@@ -293,7 +293,7 @@ func guestErrorCode(err error) exitCode {
 	return exitEnvironment
 }
 
-// guestResult says how a guest ended, unless it ended well.
+// guestResult returns how a guest ended, unless it ended well.
 func (a *app) guestResult(flags guestFlags, guest *guest.Guest) error {
 	result := guest.Result()
 	if flags.verbose && result.Freed.Total() != 0 {

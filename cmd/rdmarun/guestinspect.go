@@ -180,7 +180,7 @@ func (i inspection) print(w io.Writer) {
 // kibibytes is the size of a file.
 func kibibytes(bytes int) string { return fmt.Sprintf("%.1f KiB", float64(bytes)/1024) }
 
-// note says what is to be known of an import.
+// note describes an import.
 func (s symbol) note() string {
 	switch {
 	case s.Module != hostfuncs.ModuleName:

@@ -47,7 +47,7 @@ func (f *natsFlags) register(command *cobra.Command, name, usage string) {
 	command.MarkFlagsRequiredTogether("tlscert", "tlskey")
 }
 
-// natsWords are the flags beside the URL.
+// natsWords are the flags in addition to the URL.
 var natsWords = []string{"creds", "nkey", "tlsca", "tlscert", "tlskey"}
 
 // files are the files that the flags name, by these.
@@ -94,7 +94,7 @@ func (f *natsFlags) connect(flag, url, name string) (*tunnel.Conn, error) {
 	return conn, nil
 }
 
-// holder is what others are told whose run this is.
+// holder names the owner of this run to others.
 func holder() string {
 	host := "somewhere"
 	if found, err := os.Hostname(); err == nil {
@@ -144,7 +144,7 @@ func (f *labFlags) standing(a *app, read *lab.Lab) (*join.Lab, error) {
 	return standing, nil
 }
 
-// gather adds what agents say of themselves to a lab: without a file they are its hosts.
+// gather adds the agents' descriptions to a lab: without a file they are its hosts.
 func (f *labFlags) gather(ctx context.Context, read *lab.Lab) error {
 	var wanted []string
 	if f.file == "" {
@@ -225,7 +225,8 @@ func (f *joinFlags) serve(ctx context.Context, a *app, allow []string, sandbox *
 	return withExit(exitEnvironment, err)
 }
 
-// environment is that of the process that plays roles: it needs no way to the server, and must not show it to anybody.
+// environment is that of the process that plays roles.  It does not connect to the server, and must not reveal the
+// credentials.
 func (f *joinFlags) environment(a *app) (words []string) {
 	for _, name := range slices.Sorted(maps.Keys(a.env)) {
 		own := []string{"join", "name", "label", "allow"}

@@ -40,7 +40,7 @@ type labFlags struct {
 	joined  *join.Lab // once it is connected; nil for a lab of which no host has joined a NATS server
 	wait    func() time.Duration
 	changed func(flag string) bool
-	// ambient is the URL that the environment has for all labs: whoever repeats a run has it, and its password.
+	// ambient is the URL in the environment, for all labs: a repeated run has it, and its password.
 	ambient string
 	// tries has hosts of which one reaches no other run a case together: how that fails is asked.
 	tries bool
@@ -156,7 +156,7 @@ func (h *hosted) names() (names []string) {
 	return names
 }
 
-// read reads the lab file, and asks agents that have joined what they say of themselves.
+// read reads the lab file, and asks agents that have joined for their descriptions.
 func (f *labFlags) read(ctx context.Context, a *app) (*lab.Lab, error) {
 	if f.lab != nil {
 		return f.lab, nil
@@ -280,7 +280,7 @@ func (f *labFlags) checkPlaced(a *app, cases []scenario.Selected) error {
 	return nil
 }
 
-// apart is why a case cannot run whose roles meet on two hosts, of which one has a link to no other; "" if it can.
+// apart is why a case cannot run whose roles meet on two hosts, one of which has a link to no other; "" if it can.
 func (h *hosted) apart(config *scenario.RunConfig, each scenario.Selected, players map[string]string) string {
 	for _, meeting := range each.Case.Meetings {
 		if players[meeting.Roles[0]] == players[meeting.Roles[1]] {
@@ -520,7 +520,7 @@ func (h *hosted) places(host lab.Host) map[string]scenario.Place {
 	return places
 }
 
-// addresses are those of the roles of other hosts, as far as the lab says them.
+// addresses are those of the roles of other hosts, as far as the lab has them.
 func (h *hosted) addresses(from lab.Host) map[string]netip.Addr {
 	addresses := make(map[string]netip.Addr)
 	for role, name := range h.players {

@@ -137,7 +137,7 @@ func (l *lastRun) Record(r *record.Record) error {
 		return l.save()
 	}
 	id := absoluteID(r.Case)
-	// Of several runs of one case, a failure stays.
+	// A failure stays when a case ran several times.
 	if r.Attempt == 0 || r.Result.Flaky() || l.Cases[id].OK() || l.Cases[id] == notRun {
 		l.Cases[id] = r.Result.Status
 	}

@@ -117,7 +117,7 @@ type caseSummary struct {
 	Requires []string          `json:"requires"`
 	Fixtures []string          `json:"fixtures,omitempty"` // in the order of their setup
 	Skip     string            `json:"skip,omitempty"`     // why a run would leave it out
-	XFail    bool              `json:"xfail,omitempty"`    // it is known to fail, at least somewhere
+	XFail    bool              `json:"xfail,omitempty"`    // it is expected to fail, at least somewhere
 	Roles    []string          `json:"roles"`
 	Steps    int               `json:"steps"`
 	Timeout  string            `json:"timeout"`

@@ -30,10 +30,10 @@ type crashPlan struct {
 	// Descriptor is that of the records until the crash, a file without a name.
 	Descriptor int             `json:"descriptor"`
 	Targets    []output.Target `json:"targets,omitempty"`
-	// Streams are the descriptors of those targets that are no files, such as pipes, by their path: who reads there
+	// Streams are the descriptors of those targets that are not files, such as pipes, by their path: their reader
 	// gets the rest, and no end before.
 	Streams map[string]int `json:"streams,omitempty"`
-	// ToStderr tells where the text for people goes.
+	// ToStderr selects where the text for people goes.
 	ToStderr bool              `json:"to_stderr,omitempty"`
 	Human    show.HumanOptions `json:"human"`
 	GitHub   bool              `json:"github,omitempty"`
@@ -47,8 +47,8 @@ type logPlan struct {
 	Format string `json:"format"`
 }
 
-// catchNativeCrashes makes the process say so and close its reports when native code crashes, unless it is the one that
-// follows a crash: nobody would end a circle.
+// catchNativeCrashes makes the process report crashes of native code and close its reports.  It does nothing in the
+// process that follows a crash, which would start the next one without an end.
 func (a *app) catchNativeCrashes() {
 	if len(a.args) > 0 && a.args[0] == crashedCommand {
 		return
@@ -61,7 +61,7 @@ func (a *app) catchNativeCrashes() {
 }
 
 // recordsForCrash keeps the records of a run where the process that follows a crash finds them, as far as the
-// reports that have to be made anew want them; records that were asked for are only continued.
+// reports that are made anew need them; records that were asked for are only continued.
 type recordsForCrash struct {
 	file   *os.File
 	writer *jsonl.Writer
@@ -169,7 +169,7 @@ func newCrashedCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:                crashedCommand + " CODE REPORT PLAN ARGUMENTS",
 		Short:              "Close the reports of a run in which native code has crashed",
-		Hidden:             true, // nobody types it
+		Hidden:             true, // users do not type it
 		DisableFlagParsing: true,
 		Annotations:        configOptional,
 		Args:               cobra.ExactArgs(4),
@@ -322,7 +322,7 @@ type reportsAfterCrash struct {
 	made    *output.Outputs
 	records []*jsonl.Writer
 	log     *os.File
-	// Of reports that were begun on a stream.
+	// Reports that were begun on a stream.
 	continued []output.Output
 	streams   []*os.File
 }

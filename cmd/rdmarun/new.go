@@ -161,9 +161,9 @@ func isPlainName(name string) bool {
 // project is a user's own guest, as new writes it: a folder of files, with the SDK in a folder within.
 type project struct {
 	language string // of the SDK
-	folder   string // of the templates, whose files have their own names but for:
+	folder   string // of the templates; their files have their own names but for:
 	renamed  map[string]string
-	ignored  string // lines of .gitignore, beside the module
+	ignored  string // lines of .gitignore, in addition to the module
 	module   string // what the scenario runs, where it is not made by make
 }
 

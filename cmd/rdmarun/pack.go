@@ -81,8 +81,8 @@ func writePack(path string, archive []byte) error {
 }
 
 // unpackAll unpacks the packs among paths, SUITE.rdmarun or a path in it, SUITE.rdmarun/scenarios/rping.yaml, and
-// tells where their files are.  Ids and messages keep to the path in the pack: it is the same on every machine, and
-// is what a command line names.
+// returns where their files are.  Ids and messages keep to the path in the pack: it is the same on every machine, and
+// in every command line.
 func (a *app) unpackAll(paths []string) (scenario.Locate, error) {
 	folders := make(map[string]string)
 	for _, path := range paths {
@@ -114,7 +114,7 @@ func (a *app) unpackAll(paths []string) (scenario.Locate, error) {
 func packOf(path string) (archive string, ok bool) {
 	for {
 		if strings.HasSuffix(path, packExtension) {
-			// A file that does not exist is a misspelled pack, and unpacking says so.
+			// A file that does not exist is a misspelled pack, which unpacking reports.
 			info, err := os.Stat(path)
 			return path, err != nil || !info.IsDir()
 		}

@@ -21,7 +21,7 @@ import (
 // partyFlags share a run among several processes.
 type partyFlags struct {
 	roles, peers []string
-	host         string // of a process to meet, whose roles are where it says; "" for none
+	host         string // of a process to meet, where its roles are; "" for none
 	ofPerf       bool   // the flags are those of perf
 	typed        string // what made perf choose the roles: --server, or the host; "" for --role
 	settings     []meeting.Setting
@@ -29,7 +29,7 @@ type partyFlags struct {
 	wait         time.Duration
 }
 
-// Where processes of a run meet when nobody says otherwise.
+// Where processes of a run meet by default.
 const (
 	meetHost = "127.0.0.1"
 	meetPort = 18516
@@ -117,8 +117,8 @@ func (f *partyFlags) party(command *cobra.Command, agents bool) (*scenario.Party
 	return p, nil
 }
 
-// meetingPlace takes --meet apart; an empty host is every address.  Without an address it is this host's own: whoever
-// reaches the place could come for a role, so that other hosts do is for the user to say.
+// meetingPlace splits --meet; an empty host is every address.  Without an address it is this host's own: any process
+// that reaches the place could take a role, so the user must allow other hosts.
 func (f *partyFlags) meetingPlace() (host, port string, err error) {
 	host, port = meetHost, f.meet
 	if strings.Contains(f.meet, ":") {
@@ -195,7 +195,7 @@ func (f *partyFlags) join(ctx context.Context, a *app, config *scenario.RunConfi
 	party.Way.Refused = a.warn
 	if err := party.Meet(waiting, cases); err != nil {
 		if differs := (*meeting.DifferError)(nil); errors.As(err, &differs) {
-			// says what to do
+			// has the remedy
 			return withExit(exitEnvironment, fmt.Errorf("%s: %w", f.given(), err))
 		}
 		hint := "one process, without --peer, waits, for other hosts at --meet ADDRESS:PORT; every other one is " +

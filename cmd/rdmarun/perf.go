@@ -173,8 +173,8 @@ func runPerf(command *cobra.Command, a *app, flags *runFlags, path, text string)
 	return runChecked(ctx, a, flags, config, checked)
 }
 
-// flagErrors says what is wrong with the values of flags, which the language has found in the scenario that is made of
-// them: each flag but some is an argument of measure, in a line of its own.
+// flagErrors translates errors in the scenario that is made of the flags to errors of the
+// flags: each flag but some is an argument of measure, in a line of its own.
 func flagErrors(found *diag.List) error {
 	var all []error
 	for _, each := range found.Sorted() {

@@ -56,7 +56,7 @@ func findPerfTest(name string) int {
 	return slices.IndexFunc(perfTests, func(t perfTest) bool { return t.name == strings.TrimPrefix(name, "ib_") })
 }
 
-// perfFlags are the flags of perf beside those that it shares with run.
+// perfFlags are the flags that perf does not share with run.
 type perfFlags struct {
 	sizes        sizesFlag
 	all          bool
@@ -115,8 +115,8 @@ func (t perfTest) bandwidth() bool   { return t.kind == perfBandwidth }
 func (t perfTest) atomic() bool      { return strings.HasPrefix(t.op, "ATOMIC") }
 func (t perfTest) receives() bool    { return t.op == "SEND" }
 
-// payload is of messages that have any size, inlined of those whose data may be in the request (ibv_post_send(3)), and
-// limited of those of which the responder limits how many are in flight.
+// payload marks tests whose messages have any size, inlined those whose data may be in the request (ibv_post_send(3)),
+// and limited those for which the responder limits how many are in flight.
 func (t perfTest) payload() bool { return t.messages() && !t.atomic() }
 func (t perfTest) inlined() bool { return t.op == "SEND" || t.op == "RDMA_WRITE" }
 func (t perfTest) limited() bool { return t.bandwidth() && (t.atomic() || t.op == "RDMA_READ") }

@@ -111,7 +111,7 @@ What perf has no flag for may be an argument of a measure step ("rdmarun explain
 perftest                     rdmarun perf
 `
 
-// perftestHint says what an unknown flag of perf is in perf, if perftest has it; "" if not.
+// perftestHint names the flag of perf for an unknown flag, if perftest has that; "" if not.
 func perftestHint(command *cobra.Command, name string) string {
 	if command.Name() != "perf" {
 		return ""

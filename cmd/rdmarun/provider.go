@@ -25,7 +25,7 @@ const (
 	providerUsage = "provider to run on (soft, verbs, auto: verbs where a device is active, else soft)"
 )
 
-// registerProvider registers --provider; more are words beside the names of providers.
+// registerProvider registers --provider; more are values in addition to the names of providers.
 func registerProvider(command *cobra.Command, value *string, otherwise, usage string, more ...string) {
 	command.Flags().StringVarP(value, "provider", "P", otherwise, usage)
 	completeFlag(
@@ -47,7 +47,7 @@ func registerLink(command *cobra.Command, otherwise string) *formatFlag {
 	return link
 }
 
-// resolveProvider says which provider a name means, and refuses names that mean none.
+// resolveProvider returns the provider for a name, and rejects other names.
 func (a *app) resolveProvider(name string) (string, error) {
 	if name == autoProvider {
 		chosen, why := chooseProvider(openVerbs)
@@ -87,7 +87,7 @@ func openVerbs() (device string, err error) {
 	return found.Name(), nil
 }
 
-// chooseProvider takes verbs if a device can be used, and says why.
+// chooseProvider takes verbs if a device can be used, and returns why.
 func chooseProvider(verbs func() (device string, err error)) (name, why string) {
 	device, err := verbs()
 	if err != nil {
@@ -112,20 +112,20 @@ func (a *app) openProvider(name string, config *scenario.RunConfig) (closing fun
 	return config.Provider.Close, nil
 }
 
-// hasDevice says once, before the first case, what each case would say: there is nothing to run on.
+// hasDevice reports once, before the first case, what each case would report: there is nothing to run on.
 func hasDevice(provider *rdmacore.Provider) error {
 	devices, err := provider.Devices()
 	if err == nil && len(devices) > 0 {
 		return nil
 	}
 	if err == nil {
-		_, err = provider.DefaultDevice() // says what to do about it
+		_, err = provider.DefaultDevice() // has the remedy
 	}
 	return withHint(withExit(exitEnvironment, fmt.Errorf("--provider %s: %w", provider.Name(), err)),
 		"\"rdmarun doctor\" says why, and what to type; --provider soft needs no device")
 }
 
-// environment is what a comparison of two runs needs to know about their surroundings.
+// environment has the facts about the surroundings for a comparison of two runs.
 func (a *app) environment() map[string]string {
 	build := buildVersion()
 	facts := surroundings.Machine(os.DirFS("/"))

@@ -103,7 +103,7 @@ func (a *app) openRecords(name string) (in io.Reader, closing func(), err error)
 	return file, func() { _ = file.Close() }, nil
 }
 
-// recordsError gives an error of reading records its exit code, and says how to get a file of records.
+// recordsError gives an error of reading records its exit code, and the remedy: how to get a file of records.
 func recordsError(err error) error {
 	var format *jsonl.FormatError
 	if errors.As(err, &format) {
@@ -116,7 +116,7 @@ func recordsError(err error) error {
 func differs(name string, targets []output.Target) error {
 	source, err := os.Stat(name)
 	if err != nil {
-		return nil // opening it will say why
+		return nil // opening it will report the reason
 	}
 	for _, target := range targets {
 		if info, err := os.Stat(target.Path); err == nil && os.SameFile(source, info) {
@@ -126,7 +126,7 @@ func differs(name string, targets []output.Target) error {
 	return nil
 }
 
-// outFlags say which reports a run leaves.
+// outFlags select the reports of a run.
 type outFlags struct {
 	targets   []string
 	directory string
@@ -148,7 +148,7 @@ func formatNames() []string {
 	return names
 }
 
-// completeFormats offers the formats of -o; what stands after "=" is a file, which the shell knows better.
+// completeFormats offers the formats of -o; the shell completes the file after "=".
 func completeFormats(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var list []string
 	for _, format := range output.Formats() {
@@ -177,7 +177,7 @@ type runOutputs struct {
 	human io.Writer
 	extra []record.Consumer
 	link  func() error
-	// plan is what a crash needs to know of them.
+	// plan is what the process that follows a crash needs of them.
 	plan crashPlan
 }
 
@@ -277,7 +277,7 @@ func makeRunFolder(directory string) (folder string, err error) {
 	return folder, err
 }
 
-// linkLatest makes "latest" beside a folder a link to it.
+// linkLatest makes a link "latest" to a folder, next to it.
 func linkLatest(folder string) error {
 	link := filepath.Join(filepath.Dir(folder), "latest")
 	temporary := folder + ".link"

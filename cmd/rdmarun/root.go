@@ -98,7 +98,7 @@ func (a *app) interruptible() (ctx context.Context, stop func()) {
 	return ctx, func() { cancel(nil) }
 }
 
-// temporaryFolder makes a folder that is removed when the command ends.  what says in a few words what it is for.
+// temporaryFolder makes a folder that is removed when the command ends.  what is its purpose in a few words.
 func (a *app) temporaryFolder(what string) (string, error) {
 	folder, err := os.MkdirTemp("", "rdmarun-")
 	if err != nil {

@@ -209,7 +209,7 @@ func (a *app) printSelected(cases []scenario.Selected, files int) error {
 }
 
 // runCode is the exit code of a run; its order is that of "rdmarun help exit-codes".  The code of a signal comes from
-// codeOf, which knows the signal.
+// codeOf, which has the signal.
 func runCode(t record.Totals, baselineHeld bool) exitCode {
 	switch {
 	case t.Bug:
@@ -377,8 +377,8 @@ func (f *runFlags) registerTimeout(command *cobra.Command) {
 	command.Flags().DurationVar(&f.timeout, "timeout", 0, "limit of the time for everything (0: none, exit code 124)")
 }
 
-// begin checks the flags, makes of them what the runner wants, and asks the lab for its hosts.  The caller ends the
-// lab.
+// begin checks the flags, makes the runner's configuration of them, and asks the lab for its hosts.  The caller ends
+// the lab.
 func (f *runFlags) begin(command *cobra.Command, a *app) (scenario.RunConfig, error) {
 	f.chosen = command.Flags().Changed("provider")
 	f.lab.wait = func() time.Duration { return f.shared.wait }
@@ -404,7 +404,7 @@ func (f *runFlags) begin(command *cobra.Command, a *app) (scenario.RunConfig, er
 	return config, err
 }
 
-// config checks the flags and makes of them what the runner wants.
+// config checks the flags and makes the runner's configuration of them.
 func (f *runFlags) config(a *app) (scenario.RunConfig, error) {
 	var err error
 	if f.provider, err = a.resolveProvider(f.provider); err != nil {

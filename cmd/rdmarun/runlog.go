@@ -15,7 +15,7 @@ import (
 	"rdmarun/host/scenario"
 )
 
-// logFlags say whether and how a run is logged.
+// logFlags select whether and how a run is logged.
 type logFlags struct {
 	file   string
 	format *formatFlag
@@ -35,7 +35,7 @@ func (f *logFlags) register(command *cobra.Command) {
 // asked reports whether there is to be a log.
 func (f *logFlags) asked() bool { return f.file != "" || f.command.Flags().Changed("log-format") }
 
-// plan is what a crash needs to know of it.
+// plan is what the process that follows a crash needs of it.
 func (f *logFlags) plan() *logPlan {
 	if !f.asked() {
 		return nil
@@ -60,7 +60,7 @@ func (f *logFlags) open(a *app, steps bool, config *scenario.RunConfig) (closing
 	return closing, nil
 }
 
-// runLog writes records as lines of a log, for those who collect the logs of many programs in one place.  It is a
+// runLog writes records as lines of a log, for users who collect the logs of many programs in one place.  It is a
 // digest; --out jsonl=FILE has everything.
 type runLog struct {
 	logger *slog.Logger

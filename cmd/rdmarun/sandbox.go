@@ -61,7 +61,7 @@ func (f *sandboxFlag) enterAgent(a *app, command *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if engine, err := guest.Engine(); err == nil { // without one, the first script says what is missing
+	if engine, err := guest.Engine(); err == nil { // without one, the first script reports what is missing
 		files.Read = append(files.Read, engine)
 	}
 	return f.enter(a, command, files)
@@ -96,7 +96,7 @@ var (
 	keptPrefixes = []string{parameterPrefix, "LC_", "IBV_", "RDMAV_", "MLX4_", "MLX5_"}
 )
 
-// keptVariables tells which variables a command needs.
+// keptVariables returns which variables a command needs.
 func keptVariables(command *cobra.Command) func(string) bool {
 	kept := slices.Clone(keptNames)
 	command.Flags().VisitAll(func(flag *pflag.Flag) { kept = append(kept, environmentName(flag.Name)) })

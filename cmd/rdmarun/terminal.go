@@ -31,7 +31,7 @@ func (f *choiceFlag) register(command *cobra.Command) {
 	}
 }
 
-// style tells how wide w is, and decides about colours on it: the flag first, then NO_COLOR (no-color.org),
+// style finds the width of w, and decides about colours on it: the flag first, then NO_COLOR (no-color.org),
 // CLICOLOR_FORCE and a terminal that can.
 func (f *choiceFlag) style(a *app, w io.Writer) terminal.Style {
 	style := terminal.Style{Width: terminalWidth(w)}
@@ -76,7 +76,7 @@ func (a *app) showProgress(w io.Writer, quiet bool, style terminal.Style) (shown
 	return p.Progress, p
 }
 
-// aside is standard error for what is said while progress may be shown on the same terminal.
+// aside is standard error for messages while progress may be shown on the same terminal.
 func (a *app) aside() io.Writer {
 	if a.progress == nil {
 		return a.stderr
@@ -177,7 +177,7 @@ func (t *table) block(b *strings.Builder, rows [][]string) {
 			t.folded(b, strings.TrimRight(line.String()+last, " "), column)
 			continue
 		}
-		// No room beside the other columns: below them.
+		// The other columns leave no room: below them.
 		t.folded(b, strings.TrimRight(line.String(), " "), 4)
 		if indent := len(row[0]) - len(strings.TrimLeft(row[0], " ")) + 4; last != "" {
 			t.folded(b, strings.Repeat(" ", indent)+last, indent)

@@ -17,7 +17,7 @@ type topic struct {
 	text        func() string
 }
 
-// topics are the help pages beside those of the commands.
+// topics are the help pages that are not of commands.
 func topics() []topic {
 	return []topic{
 		{"language", "The scenario language on one page", languageTopic},

@@ -51,7 +51,7 @@ func (f *traceFlags) functions() []string {
 	return strings.Split(f.names, ",")
 }
 
-// open makes the tracer that was asked for, if any; closing says what is missing.
+// open makes the tracer of the flags, if any; closing returns what is missing.
 func (f *traceFlags) open(a *app, into **trace.Tracer) (closing func() error, err error) {
 	if f.names == "" {
 		if f.path != "" {
@@ -89,8 +89,8 @@ func traceGuests(out io.Writer, functions []string, config *scenario.RunConfig) 
 	return config.GuestTrace.Close, nil
 }
 
-// collect has the agents of a lab show what their guests call; closing waits for the last of it, and says what is
-// missing.
+// collect makes the agents of a lab send the calls of their guests; closing waits for the last of them, and reports
+// what is missing.
 func (f *traceFlags) collect(ctx context.Context, a *app, h *hosted, tracer *trace.Tracer) (closing func(), err error) {
 	if tracer == nil {
 		return func() {}, nil

@@ -160,7 +160,7 @@ func newValidation(checked *scenario.Checked, withPlan bool) validation {
 	return result
 }
 
-// printAnnotations writes the workflow commands of GitHub Actions: one line for each error, shown beside the
+// printAnnotations writes the workflow commands of GitHub Actions: one line for each error, which GitHub shows at the
 // line of the file.
 func (v validation) printAnnotations(w io.Writer) error {
 	// A message may contain something that would end the workflow command.

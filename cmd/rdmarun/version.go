@@ -22,7 +22,7 @@ type buildInfo struct {
 	Arch    string `json:"arch"`
 }
 
-// buildVersion tells what this binary was built from: the linker's word first, the module system's
+// buildVersion returns what this binary was built from: the linker's value first, the module system's
 // (a `go install` of a release) second.
 func buildVersion() buildInfo {
 	info := buildInfo{Version: version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}

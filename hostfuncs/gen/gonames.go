@@ -85,7 +85,7 @@ func (d goDeclarations) callers(name string) []string {
 // goNames is the page of the Go SDK's documentation that has all functions of the ABI; one that no exported function
 // calls is an error.
 func goNames(m *model.Model, declared goDeclarations) ([]byte, error) {
-	// What a look at the callers does not tell.
+	// Names that the exported functions do not show.
 	special := map[string]string{"error_text": "Error", "yield": "Yield, which calls sched_yield",
 		"ep_qp": "in EP.QP", "ep_send_cq": "in EP.SendCQ", "ep_recv_cq": "in EP.RecvCQ"}
 	var out bytes.Buffer

@@ -87,7 +87,7 @@ func javascriptShape(out *bytes.Buffer, s *model.Struct) {
 		s.Name, s.Name, s.Name, len(s.Fields), s.Size, truth(s.Sized))
 }
 
-// lengthField is the index of the field that says how much of an array counts, -1 for none.
+// lengthField is the index of the field with the number of valid elements of an array, -1 for none.
 func lengthField(s *model.Struct, f *model.Field) int {
 	if f.Count == 0 {
 		return -1

@@ -46,7 +46,7 @@ func rustSys(m *model.Model) []byte {
 }
 
 // rustImports begins the imports.  Since edition 2024 a block of them has to be called unsafe, which Rust 1.63 does not
-// know: the macro's first rule is for that edition, in which "_" is an expression.
+// support: the macro's first rule is for that edition, in which "_" is an expression.
 const rustImports = `macro_rules! imports {
     ($edition_2024:expr, { $($functions:tt)* }) => { #[link(wasm_import_module = %[1]q)] unsafe extern "C" { $($functions)* } };
     (_, { $($functions:tt)* }) => { #[link(wasm_import_module = %[1]q)] extern "C" { $($functions)* } };
@@ -155,7 +155,7 @@ func rustWords() []string {
 		"unsized", "use", "virtual", "where", "while", "yield"}
 }
 
-// functionDoc is all that the table says of a function beside its parameters.
+// functionDoc is the table's text of a function, without its parameters.
 func functionDoc(f *model.Function) string {
 	text := f.Doc
 	if f.Result.Doc != "" {

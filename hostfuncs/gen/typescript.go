@@ -213,7 +213,7 @@ func typescriptParam(m *model.Model, f *model.Function, p *model.Param) string {
 	return ": " + kind
 }
 
-// typescriptIsGiven says whether a script gives what a pointer points to, as is_given of call.c does.
+// typescriptIsGiven reports whether a script gives what a pointer points to, as is_given of call.c does.
 func typescriptIsGiven(m *model.Model, p *model.Param) bool {
 	s := m.Struct(p.Type)
 	return p.Kind == model.Pointer && (p.Direction == "in" || p.Direction == "inout" && (s == nil || !s.Sized))

@@ -1,4 +1,4 @@
-// Package model is the ABI of guests as data: what the table of hostfuncs says, and what follows from it - which
+// Package model is the ABI of guests as data: the table of hostfuncs, and what follows from it - which
 // parameter counts the elements of which pointer, in which unit a number is, which errno means what.  The generators of
 // the SDKs read it, the engine of scripts is made of it, and "rdmarun abi" prints it.
 package model
@@ -84,7 +84,7 @@ type Struct struct {
 	Name  string `json:"name"`
 	Size  uint32 `json:"size"`
 	Align uint32 `json:"align"`
-	// Sized says that it begins with struct_size.
+	// Sized means that it begins with struct_size.
 	Sized  bool    `json:"sized,omitempty"`
 	Doc    string  `json:"doc"`
 	Fields []Field `json:"fields"`
@@ -249,13 +249,13 @@ func paramOf(from hostfuncs.Param, after []hostfuncs.Param) Param {
 	return p
 }
 
-// mayBeNone is how the table says what 0 means for a handle or a pointer.
+// mayBeNone finds, in the table's texts, that 0 is valid for a handle or a pointer.
 var mayBeNone = regexp.MustCompile(`(^|[;,] )0( for|:| if|,)|may be 0`)
 
-// fixed is how it says that as many bytes are read, whatever the guest says.
+// fixed finds, in the table's texts, that the host reads so many bytes for any size of the guest.
 var fixed = regexp.MustCompile(`first (\d+) bytes`)
 
-// countOf finds what says how many elements are at a pointer: a count right after it, or after the pointers that
+// countOf finds the parameter that counts the elements at a pointer: a count right after it, or after the pointers that
 // follow.
 func countOf(p hostfuncs.Param, after []hostfuncs.Param) (count string, size uint32) {
 	if found := fixed.FindStringSubmatch(p.Doc); found != nil {
@@ -278,7 +278,7 @@ func isCount(name string) bool {
 	return name == "length" || name == "size" || name == "count" || name == "max" || strings.HasPrefix(name, "num_")
 }
 
-// unitOf is the unit of a number, from its name or what is said of it.
+// unitOf is the unit of a number, from its name or its text.
 func unitOf(name, doc string) string {
 	for _, unit := range []string{"ns", "us", "ms"} {
 		if strings.HasSuffix(name, "_"+unit) {

@@ -103,7 +103,7 @@ func (m *Model) witStruct(out *strings.Builder, s *Struct) {
 	out.WriteString("  }\n\n")
 }
 
-// witNumber is a type of fields: WIT says s32 where the ABI says i32.
+// witNumber is WIT's type of a field: s32 for the ABI's i32.
 func witNumber(name string) string {
 	if name == "i32" || name == "i64" {
 		return "s" + name[1:]
@@ -168,7 +168,7 @@ func witResult(results []string) string {
 	return "result<tuple<" + strings.Join(results, ", ") + ">, errno>"
 }
 
-// witParam is the type of a parameter, "" for one that a list has in itself; own tells that types has it.
+// witParam is the type of a parameter, "" for one that a list has in itself; own means that types has it.
 func (m *Model) witParam(f *Function, p *Param) (kind string, own bool) {
 	switch {
 	case p.Kind == Handle:

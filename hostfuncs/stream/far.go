@@ -6,11 +6,11 @@ import (
 	"syscall"
 )
 
-// Streams go between processes as frames, which whoever joins the exchanges carries, in order and none twice: Outbox
-// has what is to go, Take takes what has come.  What comes from another process is data, and checked: a stream holds
-// Room bytes for it and a listener its backlog, whatever it says.
+// Streams go between processes as frames.  The caller that joins two exchanges carries them in order and none twice:
+// from Outbox of one to Take of the other.  Frames of another process are untrusted and checked: a stream holds
+// at most Room bytes for it and a listener its backlog.
 
-// Frame is what one exchange tells another.
+// Frame is a message from one exchange to another.
 type Frame struct {
 	Kind string `json:"kind"`
 	// Role and Service are what listens, or is opened.
@@ -18,9 +18,9 @@ type Frame struct {
 	Service uint32 `json:"service,omitempty"`
 	// Free is how many more connections a listener takes; -1 when it listens no more.
 	Free int `json:"free,omitempty"`
-	// Seen is how many streams of the process that is told have been counted in Free.
+	// Seen is how many streams of the receiving process have been counted in Free.
 	Seen int `json:"seen,omitempty"`
-	// ID is a stream's, as who opened it counts them; Opened tells that this is who says the frame.
+	// ID is that of a stream, a count of the process that opened it; Opened means that the sender is that process.
 	ID     uint64 `json:"id,omitempty"`
 	Opened bool   `json:"opened,omitempty"`
 	// Data was written; Count bytes were read.
@@ -47,7 +47,7 @@ type Parcel struct {
 // mostServices bounds what one process may listen to, as far as others remember it.
 const mostServices = 1 << 12
 
-// far is what an exchange knows of other processes.
+// far is an exchange's state about other processes.
 type far struct {
 	processes []string
 	plays     func(role string) string // the process of a role elsewhere; "" for any other
@@ -58,7 +58,7 @@ type far struct {
 	conns     map[farConn]*Conn
 	opened    uint64
 	outbox    []Parcel
-	told      map[place]bool // listeners here whose room the others have to be told
+	told      map[place]bool // listeners here whose room is to be sent to the others
 	more      chan struct{}
 }
 
@@ -75,7 +75,7 @@ type farConn struct {
 	opened  bool // here
 }
 
-// Reach has the exchange reach other processes, of which plays tells which one plays a role.
+// Reach connects the exchange to other processes; plays returns the process that plays a role.
 func (e *Exchange) Reach(processes []string, plays func(role string) string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -87,7 +87,7 @@ func (e *Exchange) Reach(processes []string, plays func(role string) string) {
 	}
 }
 
-// Outbox takes what is to go to other processes; more is told when there is something again.
+// Outbox takes the frames for other processes; more signals when there are new ones.
 func (e *Exchange) Outbox() (parcels []Parcel, more <-chan struct{}) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -110,7 +110,7 @@ func (e *Exchange) Outbox() (parcels []Parcel, more <-chan struct{}) {
 	return parcels, f.more
 }
 
-// tellRoom has the others told how many connections a listener takes by now.  The caller holds mu.
+// tellRoom sends the others how many connections a listener takes by now.  The caller holds mu.
 func (e *Exchange) tellRoom(at place) {
 	if e.far != nil {
 		e.far.told[at] = true
@@ -132,7 +132,7 @@ func (f *far) wake() {
 	}
 }
 
-// say tells the other end of a stream something.
+// say sends a frame to the other end of a stream.
 func (c *Conn) say(frame Frame) {
 	frame.ID, frame.Opened = c.far.id, c.far.opened
 	c.exchange.far.send(c.far.process, frame)
@@ -174,7 +174,7 @@ func (e *Exchange) elsewhere(role string) string {
 	return e.far.plays(role)
 }
 
-// Take takes a frame that another process has told.
+// Take handles a frame of another process.
 func (e *Exchange) Take(from string, frame Frame) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -250,7 +250,7 @@ func (c *Conn) put(data []byte) bool {
 	return true
 }
 
-// reset ends a stream of which nobody knows what became: reading fails after what has come, and so does writing.
+// reset ends a stream whose process is lost: reading fails after what has come, and so does writing.
 func (c *Conn) reset() {
 	c.in.broken, c.in.written, c.out.read = true, true, true
 	c.in.bell.ring()

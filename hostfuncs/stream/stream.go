@@ -1,8 +1,9 @@
-// Package stream carries bytes between the roles of a run beside the fabric: what programs use a TCP connection for, to
-// tell each other their queue pairs.  A role listens on a service, a number; others connect to it by its name.
+// Package stream carries bytes between the roles of a run, apart from the fabric.  Programs use a TCP connection for
+// that, to exchange the numbers of their queue pairs.  A role listens on a service, a number; others connect to it by
+// the role's name.
 //
-// Everything is bounded: a connection holds Room bytes each way that nobody has read, a listener as many connections as
-// its backlog that nobody has accepted.  No call waits; who wants to is told by Watch of each object when to look
+// Everything is bounded: a connection holds at most Room unread bytes each way, a listener at most its
+// backlog of unaccepted connections.  No call waits; Watch of each object signals when to look
 // again.
 package stream
 
@@ -47,7 +48,7 @@ func (e *Exchange) Party(role string) *Party { return &Party{e, role} }
 // ErrClosed is for what was closed by this side.
 var ErrClosed = errors.New("the stream is closed")
 
-// bell tells those who wait to look again.
+// bell makes waiting callers look again.
 type bell struct {
 	next  int
 	kicks map[int]func()
@@ -129,7 +130,7 @@ func (l *Listener) Pending() bool {
 // Watch has kick called when a connection comes, until stop.
 func (l *Listener) Watch(kick func()) (stop func()) { return l.exchange.listen(&l.bell, kick) }
 
-// Close ends it; those who connected and were not accepted see the end of their streams.
+// Close ends it; connections that were not accepted get the end of their streams.
 func (l *Listener) Close() {
 	l.exchange.mu.Lock()
 	defer l.exchange.mu.Unlock()
@@ -149,8 +150,8 @@ func (l *Listener) Close() {
 type half struct {
 	data          []byte // a ring of Room bytes, there once something was written
 	start, length int
-	written, read bool // closed by who writes, by who reads
-	broken        bool // who writes is lost
+	written, read bool // closed by the writer, by the reader
+	broken        bool // the writer is lost
 	bell          bell
 }
 
@@ -159,10 +160,10 @@ type Conn struct {
 	exchange *Exchange
 	in, out  *half    // of one to another process, out has no data, but the length of what is not read there
 	far      *farConn // nil for one of this process
-	unsaid   int      // bytes that were read, and the other process has not been told
+	unsaid   int      // bytes that were read, and not yet acknowledged to the other process
 }
 
-// Connect connects to a service of a role: ECONNREFUSED when nobody listens there, EAGAIN when nobody accepts.
+// Connect connects to a service of a role: ECONNREFUSED without a listener, EAGAIN when its backlog is full.
 func (p *Party) Connect(role string, service uint32) (*Conn, error) {
 	e := p.exchange
 	e.mu.Lock()
@@ -185,7 +186,7 @@ func (p *Party) Connect(role string, service uint32) (*Conn, error) {
 	return &Conn{exchange: e, in: back, out: there}, nil
 }
 
-// CanConnect reports whether Connect would find somebody.
+// CanConnect reports whether Connect would succeed.
 func (p *Party) CanConnect(role string, service uint32) bool {
 	p.exchange.mu.Lock()
 	defer p.exchange.mu.Unlock()
@@ -197,7 +198,7 @@ func (p *Party) CanConnect(role string, service uint32) bool {
 	return l != nil && len(l.pending) < l.backlog
 }
 
-// Watch has kick called when somebody can be connected to who could not, until stop.
+// Watch calls kick when Connect may succeed where it failed, until stop.
 func (p *Party) Watch(kick func()) (stop func()) { return p.exchange.listen(&p.exchange.bell, kick) }
 
 // Read takes what has come; 0 at the end of the stream, EAGAIN before anything has come, ECONNRESET when the peer was
@@ -222,7 +223,7 @@ func (c *Conn) Read(to []byte) (int, error) {
 		n, h.start, h.length = n+some, (h.start+some)%Room, h.length-some
 	}
 	h.bell.ring()
-	// The other process is told of a part of the room at once, and not of each byte.
+	// Room is given back to the other process in larger parts, and not for each byte.
 	if c.unsaid += n; c.far != nil && (h.length == 0 || c.unsaid >= Room/4) {
 		c.say(Frame{Kind: reads, Count: c.unsaid})
 		c.unsaid = 0

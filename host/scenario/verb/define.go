@@ -68,7 +68,7 @@ func (v Verb) dividing() Verb                 { v.Divides = true; return v }
 //     Optional.
 //   - find of arguments looks up what the verb needs of the objects that they name, before it runs.
 //   - summary of a result is Outcome.Summary.  It sees the result alone, because the next step may have reused the Call
-//     when somebody asks.
+//     by the time of the call.
 //
 // The tags are read when the verb is first looked up, since a scenario uses few verbs.
 func define[A, R any](row Verb, run func(ctx context.Context, call *Call, args *A) (R, error)) Verb {

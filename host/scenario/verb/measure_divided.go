@@ -13,9 +13,9 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// A measurement between roles of two processes has a native half in each.  The halves need the same arguments, which
-// both processes have evaluated, and what only the other one knows: where it listens, and the address and the key of
-// its memory. They tell each other that before a size and what they have found after it, each in its order:
+// A measurement between roles of two processes has a native half in each.  Both processes have evaluated the arguments.
+// Each half also needs facts of the other one: where it listens, and the address and the key of its memory.  They
+// exchange these before a size, and the results after it, each in its order:
 //
 //	from                                to
 //	greeting                     -->
@@ -28,30 +28,30 @@ import (
 //	over                         -->
 //	                             <--    figures
 //
-// Of connections the one to listens, so `from` prepares after it.  Who fails says so instead of what would come next,
-// which ends the other half.  Between `prepared` and `over` nothing is said, but the figures so far: those of `to`
-// where a threshold or an interval of `from` wants them, and those of `from` where the process of `to` shows intervals.
+// For connections `to` listens, so `from` prepares after it.  A half that fails sends that instead of its next message,
+// which ends the other half.  Between `prepared` and `over` only the figures so far are sent: those of `to` for
+// a threshold or an interval of `from`, and those of `from` where the process of `to` shows intervals.
 
-// Counterpart is the process with the other role of a measurement.  What one of the two says the other hears in its
+// Counterpart is the process with the other role of a measurement.  Messages in each direction are delivered in
 // order.
 type Counterpart interface {
 	Say(value any) error
-	// Hear waits for what the other says next.  It fails when there is nobody any more who could.
+	// Hear waits for the next message.  It fails when the other process is gone.
 	Hear(ctx context.Context, into any) error
 }
 
-// said is what one half tells the other.
+// said is a message between the halves.
 type said struct {
 	// Failed is why there is no other half any more.
 	Failed *failed `json:"failed,omitempty"`
-	// IWARP tells what the device is, Watch that `from` wants the figures so far, Follow that `to` does.
+	// IWARP is the kind of the device; Watch means that `from` needs the figures so far, Follow that `to` does.
 	IWARP  bool `json:"iwarp,omitempty"`
 	Watch  bool `json:"watch,omitempty"`
 	Follow bool `json:"follow,omitempty"`
 	// Port is where `to` listens, Memory what its peer may use.
 	Port   uint16        `json:"port,omitempty"`
 	Memory *remoteMemory `json:"memory,omitempty"`
-	// Cut tells with `over` that a threshold has ended the measurement.
+	// Cut means, with `over`, that a threshold has ended the measurement.
 	Cut bool `json:"cut,omitempty"`
 	// SoFar and Found are the figures of `to`.
 	SoFar *figures `json:"so_far,omitempty"`
@@ -67,7 +67,7 @@ type running struct {
 	Latency []record.Distribution `json:"latency,omitempty"`
 }
 
-// failed is a failure as the other half tells it.
+// failed is a failure in a message.
 type failed struct {
 	What     string `json:"what"`
 	Expected string `json:"expected,omitempty"`
@@ -107,7 +107,7 @@ func memoryOf(end *testbed.PairEnd) remoteMemory {
 	return remoteMemory{Address: end.MR.Address(), Length: uint64(end.MR.Length()), Key: end.MR.RKey()}
 }
 
-// exchange is what two halves of a measurement tell each other.
+// exchange carries the messages between two halves of a measurement.
 type exchange struct {
 	counterpart Counterpart
 	role        string // the one that is not here
@@ -119,14 +119,14 @@ type exchange struct {
 	inbox chan said
 	done  chan struct{}
 	soFar atomic.Pointer[figures]
-	// running are the figures so far that `from` has told.
+	// running are the last figures so far of `from`.
 	running atomic.Pointer[running]
-	// watch means that the other half wants to see figures of this one, follow that it wants to see those of the
+	// watch means that the other half needs figures of this one, follow that it needs those of the
 	// measurement.
 	watch, follow bool
 }
 
-// meet begins to hear what the other half says.
+// meet begins to receive from the other half.
 func meet(ctx context.Context, counterpart Counterpart, role string) *exchange {
 	e := &exchange{counterpart: counterpart, role: role, outer: ctx, inbox: make(chan said), done: make(chan struct{})}
 	e.ctx, e.cancel = context.WithCancelCause(ctx)
@@ -162,7 +162,7 @@ func (e *exchange) listen() {
 	}
 }
 
-// hear is what the other half says next.
+// hear is the next message of the other half.
 func (e *exchange) hear(ctx context.Context) (said, error) {
 	select {
 	case got := <-e.inbox:
@@ -179,13 +179,13 @@ func (e *exchange) say(what said) error {
 	return nil
 }
 
-// fail tells the other half of a failure of this one, unless that one has failed before; of the step's end in any case.
+// fail sends a failure of this half to the other one, unless that one has failed before; the step's end in any case.
 func (e *exchange) fail(err error) {
 	if e == nil || err == nil {
 		return
 	}
 	if e.cancel(err); context.Cause(e.ctx) == err || e.outer.Err() != nil {
-		_ = e.say(said{Failed: failedBy(err)}) // who does not hear it finds that there is nobody any more
+		_ = e.say(said{Failed: failedBy(err)}) // a half that misses it finds that this one is gone
 	}
 }
 
@@ -202,7 +202,7 @@ func (e *exchange) part(err error) error {
 // reasonTime is how long to wait for the reason of a failure that may be the consequence of another end's.
 const reasonTime = time.Second
 
-// reason is why the other half ended a connection, which it may tell a moment later, or else err.
+// reason is why the other half ended a connection, which it may send a moment later, or else err.
 func (e *exchange) reason(err error) error {
 	if e == nil {
 		return err
@@ -215,7 +215,7 @@ func (e *exchange) reason(err error) error {
 	}
 }
 
-// watched reports whether the other half wants to see figures.
+// watched reports whether the other half needs figures.
 func (e *exchange) watched() bool { return e != nil && e.watch }
 
 // show shows the other half the figures so far.
@@ -229,10 +229,10 @@ func (e *exchange) shown() *figures {
 	return e.soFar.Load()
 }
 
-// follows reports whether the other half wants to see what the measurement has found so far.
+// follows reports whether the other half needs the figures so far of the measurement.
 func (e *exchange) follows() bool { return e != nil && e.follow }
 
-// tell tells the other half what the measurement has found so far.
+// tell sends the figures so far of the measurement to the other half.
 func (e *exchange) tell(found []*record.Measure) {
 	all := make([]figures, len(found))
 	for i, each := range found {
@@ -245,7 +245,7 @@ func (e *exchange) tell(found []*record.Measure) {
 	_ = e.say(said{Running: told})
 }
 
-// told is what the half of `from` has told of the measurement so far; nil for nothing yet.
+// told are the figures so far that the half of `from` has sent; nil for nothing yet.
 func (m *measuring) told() ([]*record.Measure, error) {
 	told := m.other.running.Load()
 	if told == nil || (told.Passive != nil) != m.args.Bidirectional {
@@ -344,7 +344,7 @@ func (m *measuring) accept(ctx context.Context, made *measuredPair, config testb
 	return nil
 }
 
-// errUntold is the failure of a half whose counterpart does not say what it must.
+// errUntold is the failure of a half whose counterpart does not send what it must.
 var errUntold = errors.New("the other end does not tell what this one needs")
 
 // prepareBoth prepares the ends that are here, and waits until those elsewhere are.
@@ -356,7 +356,7 @@ func (m *measuring) prepareBoth(
 	}
 	connect := spec.Kind == rdmacore.MeasureConnect
 	var there said
-	// The one to is ready last, so that whatever begins finds it there; but it listens before the other connects.
+	// `to` is ready last, so that `from` can begin at once; but it listens before the other connects.
 	if (m.from != nil) == connect {
 		if there, err = m.other.hear(ctx); err != nil {
 			return nil, err

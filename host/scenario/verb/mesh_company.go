@@ -13,9 +13,9 @@ import (
 )
 
 // A mesh whose nodes several processes play is a step of all of them.  Each walks the same rounds and measures the
-// pairs of which it plays a node, as its half where it plays one alone.  The process with a pair's first node has its
-// figures; after each round all have told theirs, so that all find the same suspects and give the same verdict.  What a
-// process would have told that is there no more is lost, and the others go on.
+// pairs of which it plays a node, as a half where it plays only one.  The process with a pair's first node has its
+// figures.  After each round all processes send theirs, so that all find the same suspects and have the same result.
+// The pairs of a process that is gone are lost, and the others continue.
 
 // Company is the other processes of a mesh.
 type Company interface {
@@ -25,8 +25,8 @@ type Company interface {
 	Host(role string) string
 	// Counterpart is the process with the other role of a pair, in a part of the mesh.
 	Counterpart(part, from, to string) Counterpart
-	// Tell tells all others a value for a part, and Hear waits for that of a process.  Hear fails with a
-	// testbed.EnvironmentError when there is nobody any more who could tell it.
+	// Tell sends a value for a part to all others, and Hear waits for that of a process.  Hear fails with a
+	// testbed.EnvironmentError when that process is gone.
 	Tell(part string, value any) error
 	Hear(ctx context.Context, process, part string, into any) error
 }
@@ -102,13 +102,13 @@ func (m *meshing) find(ctx context.Context) error {
 // mostLabels bounds the labels of a node elsewhere: each may explain bad pairs.
 const mostLabels = 256
 
-// gone reports whether an error says that a process is there no more.
+// gone reports whether an error means that a process is gone.
 func gone(err error) bool {
 	var environment *testbed.EnvironmentError
 	return errors.As(err, &environment)
 }
 
-// lookTold is a look as the process with the pair's first node tells it.
+// lookTold is a look in a message of the process with the pair's first node.
 type lookTold struct {
 	Pair  mesh.Pair
 	Sizes [][]*record.Measure `json:",omitempty"`
@@ -116,7 +116,7 @@ type lookTold struct {
 	Cut   bool                `json:",omitempty"`
 }
 
-// exchange tells the others what this process has found of a round, and hears what they have.
+// exchange sends this process' results of a round to the others, and receives theirs.
 func (m *meshing) exchange(ctx context.Context, at int, part string, round mesh.Round) error {
 	if m.call.Company == nil {
 		return nil
@@ -152,7 +152,7 @@ func (m *meshing) exchange(ctx context.Context, at int, part string, round mesh.
 	return nil
 }
 
-// told is a look as it is told.
+// told makes the message of a look.
 func told(pair mesh.Pair, found *look) lookTold {
 	if found.err != nil {
 		return lookTold{Pair: pair, Lost: reason(found.err)}
@@ -160,7 +160,7 @@ func told(pair mesh.Pair, found *look) lookTold {
 	return lookTold{Pair: pair, Sizes: found.sizes, Cut: found.cut}
 }
 
-// heard is the look at a pair among those that a process has told; err is why it could not.
+// heard is the look at a pair among those that a process has sent; err is why it could not send them.
 func (m *meshing) heard(pair mesh.Pair, list []lookTold, err error) *look {
 	for i := range list {
 		each := &list[i]
@@ -183,8 +183,8 @@ func (m *meshing) heard(pair mesh.Pair, list []lookTold, err error) *look {
 	return &look{err: err}
 }
 
-// fit tells what is wrong with figures from elsewhere: they are there for each size and direction, fewer sizes where a
-// threshold has cut them, and can be true.  Which pair, kind and size they are of the file says, whatever they say.
+// fit validates figures of another process: they are there for each size and direction, fewer sizes where a
+// threshold has cut them, and possible.  The pair, kind and size come from the file, not from the message.
 func (m *meshing) fit(told *lookTold) error {
 	wanted := len(m.specs)
 	if len(told.Sizes) > wanted || len(told.Sizes) < wanted && !told.Cut {
@@ -208,8 +208,8 @@ func (m *meshing) fit(told *lookTold) error {
 	return nil
 }
 
-// mostWords bounds what is shown of a text that another process tells.
+// mostWords bounds how much of another process' text is shown.
 const mostWords = 600
 
-// Brief is the beginning of a text that another process tells.
+// Brief is the beginning of another process' text.
 func Brief(text string) string { return printable.Cut(text, mostWords) }
