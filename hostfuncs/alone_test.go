@@ -73,7 +73,7 @@ func aloneGID(t *testing.T, i *Instance, device uint64) (entry GIDEntry) {
 	return entry
 }
 
-// TestQueueKeysOfTheSystem: no guest has one, whoever runs it.
+// TestQueueKeysOfTheSystem: no guest has one, run by any user.
 func TestQueueKeysOfTheSystem(t *testing.T) {
 	i := newInstance(t, 1<<16, Config{})
 	device := must(t, i, "open_device", 0)
@@ -127,7 +127,7 @@ func TestQPsWithoutEndpoints(t *testing.T) {
 					t.Errorf("%d completions, %+v", n, take[WC](i, wcAt))
 				}
 			}
-			// In any order, refused while somebody uses it.
+			// In any order; EBUSY while an object uses it.
 			must(t, i, "close_device", device)
 			expect(t, i, syscall.EBUSY, "dealloc_pd", one.pd)
 			expect(t, i, syscall.EBUSY, "destroy_cq", one.cq)

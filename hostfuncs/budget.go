@@ -83,10 +83,10 @@ func NewBudget(limits Limits) *Budget { return &Budget{limits: limits.withDefaul
 // limit whenever that changes.
 func (b *Budget) SetTables(bytes func() int64, room func(bytes int64)) {
 	b.tableBytes, b.tableRoom = bytes, room
-	b.tellRoom()
+	b.sendRoom()
 }
 
-func (b *Budget) tellRoom() {
+func (b *Budget) sendRoom() {
 	if b.tableRoom != nil {
 		b.tableRoom(max(0, b.limits.Memory-b.used.Memory))
 	}
@@ -127,14 +127,14 @@ func (b *Budget) Charge(cost Cost) error {
 		}
 	}
 	b.used = b.used.plus(cost)
-	b.tellRoom()
+	b.sendRoom()
 	return nil
 }
 
 // Credit gives a cost back that was charged.
 func (b *Budget) Credit(cost Cost) {
 	b.used = b.used.minus(cost)
-	b.tellRoom()
+	b.sendRoom()
 }
 
 // room is how much memory may still be charged.

@@ -73,7 +73,7 @@ func first[T comparable](table *handleTable[T]) (object T) {
 	return object
 }
 
-// A request that nobody has read keeps nothing of what its endpoint would use.
+// An unread request keeps nothing of what its endpoint would use.
 func TestCloseWithUnreadRequestOfASharedQueue(t *testing.T) {
 	for name, read := range map[string]bool{"on the channel": false, "in the host": true} {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestCloseWithUnreadRequestOfASharedQueue(t *testing.T) {
 	}
 }
 
-// A QP that is attached to a group leaves it before it goes: the device would keep it else, and nobody hear of that.
+// A QP that is attached to a group leaves it before it is destroyed: otherwise the group would keep the device.
 func TestDestroyedQPLeavesItsGroups(t *testing.T) {
 	i := newInstance(t, 1<<16, Config{})
 	channel, pd := must(t, i, "create_event_channel"), must(t, i, "alloc_pd", 0)
@@ -115,14 +115,14 @@ func TestDestroyedQPLeavesItsGroups(t *testing.T) {
 	expect(t, i, syscall.EBADF, "detach_mcast", qp, addressAt, 0)
 }
 
-// What somebody wrote into an event is no errno.
+// The status of an event, which a peer can choose, is not the result of a call.
 func TestStatusOfAnEventIsNoResult(t *testing.T) {
 	for _, status := range []int32{-1000, -412, -4095, -524, 1 << 20} {
 		i := newInstance(t, 1<<16, Config{})
 		_, active, _ := syncPair(t, i)
 		must(t, i, "destroy_ep", active)
 		again := must(t, i, "create_ep", 0, infoAt, uint64(i.pds.find(first(&i.pds))), attrAt)
-		must(t, i, "connect", again, 0) // nobody answers
+		must(t, i, "connect", again, 0) // no peer answers
 		if call(t, i, "write_event", again, number(status), 0) == -int32(syscall.ENOSYS) {
 			t.Skip("rdma-core is older than 60")
 		}

@@ -120,7 +120,7 @@ func TestForeignQPNumber(t *testing.T) {
 	kept(t, i, active, rdmacore.EventDisconnected)
 }
 
-// An endpoint goes from a channel to synchronous and back, with what nobody has read.
+// An endpoint goes from a channel to synchronous and back, with its unread events.
 func TestMigratedEndpoint(t *testing.T) {
 	p := connectPair(t)
 	i := p.Instance
@@ -240,7 +240,7 @@ func TestMulticastOfAGuest(t *testing.T) {
 	must(t, i, "leave_multicast", id, addressAt)
 	expect(t, i, syscall.EADDRNOTAVAIL, "leave_multicast", id, addressAt)
 
-	// What nobody has read of a group goes with the group, and the host's notes on it were never in it.
+	// Unread events of a group go with the group, and the host's notes on it were never in it.
 	channel := must(t, i, "create_event_channel")
 	must(t, i, "migrate_id", id, channel)
 	put(i, eventAt, CMEvent{StructSize: uint32(unsafe.Sizeof(CMEvent{}))})

@@ -22,7 +22,7 @@ func cqFunctions() []Function {
 			Name: "create_cq", Since: v1, Capability: CapabilityWork,
 			Doc: "Makes a completion queue (ibv_create_cq(3)), for QPs that share one.",
 			Params: []Param{
-				cqPlace(),
+				cqOwner(),
 				{"entries", U32, "", "completions it must hold; one more is lost and ends the QP"}},
 			Result:  "the CQ's handle",
 			Errors:  "EINVAL: no entries, or more than the device can hold.",
@@ -85,8 +85,8 @@ func (i *Instance) createCQ(epHandle Handle, entries uint32) int32 {
 	return i.newCQ(epHandle, entries, func(on cqMaker) (*rdmacore.CQ, error) { return on.CreateCQ(int(entries)) })
 }
 
-// cqPlace is the parameter that selects where a CQ is made.
-func cqPlace() Param {
+// cqOwner is the parameter that selects where a CQ is made.
+func cqOwner() Param {
 	return Param{
 		"ep", HandleOf, "ep",
 		"on whose device; 0 for the default device; a comp_channel (since 1.6): its events come there",

@@ -26,7 +26,7 @@ func extendedCQFunctions() []Function {
 				"(ibv_create_cq_ex(3)). It is " +
 				"polled and destroyed as any other; a field of wc that it was not made with is 0.",
 			Params: []Param{
-				cqPlace(),
+				cqOwner(),
 				{"entries", U32, "", "completions it must hold; one more is lost and ends the QP"},
 				{"fields", U32, "wc_fields", ""}},
 			Result:  "the CQ's handle",

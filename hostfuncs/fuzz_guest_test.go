@@ -26,7 +26,7 @@ type fuzzGuest struct {
 	world  *fuzzWorld
 	number int
 	region *rdmacore.Memory
-	guard  unsafe.Pointer // a page before the region that nobody may touch; nil where there was no room for it
+	guard  unsafe.Pointer // an inaccessible page before the region; nil where there was no room for it
 	random *rand.Rand     // of the step at hand
 	next   Pointer        // where the next struct of the step is put
 	given  []fuzzRange    // the structs of the step, for distortion
@@ -38,7 +38,7 @@ type fuzzGuest struct {
 
 type fuzzRange struct{ at, size uint32 }
 
-// fuzzKey is memory that somebody has registered.
+// fuzzKey is memory that a guest has registered.
 type fuzzKey struct {
 	address    uint64
 	lkey, rkey uint32
@@ -212,7 +212,7 @@ func (g *fuzzGuest) invoke(f *Function, words []uint64) uint64 {
 func (g *fuzzGuest) remember(handle uint64) {
 	if handle != 0 {
 		g.seen = append(g.seen, handle)
-		g.world.tell(func(k *fuzzKnown) { k.handles = append(k.handles, handle) })
+		g.world.share(func(k *fuzzKnown) { k.handles = append(k.handles, handle) })
 	}
 }
 
@@ -497,7 +497,7 @@ func store(to []byte, value uint64) {
 	}
 }
 
-// address is mostly that of the device, with a port on which somebody listens.
+// address is mostly that of the device, with a port on which a guest listens.
 func (g *fuzzGuest) address() Address {
 	known := g.world.heard()
 	address := known.device
@@ -512,7 +512,7 @@ func (g *fuzzGuest) address() Address {
 	case 3:
 		address = Address{Family: familyIPv6, IP: [16]byte{15: 1}, Port: address.Port}
 	case 4:
-		address = Address{Family: familyIPv4, IP: [16]byte{192, 0, 2, 9}, Port: address.Port} // nobody answers
+		address = Address{Family: familyIPv4, IP: [16]byte{192, 0, 2, 9}, Port: address.Port} // no host has it
 	case 5:
 		address.Family = uint16(g.number32())
 	}

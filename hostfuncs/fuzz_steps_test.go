@@ -82,7 +82,7 @@ func (g *fuzzGuest) makeObjects() {
 	}
 }
 
-// register registers a part of the guest's memory, and tells everybody its key.
+// register registers a part of the guest's memory, and gives all guests its key.
 func (g *fuzzGuest) register() {
 	start := fuzzBuffers + g.random.Uint32N(uint32(len(g.memory))-fuzzBuffers-4096)&^7
 	length, access, out := 64+g.random.Uint32N(4032), fuzzRights, g.room(uint32(unsafe.Sizeof(MR{})))
@@ -115,7 +115,7 @@ func (g *fuzzGuest) learnKey(handle Handle, at Pointer) {
 	mr := take[MR](g.Instance, at)
 	key := fuzzKey{mr.Address, mr.LKey, mr.RKey, handle}
 	g.keys = append(g.keys, key)
-	g.world.tell(func(k *fuzzKnown) { k.keys = append(k.keys, key) })
+	g.world.share(func(k *fuzzKnown) { k.keys = append(k.keys, key) })
 }
 
 // qpAttr puts what QP to make where a call takes it.
@@ -171,7 +171,7 @@ func (g *fuzzGuest) listenSomewhere() {
 	at := g.room(uint32(unsafe.Sizeof(Address{})))
 	if g.call("local_address", uint64(ep), uint64(at)) == 0 {
 		port := fuzzPort{take[Address](g.Instance, at).Port, info.PortSpace}
-		g.world.tell(func(k *fuzzKnown) { k.ports = append(k.ports, port) })
+		g.world.share(func(k *fuzzKnown) { k.ports = append(k.ports, port) })
 	}
 }
 
@@ -213,13 +213,13 @@ func (g *fuzzGuest) synchronous(ep uint64) bool {
 	return ok && object.id.Synchronous()
 }
 
-// learnQP tells everybody the number of an endpoint's QP.
+// learnQP gives all guests the number of an endpoint's QP.
 func (g *fuzzGuest) learnQP(ep uint64) {
 	if qp := g.call("ep_qp", ep); qp > 0 {
 		at := sized[QPAttr](g)
 		if g.call("query_qp", uint64(qp), uint64(at)) == 0 {
 			number := take[QPAttr](g.Instance, at).QPNum
-			g.world.tell(func(k *fuzzKnown) { k.qpns = append(k.qpns, number) })
+			g.world.share(func(k *fuzzKnown) { k.qpns = append(k.qpns, number) })
 		}
 	}
 }
@@ -328,7 +328,7 @@ func (g *fuzzGuest) answerRequest(ep uint64) {
 		g.call("reject_ece", ep, 0, 0)
 		return
 	case 2:
-		return // nobody answers
+		return // no peer answers
 	case 3:
 		g.call("create_qp", ep, g.some(KindPD), g.qpAttr())
 	}
@@ -341,7 +341,7 @@ func (g *fuzzGuest) answerRequest(ep uint64) {
 	}
 }
 
-// attend looks after every channel and every synchronous endpoint, of everybody when nobody else acts.
+// attend looks after every channel and every synchronous endpoint, of all guests when no other one runs.
 func (g *fuzzGuest) attend() {
 	for _, each := range g.world.guests {
 		if each != g && g.world.concurrent {

@@ -32,13 +32,13 @@ const (
 	fuzzMark         = 95              // percent of all functions that must have succeeded once
 )
 
-// TestFuzzABI is guests that call every host function, at the boundary that they have, with arguments that make sense,
-// that are extreme, and that are stale: several in one provider, beside a pair that works and must not notice, and
-// memory of the host's.  One seed in four has them run at once.
+// TestFuzzABI runs guests that call every host function at its limits, with valid, extreme and stale arguments.
+// Several run in one provider, next to a pair that works and must not be affected, and next to memory of the host.
+// With one seed in four they run at once.
 //
-// The calls are made in a process of their own, because what goes wrong may end it: a sanitizer, a page that nobody may
-// touch, a hang.  Of a seed that fails, as few steps as still fail are shown with each call, and the command that
-// repeats them.  "go test -asan" has every access of the C core checked, and leaks of it found when the process ends.
+// The calls are made in a process of their own, because an error may end it: a sanitizer, an inaccessible
+// page, a hang.  For a seed that fails, the test shows as few steps as still fail with each call, and the command that
+// repeats them.  "go test -asan" checks every access of the C core, and finds its leaks when the process ends.
 func TestFuzzABI(t *testing.T) {
 	switch {
 	case *fuzzChild:

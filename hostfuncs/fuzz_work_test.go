@@ -163,7 +163,7 @@ func (g *fuzzGuest) window() {
 	at := give(g, bind)
 	if g.call("bind_mw", g.some(KindQP), mw, at) == 0 {
 		bound := fuzzKey{address: bind.Address, rkey: take[MWBind](g.Instance, Pointer(at)).RKey}
-		g.world.tell(func(k *fuzzKnown) { k.keys = append(k.keys, bound) })
+		g.world.share(func(k *fuzzKnown) { k.keys = append(k.keys, bound) })
 	}
 }
 
@@ -281,8 +281,8 @@ func (g *fuzzGuest) intrude() {
 	}
 }
 
-// alone has queue pairs without an endpoint, whose CQ is one of several on a channel: each to another one of them, to
-// itself, or to anybody.
+// alone has queue pairs without an endpoint, whose CQ is one of several on a channel: each connects to another one of
+// them, to itself, or to any QP.
 func (g *fuzzGuest) alone() {
 	channel := g.some(KindCompChannel)
 	if channel == 0 {

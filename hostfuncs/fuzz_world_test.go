@@ -88,8 +88,8 @@ func newFuzzWorld(seed uint64, concurrent bool, trace io.Writer) *fuzzWorld {
 	return w
 }
 
-// tell adds to what everybody knows.
-func (w *fuzzWorld) tell(what func(*fuzzKnown)) {
+// share adds to what all guests know.
+func (w *fuzzWorld) share(what func(*fuzzKnown)) {
 	const most = 64
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -201,8 +201,8 @@ func (w *fuzzWorld) end() {
 	}
 }
 
-// begin makes the instance of a guest, in memory that nobody can overrun unnoticed: what the guest does not have of its
-// reservation, and the page before it, may not be touched at all.
+// begin makes the instance of a guest, in memory whose overrun is detected: the rest of its reservation, and the page
+// before it, are inaccessible.
 func (g *fuzzGuest) begin() {
 	g.world.mu.Lock()
 	g.world.serial++
@@ -216,16 +216,16 @@ func (g *fuzzGuest) begin() {
 	g.guard, err = unix.MmapPtr(-1, 0, before, uintptr(os.Getpagesize()), unix.PROT_NONE,
 		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_FIXED_NOREPLACE)
 	if err != nil {
-		g.guard = nil // somebody has that page
+		g.guard = nil // that page is in use
 	}
 	g.Instance = NewInstance(Config{
-		Provider: g.world.provider, Serial: serial, Party: g.world.exchange.Party(g.role()),
+		Provider: g.world.provider, Serial: serial, Participant: g.world.exchange.Participant(g.role()),
 	})
 	g.keys, g.groups = nil, nil
 	g.resize(fuzzPages)
 }
 
-// resize gives the guest so much memory, and takes the rest away from everybody.
+// resize gives the guest so much memory, and makes the rest inaccessible.
 func (g *fuzzGuest) resize(size int) {
 	all := g.region.Bytes()
 	for _, part := range []struct {
@@ -278,7 +278,7 @@ func newFuzzHost(w *fuzzWorld) *fuzzHost {
 	if h.mr, err = h.pd.RegMR(h.memory, 0, 4096, rdmacore.Access(fuzzRights)); err != nil {
 		w.failf("the host's region: %v", err)
 	}
-	w.tell(func(k *fuzzKnown) {
+	w.share(func(k *fuzzKnown) {
 		k.keys = append(k.keys, fuzzKey{address: h.mr.Address(), lkey: h.mr.LKey(), rkey: h.mr.RKey()})
 	})
 	return h
@@ -371,7 +371,7 @@ func (p *fuzzPair) connect() {
 	port := take[Address](passive.Instance, fuzzScratch).Port
 	passive.must("device_address", 0, fuzzScratch)
 	info.Flags, info.Destination = 0, take[Address](passive.Instance, fuzzScratch)
-	p.world.tell(func(k *fuzzKnown) { k.device = info.Destination })
+	p.world.share(func(k *fuzzKnown) { k.device = info.Destination })
 	info.Destination.Port = port
 	put(active.Instance, infoAt, info)
 	active.ep = active.must("create_ep", active.channel, infoAt, active.pd, attrAt)
@@ -384,7 +384,7 @@ func (p *fuzzPair) connect() {
 	for _, e := range p.ends {
 		e.qp, e.sendCQ, e.recvCQ = e.must("ep_qp", e.ep), e.must("ep_send_cq", e.ep), e.must("ep_recv_cq", e.ep)
 	}
-	p.world.tell(func(k *fuzzKnown) {
+	p.world.share(func(k *fuzzKnown) {
 		for _, e := range p.ends {
 			k.keys, k.handles = append(k.keys, e.key), append(k.handles, e.ep, e.qp, uint64(e.key.handle))
 		}
@@ -403,8 +403,8 @@ func (e *fuzzEnd) event(of uint64, want rdmacore.EventType) CMEvent {
 	return event
 }
 
-// publish tells the other guests all that there is to know of the pair's queue pairs. Their numbers go where any
-// number of a queue pair does, conn_param.qp_num among it, with which nobody may end another's connection.
+// publish gives the other guests all facts of the pair's queue pairs. They use the numbers wherever a
+// number of a queue pair goes, also as conn_param.qp_num, which must not end another guest's connection.
 func (p *fuzzPair) publish() {
 	var targets []fuzzTarget
 	for _, e := range p.ends {
@@ -415,7 +415,7 @@ func (p *fuzzPair) publish() {
 		}
 		targets = append(targets, fuzzTarget{ep.id.QP().Num(), attr.RQPSN})
 	}
-	p.world.tell(func(k *fuzzKnown) {
+	p.world.share(func(k *fuzzKnown) {
 		k.targets = targets
 		for _, target := range targets {
 			k.qpns = append(k.qpns, target.qpn)

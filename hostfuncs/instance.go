@@ -22,8 +22,8 @@ type Config struct {
 	// Barrier waits until all parties of that name are there or ctx ends, on the clock of the provider; nil is a party
 	// of one.
 	Barrier func(ctx context.Context, name string) error
-	// Party is the role by which other guests find this one's streams; with nil they cannot find it.
-	Party *stream.Party
+	// Participant is the role by which other guests find this one's streams; with nil they cannot find it.
+	Participant *stream.Participant
 	// Listening is called when the guest begins to listen, ceases to, and when it could not; may be nil.
 	Listening func(Listening)
 	// Budget is what the guest may have; nil is one with the default limits.  The host charges the guest's memory to
@@ -38,18 +38,18 @@ type Config struct {
 // Instance is one guest's side of the ABI: its memory, its handles and the objects behind them.  It is
 // used by the goroutine that runs the guest; only RequestStop, End, Waiting and Still may be called from another.
 type Instance struct {
-	provider *rdmacore.Provider
-	resolver *rdmacore.Resolver
-	device   *rdmacore.Device // nil is the provider's default
-	log      func(level slog.Level, text string) error
-	barrier  func(ctx context.Context, name string) error
-	listens  func(Listening)
-	denied   Capability
-	rules    Rules
-	clock    *rdmacore.Clock
-	party    *stream.Party
-	budget   *Budget
-	work     *rdmacore.Work // what the data path is called by
+	provider    *rdmacore.Provider
+	resolver    *rdmacore.Resolver
+	device      *rdmacore.Device // nil is the provider's default
+	log         func(level slog.Level, text string) error
+	barrier     func(ctx context.Context, name string) error
+	listens     func(Listening)
+	denied      Capability
+	rules       Rules
+	clock       *rdmacore.Clock
+	participant *stream.Participant
+	budget      *Budget
+	work        *rdmacore.Work // what the data path is called by
 
 	region *rdmacore.Memory // the whole reservation
 	memory []byte           // what the guest has of it now
@@ -96,23 +96,23 @@ func NewInstance(config Config) *Instance {
 		budget = NewBudget(Limits{})
 	}
 	i := &Instance{
-		provider: config.Provider,
-		resolver: config.Provider.NewResolver(),
-		device:   config.Device,
-		log:      config.Log,
-		barrier:  config.Barrier,
-		listens:  config.Listening,
-		denied:   config.Deny &^ CapabilityBase,
-		rules:    config.Rules,
-		clock:    config.Provider.Clock(),
-		budget:   budget,
-		party:    config.Party,
-		work:     config.Provider.NewWork(),
-		ctx:      context.Background(),
-		byID:     make(map[*rdmacore.ID]Handle),
+		provider:    config.Provider,
+		resolver:    config.Provider.NewResolver(),
+		device:      config.Device,
+		log:         config.Log,
+		barrier:     config.Barrier,
+		listens:     config.Listening,
+		denied:      config.Deny &^ CapabilityBase,
+		rules:       config.Rules,
+		clock:       config.Provider.Clock(),
+		budget:      budget,
+		participant: config.Participant,
+		work:        config.Provider.NewWork(),
+		ctx:         context.Background(),
+		byID:        make(map[*rdmacore.ID]Handle),
 	}
-	if i.party == nil {
-		i.party = stream.New().Party("")
+	if i.participant == nil {
+		i.participant = stream.New().Participant("")
 	}
 	i.stop, i.requestStop = context.WithCancel(context.Background())
 	i.channels = handleTable[*rdmacore.EventChannel]{kind: KindChannel, budget: budget, first: first}

@@ -94,7 +94,7 @@ func (i *Instance) streamListen(service, backlog uint32) int32 {
 	cost := streamCost // with what unaccepted connections hold
 	cost.Memory = plainBytes + int64(backlog)*streamCost.Memory
 	return create(i, &i.streams, cost, func() (*streamEnd, error) {
-		listener, err := i.party.Listen(service, int(backlog))
+		listener, err := i.participant.Listen(service, int(backlog))
 		return &streamEnd{listener: listener}, err
 	}, (*streamEnd).destroy)
 }
@@ -116,9 +116,9 @@ func (i *Instance) streamConnect(role Pointer, length, service uint32, timeout N
 	if wrong != 0 {
 		return i.badPointer("role", wrong)
 	}
-	source := rdmacore.NewSource(func() bool { return i.party.CanConnect(name, service) }, i.party.Watch)
+	source := rdmacore.NewSource(func() bool { return i.participant.CanConnect(name, service) }, i.participant.Watch)
 	return i.newStream(timeout, source, func() (*stream.Conn, error) {
-		conn, err := i.party.Connect(name, service)
+		conn, err := i.participant.Connect(name, service)
 		if err == syscall.ECONNREFUSED && timeout != 0 {
 			err = syscall.EAGAIN
 		}

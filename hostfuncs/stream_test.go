@@ -14,8 +14,8 @@ func TestStreamsBetweenGuests(t *testing.T) {
 	for name, options := range clocks() {
 		t.Run(name, func(t *testing.T) {
 			exchange := stream.New()
-			a := newInstance(t, 1<<20, Config{Party: exchange.Party("a")}, options...)
-			b := instanceOn(t, 1<<20, Config{Provider: a.provider, Serial: 1, Party: exchange.Party("b")})
+			a := newInstance(t, 1<<20, Config{Participant: exchange.Participant("a")}, options...)
+			b := instanceOn(t, 1<<20, Config{Provider: a.provider, Serial: 1, Participant: exchange.Participant("b")})
 			const length = 100_000
 			ended := make(chan bool)
 			a.clock.Enter()

@@ -188,8 +188,8 @@ func postingOf[WR any](
 	return p, 0
 }
 
-// tell writes the number that was posted.
-func (p *posting[WR]) tell(n int) {
+// store writes the number that was posted.
+func (p *posting[WR]) store(n int) {
 	if p.posted != nil {
 		p.posted[0] = uint64(n)
 	}
@@ -223,7 +223,7 @@ func post[Q, WR any](i *Instance, queue Q, wrsAt Pointer, count uint32, sgesAt P
 		accepted, err = post(i, queue, p.wrs[n:min(len(p.wrs), n+int(batch))], p.sges)
 		n += accepted
 	}
-	p.tell(n)
+	p.store(n)
 	if err != nil {
 		return i.fail(err)
 	}
@@ -283,7 +283,7 @@ func postSpin[WR any](
 		return i.spinCQ(cqHandle, wcAt, max, attempts)
 	}
 	n, completions, err := one(i.work, qp, i.base, uint64(len(i.memory)), p.wrs, p.sges, cq, wcs, attempts)
-	p.tell(n)
+	p.store(n)
 	if err != nil {
 		return i.fail(err)
 	}

@@ -40,7 +40,7 @@ func (pd *PD) CreateAHFromWC(wc *WC, grh []byte, port int) (*AH, error) {
 	if pd == nil || pd.c == nil {
 		return nil, closed(op, "PD")
 	}
-	completion, header, err := wayBack(op, wc, grh, port)
+	completion, header, err := replyArguments(op, wc, grh, port)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (d *Device) InitAHFromWC(wc *WC, grh []byte, port int) (AHAttr, error) {
 	if !d.open() {
 		return AHAttr{}, closed(op, "device")
 	}
-	completion, header, err := wayBack(op, wc, grh, port)
+	completion, header, err := replyArguments(op, wc, grh, port)
 	if err != nil {
 		return AHAttr{}, err
 	}
@@ -72,8 +72,10 @@ func (d *Device) InitAHFromWC(wc *WC, grh []byte, port int) (AHAttr, error) {
 	return fromCAHAttr(&c), nil
 }
 
-// wayBack copies completion and header: the buffer may change meanwhile, and cgo forbids Go pointers inside.
-func wayBack(op string, wc *WC, grh []byte, port int) (completion C.struct_ibv_wc, header C.struct_ibv_grh, err error) {
+// replyArguments copies completion and header: the buffer may change meanwhile, and cgo forbids Go pointers inside.
+func replyArguments(op string, wc *WC, grh []byte, port int) (
+	completion C.struct_ibv_wc, header C.struct_ibv_grh, err error,
+) {
 	if len(grh) < GRHLength || port < 0 || port > 255 {
 		return completion, header, fail(op, syscall.EINVAL, "%d bytes of header, port %d", len(grh), port)
 	}

@@ -32,7 +32,7 @@ func isAccessErr(t *testing.T, event AsyncEvent, of *side) {
 	}
 }
 
-// TestAsyncWaiters: goroutines that wait on one device each get the events of their own, whoever reads them, also
+// TestAsyncWaiters: goroutines that wait on one device each get the events of their own, read by any of them, also
 // when one that reads for the others is cancelled.
 func TestAsyncWaiters(t *testing.T) {
 	softOnly(t, "events of refused requests")
@@ -107,7 +107,7 @@ func TestAsyncKept(t *testing.T) {
 	refused(t, err, context.Canceled)
 }
 
-// TestAsyncUnread: with an ended context, and without one, what nobody has read yet is found, too.
+// TestAsyncUnread: unread events are found, with an ended context and without one.
 func TestAsyncUnread(t *testing.T) {
 	softOnly(t, "events of refused requests")
 	client, server := connected(t)

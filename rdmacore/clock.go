@@ -208,7 +208,7 @@ func (c *virtualClock) now() time.Duration {
 func (c *virtualClock) enter(change int) {
 	c.mu.Lock()
 	c.acting += change
-	c.settle()
+	c.resumeOne()
 	c.calmer.Broadcast()
 	c.mu.Unlock()
 }
@@ -219,7 +219,7 @@ func (c *virtualClock) end(ended chan struct{}) {
 	defer c.mu.Unlock()
 	close(ended)
 	c.acting--
-	c.settle()
+	c.resumeOne()
 	c.calmer.Broadcast()
 }
 
@@ -254,7 +254,7 @@ func (c *virtualClock) wait(ctx context.Context, found func() bool) bool {
 	}
 	s := &sleeper{ctx: ctx, found: found}
 	c.sleepers = append(c.sleepers, s)
-	if c.settle(); s.woken {
+	if c.resumeOne(); s.woken {
 		return s.came
 	}
 	c.calmer.Broadcast()
@@ -266,19 +266,19 @@ func (c *virtualClock) wait(ctx context.Context, found func() bool) bool {
 	return s.came
 }
 
-// turnTime is how long a sleeper whose context has ended waits for its turn, in wall-clock time: another actor may
+// turnTimeout is how long a sleeper whose context has ended waits for its turn, in wall-clock time: another actor may
 // compute without an end.
-const turnTime = 200 * time.Millisecond
+const turnTimeout = 200 * time.Millisecond
 
 // endWait lets s, whose context has ended, continue in its turn.  Of two whose contexts end together, one continues
 // after the other, as if their conditions held.
 func (c *virtualClock) endWait(s *sleeper) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.settle(); s.woken {
+	if c.resumeOne(); s.woken {
 		return
 	}
-	time.AfterFunc(turnTime, func() {
+	time.AfterFunc(turnTimeout, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if at := slices.Index(c.sleepers, s); at >= 0 {
@@ -287,8 +287,8 @@ func (c *virtualClock) endWait(s *sleeper) {
 	})
 }
 
-// settle lets one sleeper continue, if all actors wait.  mu is held.
-func (c *virtualClock) settle() {
+// resumeOne lets one sleeper continue, if all actors wait.  mu is held.
+func (c *virtualClock) resumeOne() {
 	for len(c.sleepers) > 0 && len(c.sleepers) >= c.acting {
 		if c.releaseFirst() || !c.advance() {
 			return

@@ -89,7 +89,7 @@ func TestNobodyListens(t *testing.T) {
 	refused(t, client.id.Connect(&usualParam), syscall.EINVAL) // a rejected id is used up
 }
 
-// TestListenerDestroyed: a request that nobody read is refused when its listener goes, whether it is still
+// TestListenerDestroyed: an unread request is rejected when its listener is destroyed, whether it is still
 // in the channel or was read on the way to another event.
 func TestListenerDestroyed(t *testing.T) {
 	for _, read := range []bool{false, true} {

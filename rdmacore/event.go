@@ -229,8 +229,8 @@ func (id *ID) name() string {
 	return "an unbound id"
 }
 
-// patience bounds the waits that librdmacm does not bound.
-const patience = time.Second
+// acknowledgeTimeout bounds the waits that librdmacm does not bound.
+const acknowledgeTimeout = time.Second
 
 // waitAcknowledged waits until all events of the id are acknowledged, which rdma_destroy_id(3) and
 // rdma_migrate_id(3) do without an end: EBUSY after patience, with what is missing.
@@ -239,7 +239,7 @@ func (id *ID) waitAcknowledged(op string) error {
 		return nil
 	}
 	clock := id.channel.provider.clock
-	ctx, cancel := clock.WithTimeout(context.Background(), patience)
+	ctx, cancel := clock.WithTimeout(context.Background(), acknowledgeTimeout)
 	defer cancel()
 	for {
 		ended := clock.Sleep(ctx, time.Millisecond)

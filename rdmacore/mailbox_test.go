@@ -82,9 +82,9 @@ func waitRead(t *testing.T, channel *EventChannel, other *ID, kept int, tooMany 
 	}
 }
 
-// Events of one kind and object are kept a number of times, whoever does not ask for them.
+// The number of unread events of one kind and object that are kept is bounded.
 func TestKeptAsyncEventsAreBounded(t *testing.T) {
-	_, client, server := virtualPair(t, 7) // the list is Go's own, whoever raises the events
+	_, client, server := virtualPair(t, 7) // the list is Go's own, for events of any provider
 	defer server.destroy(t)
 	defer client.destroy(t)
 	qp, device := client.id.QP(), client.id.Device()

@@ -23,7 +23,7 @@ type Notices struct {
 }
 
 // NewNotices calls write with each line, from a goroutine of its own.  The caller closes it after the providers.
-func NewNotices(tell func(line string)) (*Notices, error) {
+func NewNotices(write func(line string)) (*Notices, error) {
 	var ends [2]int
 	if err := syscall.Pipe2(ends[:], syscall.O_CLOEXEC|syscall.O_NONBLOCK); err != nil {
 		return nil, fmt.Errorf("make a pipe for notices: %w", err)
@@ -33,7 +33,7 @@ func NewNotices(tell func(line string)) (*Notices, error) {
 		lines := bufio.NewScanner(n.read)
 		for told := 0; lines.Scan(); told++ {
 			if told < noticesMost {
-				tell(lines.Text())
+				write(lines.Text())
 			}
 		}
 	})

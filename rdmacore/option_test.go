@@ -157,7 +157,7 @@ func TestUnreachableAddress(t *testing.T) {
 	refused(t, id.ResolveRoute(time.Second), syscall.EINVAL)
 }
 
-// Whoever gives up waiting for answers has two questions under way at most, and asks again when they are answered.
+// A caller that gives up waiting for answers has at most two lookups in progress, and can ask again when they end.
 func TestLookupsAreBounded(t *testing.T) {
 	p := opened(t)
 	r := p.NewResolver()

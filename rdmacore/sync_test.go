@@ -177,7 +177,7 @@ func TestMigrateID(t *testing.T) {
 	must(t, server.Disconnect())
 	must(t, server.Complete(bounded(t)))
 
-	// An event that nobody has read moves with its id, from one channel to the next and to a synchronous id.
+	// An unread event moves with its id, from one channel to the next and to a synchronous id.
 	readable(t, first)
 	must(t, client.MigrateID(second))
 	readable(t, second)

@@ -145,7 +145,7 @@ func (f *captureFlags) collect(
 		}
 		return err
 	}
-	return ended, h.control.Hear(packets.Take, lab.SayPackets, lab.SayCaptured)
+	return ended, h.control.Handle(packets.Take, lab.SubjectPackets, lab.SubjectCaptured)
 }
 
 // open creates the file, and makes the provider of each case write to it; closing ends it and returns what is missing.
@@ -198,7 +198,7 @@ func (f *captureFlags) keepOf(
 	all := capture.OnFailureOf(failures, h.names(), clocks, h.control.Gone)
 	wanted := all.Wanted()
 	h.failures, config.OnFailure = &wanted, all
-	return closing, h.control.Hear(all.Take, lab.SayPackets, lab.SayCaptured)
+	return closing, h.control.Handle(all.Take, lab.SubjectPackets, lab.SubjectCaptured)
 }
 
 // folder makes the folder of the captures of failures; closing reports the number of failures without a file.

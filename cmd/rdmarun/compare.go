@@ -121,22 +121,22 @@ func (a *app) showComparison(out io.Writer, result *compare.Result, all bool) er
 	table = newTable(out)
 	for i := range result.Rows {
 		row := &result.Rows[i]
-		counts[row.Verdict]++
-		if (row.Verdict == "same" || row.OfPair && row.Verdict != "better" && row.Verdict != "worse") && !all {
+		counts[row.Result]++
+		if (row.Result == "same" || row.OfPair && row.Result != "better" && row.Result != "worse") && !all {
 			continue // a mesh has thousands of pairs; those that became bad are above
 		}
-		verdict, was, is := row.Verdict, amount(row.Before, row.Unit), amount(row.After, row.Unit)
-		switch verdict {
+		change, was, is := row.Result, amount(row.Before, row.Unit), amount(row.After, row.Unit)
+		switch change {
 		case "unknown":
-			verdict = "?"
+			change = "?"
 		case "vanished":
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t->\tno samples\n", verdict, row.Case, row.Metric, was)
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t->\tno samples\n", change, row.Case, row.Metric, was)
 			continue
 		case "new":
-			fmt.Fprintf(table, "%s\t%s\t%s\tno samples\t->\t%s\n", verdict, row.Case, row.Metric, is)
+			fmt.Fprintf(table, "%s\t%s\t%s\tno samples\t->\t%s\n", change, row.Case, row.Metric, is)
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t->\t%s\t%+.1f%%\tp=%.3f n=%d+%d\n", verdict, row.Case, row.Metric,
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t->\t%s\t%+.1f%%\tp=%.3f n=%d+%d\n", change, row.Case, row.Metric,
 			was, is, 100*row.Change(), row.P, row.Samples[0], row.Samples[1])
 	}
 	if err := table.Flush(); err != nil {
@@ -150,9 +150,9 @@ func (a *app) showComparison(out io.Writer, result *compare.Result, all bool) er
 	}
 	text := fmt.Sprintf("%d better, %d worse, %d same, %d with too few samples to tell",
 		counts["better"], counts["worse"], counts["same"], counts["unknown"])
-	for _, verdict := range []string{"vanished", "new"} {
-		if counts[verdict] > 0 {
-			text += fmt.Sprintf(", %d %s", counts[verdict], verdict)
+	for _, change := range []string{"vanished", "new"} {
+		if counts[change] > 0 {
+			text += fmt.Sprintf(", %d %s", counts[change], change)
 		}
 	}
 	_, err := fmt.Fprintln(out, text)

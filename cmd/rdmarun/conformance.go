@@ -115,7 +115,7 @@ func showConformance(out io.Writer, result *conformance.Result) error {
 	w := bufio.NewWriter(out)
 	for i := range result.Cases {
 		one := &result.Cases[i]
-		switch one.Verdict {
+		switch one.Outcome {
 		case conformance.Expected:
 			fmt.Fprintf(w, "known      %s\n           %s\n", one.Case, one.Reason)
 		case conformance.OneSided:

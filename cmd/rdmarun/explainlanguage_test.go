@@ -61,7 +61,7 @@ func TestEachWordHasAnExample(t *testing.T) {
 
 var withoutTags = regexp.MustCompile(`(?m)^ *tags: \[[^]]*\]$`)
 
-// TestEachTagIsAsked: a tag is a word that is explained, or one that stands in its example; else nobody asks for it.
+// TestEachTagIsAsked: a tag is a word that is explained, or one in its example; other tags have no use.
 func TestEachTagIsAsked(t *testing.T) {
 	known := map[string]bool{"scenario": true} // the first example of all
 	for _, word := range explainable() {
@@ -168,7 +168,7 @@ func TestEachDropIsDefined(t *testing.T) {
 	}
 }
 
-// TestTimesConcernWords: each time is shown by explain, where somebody asks for a word that is known.
+// TestTimesConcernWords: explain shows each time, under a word that it knows.
 func TestTimesConcernWords(t *testing.T) {
 	known := explainable()
 	for _, each := range explain.Times() {

@@ -181,8 +181,8 @@ func TestJoinedBreaks(t *testing.T) {
 	}
 }
 
-// TestJoinedLoopBreaks: of a loop that one process runs as a whole, its end in the middle is named, and so is that of a
-// process which only waits for the loop: nobody else would miss it before the loop has ended.
+// TestJoinedLoopBreaks: the end of a loop that one process runs as a whole is reported, and so is that of a
+// process which only waits for the loop: the others would not notice it before the loop has ended.
 func TestJoinedLoopBreaks(t *testing.T) {
 	for name, test := range map[string]struct {
 		which int

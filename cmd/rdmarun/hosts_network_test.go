@@ -59,8 +59,8 @@ func TestInterfaceVanishes(t *testing.T) {
 	client.fail(t, "cma detected device removal")
 }
 
-// TestCableIsCut: whoever has asked for something gets its failure when its retries are used up, frees all it has and
-// ends; who only waits asks nothing of the network.
+// TestCableIsCut: a program with a request gets its failure when its retries are used up, frees all it has and
+// ends; a program that only waits sends nothing.
 func TestCableIsCut(t *testing.T) {
 	t.Parallel()
 	h := startHosts(t)
@@ -94,7 +94,7 @@ func TestAddressComesBack(t *testing.T) {
 	client.print(t, pinged, strings.Count(client.output.String(), pinged)+100)
 }
 
-// wall puts something between the hosts that carries no packets of more than 1500 bytes and says so to nobody: both
+// wall puts a router between the hosts that drops packets of more than 1500 bytes without a message: both
 // ends have interfaces of 9000.
 const wall = `
 echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6
@@ -108,7 +108,7 @@ ip address add ` + farHost + `/24 dev wide
 for each in wall narrow wide; do ip link set $each up; done
 `
 
-// TestBlackHole: what does not fit through the narrowest place, and nobody tells of it, fails in the protocol's time,
+// TestBlackHole: packets that are silently dropped for their size fail in the protocol's time,
 // after a connection and short messages that did fit.
 func TestBlackHole(t *testing.T) {
 	t.Parallel()
@@ -132,8 +132,8 @@ func TestRouteHasItsMTU(t *testing.T) {
 	server.succeed(t)
 }
 
-// TestNoWay: what librdmacm's calls say when there is no route to a host, when nobody has its address, and when its
-// answers would come to somebody else, who has the one port for that: rdma_resolve_addr fails as the kernel's does
+// TestNoWay: results of librdmacm's calls when there is no route to a host, when no host has its address, and when its
+// answers would come to another process, which has the one port for that: rdma_resolve_addr fails as the kernel's does
 // (rdma_resolve_ip of Linux, and bind(2)).
 func TestNoWay(t *testing.T) {
 	t.Parallel()
@@ -143,7 +143,7 @@ func TestNoWay(t *testing.T) {
 	client.fail(t, "rdma_resolve_addr: Network is unreachable")
 	client = startProgramBy(t, on(h.near), fabrics.name(), "rping", "-c", "-a", "192.0.2.77", "-C", "1")
 	client.fail(t, "RDMA_CM_EVENT_ADDR_ERROR, error -110")
-	// A process without a fabric shares the port with nobody.
+	// A process without a fabric does not share the port.
 	startProgramBy(t, on(h.near), "", "rping", "-s", "-a", nearHost, "-p", "7600", "-C", "1")
 	awaitLine(t, "/proc/"+strconv.Itoa(h.near)+"/net/udp", "010200C0:12B7")
 	client = startProgramBy(t, on(h.near), fabrics.name(), "rping", "-c", "-a", farHost, "-C", "1")

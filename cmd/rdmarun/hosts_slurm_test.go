@@ -39,7 +39,7 @@ func startSlurm(t *testing.T) *slurm {
 	if os.Getuid() != 0 {
 		t.Skip("slurmd runs jobs as their users, which takes root")
 	}
-	// A path of a socket has 107 bytes at most, and munge wants a folder that nobody else can write.
+	// A path of a socket has 107 bytes at most, and munge requires a folder that other users cannot write.
 	folder, err := os.MkdirTemp("/var/tmp", "slurm")
 	if err != nil {
 		t.Fatal(err)

@@ -53,7 +53,7 @@ func awaitHostPort(t *testing.T, host, port int) {
 }
 
 // TestProcessesShareThePort: clients of another host find each its server, though all have one UDP port; servers that
-// are killed take nobody else's connections with them, and others come after them.
+// are killed do not end the connections of others, and others come after them.
 func TestProcessesShareThePort(t *testing.T) {
 	const first, servers, killed = 7600, 6, 3
 	var fabrics fabrics

@@ -226,7 +226,7 @@ func (f *labFlags) plan(
 					"place: {%s: HOST} in the lab file, or --place %s=HOST", role.Written(), role.Written(),
 				)
 				if misspelled := diag.Suggest(
-					role.Written(), read.Strangers(scenario.RoleNames(cases)),
+					role.Written(), read.UnknownRoles(scenario.RoleNames(cases)),
 				); misspelled != "" {
 					hint = fmt.Sprintf(
 						"%s places a role %q: did you mean %q?", read.Place[misspelled].Where(), misspelled,
@@ -273,7 +273,7 @@ func (f *labFlags) checkPlaced(a *app, cases []scenario.Selected) error {
 	}
 	known := scenario.RoleNames(cases)
 	for _, role := range lab.RolesIn(f.places) {
-		if !slices.Contains(known, role) && role != lab.Others {
+		if !slices.Contains(known, role) && role != lab.OtherRoles {
 			return withHint(usageError("--place: no selected case has a role %q", role), diag.OneOf(role, known))
 		}
 	}

@@ -22,7 +22,7 @@ func requirePort(t *testing.T) string {
 	return port
 }
 
-// awaitPort waits until somebody listens on a TCP port of either family.
+// awaitPort waits until a process listens on a TCP port of either family.
 func awaitPort(t *testing.T, port string) {
 	t.Helper()
 	number, err := strconv.Atoi(port)

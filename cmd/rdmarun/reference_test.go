@@ -46,7 +46,7 @@ func TestReferenceIsUpToDate(t *testing.T) {
 	}
 }
 
-// TestReadmeLinksTheReference: a page that nothing links is read by nobody.
+// TestReadmeLinksTheReference: readers do not find a page without a link.
 func TestReadmeLinksTheReference(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {

@@ -35,10 +35,10 @@ func TestMain(m *testing.M) {
 //
 //	exits CODE COMMAND ARGUMENT...   run a command that must exit with exactly that code
 //	until COMMAND ARGUMENT...        run a command again and again until it succeeds, for at most a minute
-//	listens ADDRESS                  wait, for at most a minute, until somebody listens at this TCP address
+//	listens ADDRESS                  wait, for at most a minute, until a process listens at this TCP address
 //	exec nats-server ARGUMENT... &   a NATS server with its own flags
 //	$PROJECT                         the project's folder, for its scenarios and guests
-//	$PORT                            a TCP port of 127.0.0.1 that nobody has
+//	$PORT                            a TCP port of 127.0.0.1 that is free
 //	[guest:NAME]                     the guest guests/NAME.wasm was built ("make guests")
 //	[toolchain:LANGUAGE]             this machine compiles guests in it (internal/toolchain)
 //	[javascript]                     the engine of scripts was built ("make javascript")
@@ -53,7 +53,7 @@ func TestScripts(t *testing.T) {
 	}
 	// One cache for all scripts, or each would compile the guests anew; make test has one for all packages.
 	cache := cmp.Or(os.Getenv(guest.CacheVariable), t.TempDir())
-	// What scripts compile is in the cache of whoever runs the tests, or each run would compile Go's library for
+	// Scripts compile in the cache of the user who runs the tests, or each run would compile Go's library for
 	// WebAssembly.
 	goCache, err := exec.Command("go", "env", "GOCACHE").Output()
 	if err != nil {

@@ -106,5 +106,5 @@ func (f *traceFlags) collect(ctx context.Context, a *app, h *hosted, tracer *tra
 			a.warn("--trace: " + lack)
 		}
 	}
-	return ended, h.control.Hear(calls.Take, lab.SayCalls, lab.SayTraced)
+	return ended, h.control.Handle(calls.Take, lab.SubjectCalls, lab.SubjectTraced)
 }

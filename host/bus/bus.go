@@ -19,8 +19,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Everybody is all members.
-const Everybody = "all"
+// AllMembers is all members.
+const AllMembers = "all"
 
 // from begins the subjects under which members publish.
 const from = "rdmarun.from."
@@ -32,7 +32,7 @@ func From(name, what string) string { return from + name + "." + what }
 func To(name, what string) string { return "rdmarun.to." + name + "." + what }
 
 // Sender is the member that publishes under a subject of From.
-func Speaker(subject string) string {
+func Sender(subject string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(subject, from), ".")
 	return name
 }
@@ -114,7 +114,7 @@ func (c *Conn) Abandon() { c.nats.Close() }
 var ErrClosed = nats.ErrConnectionClosed
 
 // ErrNoResponder means that no process listens that could answer.
-var ErrNobody = errors.New("nobody answers")
+var ErrNoResponder = errors.New("no process answers")
 
 // ErrTooLong means that a message has more bytes than Largest.
 var ErrTooLong = errors.New("the message is too long")
@@ -135,7 +135,7 @@ func (c *Conn) Request(ctx context.Context, subject string, data []byte) ([]byte
 	answer, err := c.nats.RequestWithContext(ctx, subject, data)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return nil, ErrNobody
+		return nil, ErrNoResponder
 	case err != nil:
 		return nil, err
 	}
@@ -149,12 +149,12 @@ const askAgain = 5 * time.Millisecond
 func (c *Conn) Await(ctx context.Context, subject string, data []byte) ([]byte, error) {
 	for {
 		answer, err := c.Request(ctx, subject, data)
-		if !errors.Is(err, ErrNobody) {
+		if !errors.Is(err, ErrNoResponder) {
 			return answer, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", ErrNobody, context.Cause(ctx))
+			return nil, fmt.Errorf("%w: %w", ErrNoResponder, context.Cause(ctx))
 		case <-time.After(askAgain):
 		}
 	}
@@ -173,7 +173,7 @@ func (m *Message) Respond(data []byte) error {
 	case len(data) > Largest:
 		return ErrTooLong
 	case m.respond == nil:
-		return ErrNoQuestion
+		return ErrNotRequest
 	}
 	return m.respond(data)
 }
@@ -182,7 +182,7 @@ func (m *Message) Respond(data []byte) error {
 // answer to a member must go to the member's own inbox; with any other reply subject the message cannot be answered.
 func message(came *nats.Msg) *Message {
 	respond := came.Respond
-	if strings.HasPrefix(came.Subject, from) && !strings.HasPrefix(came.Reply, inbox(Speaker(came.Subject))+".") {
+	if strings.HasPrefix(came.Subject, from) && !strings.HasPrefix(came.Reply, inbox(Sender(came.Subject))+".") {
 		respond = nil
 	}
 	return &Message{came.Subject, came.Data, respond}

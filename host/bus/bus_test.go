@@ -98,24 +98,24 @@ func TestMembers(t *testing.T) {
 	all := heard(t, owner, From("*", ">"))
 	a, _ := join(t, server, Credentials{"a", "secret"})
 	b, gone := join(t, server, Credentials{"b", "other"})
-	toA, toB := heard(t, a, To("a", ">"), To(Everybody, ">")), heard(t, b, To("b", ">"), To(Everybody, ">"))
+	toA, toB := heard(t, a, To("a", ">"), To(AllMembers, ">")), heard(t, b, To("b", ">"), To(AllMembers, ">"))
 	for i := range 3 {
 		say(t, a, From("a", "x"), fmt.Append(nil, i))
 		if got, want := next(t, all), fmt.Sprint("rdmarun.from.a.x ", i); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	// In the name of another, or to others than the owner, nobody is heard; what follows is.
-	for _, subject := range []string{From("b", "x"), To("b", "x"), To(Everybody, "x"), "x", inbox("b") + ".x"} {
+	// Messages in another's name, or to others than the owner, are dropped; what follows arrives.
+	for _, subject := range []string{From("b", "x"), To("b", "x"), To(AllMembers, "x"), "x", inbox("b") + ".x"} {
 		say(t, a, subject, []byte("stolen"))
 	}
 	say(t, a, From("a", "y"), nil)
 	if got := next(t, all); got != "rdmarun.from.a.y " {
 		t.Errorf("%q", got)
 	}
-	// Nobody listens to what is for another.
+	// A member cannot subscribe to the messages for another.
 	spied := heard(t, a, To("b", ">"), ">")
-	for _, to := range []string{"b", Everybody} {
+	for _, to := range []string{"b", AllMembers} {
 		say(t, owner, To(to, "z"), []byte(to))
 	}
 	if got := []string{
@@ -136,7 +136,7 @@ func TestMembers(t *testing.T) {
 func TestRequest(t *testing.T) {
 	server, owner := served(t)
 	stop := listen(t, owner, func(m *Message) {
-		if Speaker(m.Subject) == "a" {
+		if Sender(m.Subject) == "a" {
 			_ = m.Respond(append([]byte("you say "), m.Data...))
 		}
 	}, From("*", "ask"))
@@ -169,14 +169,14 @@ func TestAnswers(t *testing.T) {
 	listen(t, owner, func(m *Message) { answered <- m.Respond([]byte("{}")) }, From("a", "ask"))
 	a, _ := join(t, server, Credentials{"a", ""})
 	b, _ := join(t, server, Credentials{"b", ""})
-	spied := heard(t, b, To("b", ">"), To(Everybody, ">"))
+	spied := heard(t, b, To("b", ">"), To(AllMembers, ">"))
 	for _, reply := range []string{
-		From("b", "bye"), To("b", "order"), To(Everybody, "gone"), inbox("b") + ".x", inbox("a"), "x",
+		From("b", "bye"), To("b", "order"), To(AllMembers, "gone"), inbox("b") + ".x", inbox("a"), "x",
 	} {
 		if err := a.nats.PublishRequest(From("a", "ask"), reply, nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-answered; !errors.Is(err, ErrNoQuestion) {
+		if err := <-answered; !errors.Is(err, ErrNotRequest) {
 			t.Errorf("%s: %v", reply, err)
 		}
 	}

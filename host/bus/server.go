@@ -120,7 +120,7 @@ func (s *Server) Check(who server.ClientAuthentication) bool {
 func permissions(name string) *server.Permissions {
 	return &server.Permissions{
 		Publish:   &server.SubjectPermission{Allow: []string{From(name, ">")}},
-		Subscribe: &server.SubjectPermission{Allow: []string{To(name, ">"), To(Everybody, ">"), inbox(name) + ".>"}},
+		Subscribe: &server.SubjectPermission{Allow: []string{To(name, ">"), To(AllMembers, ">"), inbox(name) + ".>"}},
 		Response:  &server.ResponsePermission{MaxMsgs: 1, Expires: responseTime},
 	}
 }
@@ -140,9 +140,9 @@ func (s *Server) admit(m *member) bool {
 func (s *Server) dismiss(name string) {
 	s.mu.Lock()
 	delete(s.members, name)
-	tell := slices.Clone(s.leave)
+	callbacks := slices.Clone(s.leave)
 	s.mu.Unlock()
-	for _, left := range tell {
+	for _, left := range callbacks {
 		left(name)
 	}
 }

@@ -78,8 +78,8 @@ type Row struct {
 	Samples [2]int `json:"samples"`
 	// P is the probability that such samples differ by chance; 1 when there are too few samples.
 	P float64 `json:"p"`
-	// Verdict is better, worse, same, unknown (too few samples), or vanished or new: only one run has samples.
-	Verdict string `json:"verdict"`
+	// Result is better, worse, same, unknown (too few samples), or vanished or new: only one run has samples.
+	Result string `json:"verdict"`
 	// OfPair means that it is of a pair of a mesh.
 	OfPair bool `json:"of_pair,omitempty"`
 	// more means that more of it is better.
@@ -109,7 +109,7 @@ func Compare(before, after *Run) *Result {
 			result.Vanished = append(result.Vanished, id)
 			continue
 		}
-		if was, is := a.verdict(), b.verdict(); was != is {
+		if was, is := a.endStatus(), b.endStatus(); was != is {
 			worse := was == string(record.Passed) || is == string(record.Broken)
 			worse = worse && is != string(record.Skipped)
 			result.Changed = append(result.Changed, Change{id, was, is, worse})
@@ -165,17 +165,17 @@ func rows(id string, before, after *samples) []Row {
 		a, b := before.values[m], after.values[m]
 		row := Row{
 			Case: id, Metric: m.name, Unit: m.unit, Before: median(a), After: median(b),
-			Samples: [2]int{len(a), len(b)}, P: 1, Verdict: "unknown", OfPair: m.pair, more: m.more,
+			Samples: [2]int{len(a), len(b)}, P: 1, Result: "unknown", OfPair: m.pair, more: m.more,
 		}
 		switch {
 		case !passed && (len(a) == 0 || len(b) == 0):
 			continue
 		case len(b) == 0:
-			row.Verdict = "vanished"
+			row.Result = "vanished"
 		case len(a) == 0:
-			row.Verdict = "new"
+			row.Result = "new"
 		case len(a) >= Fewest && len(b) >= Fewest:
-			row.P, row.Verdict = mannWhitney(a, b), "same"
+			row.P, row.Result = mannWhitney(a, b), "same"
 		}
 		list = append(list, row)
 	}
@@ -188,7 +188,7 @@ func rows(id string, before, after *samples) []Row {
 func decide(rows []Row) {
 	var known []*Row
 	for i := range rows {
-		if rows[i].Verdict == "same" {
+		if rows[i].Result == "same" {
 			known = append(known, &rows[i])
 		}
 	}
@@ -201,7 +201,7 @@ func decide(rows []Row) {
 	}
 	for _, row := range known[:count] {
 		if row.Before != row.After {
-			row.Verdict = map[bool]string{true: "better", false: "worse"}[row.more == (row.After > row.Before)]
+			row.Result = map[bool]string{true: "better", false: "worse"}[row.more == (row.After > row.Before)]
 		}
 	}
 }
@@ -228,12 +228,12 @@ func different(id string, before, after map[string]string) []Fact {
 func (r *Result) Worse() bool {
 	return slices.ContainsFunc(r.Changed, func(c Change) bool { return c.Worse }) ||
 		slices.ContainsFunc(r.Pairs, func(c PairChange) bool { return c.Worse }) ||
-		slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Verdict == "worse" })
+		slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Result == "worse" })
 }
 
 // Comparable reports whether both runs have the same cases, with the same metrics and parameters.
 func (r *Result) Comparable() bool {
 	return len(r.Vanished) == 0 && len(r.Appeared) == 0 &&
-		!slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Verdict == "vanished" || row.Verdict == "new" }) &&
+		!slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Result == "vanished" || row.Result == "new" }) &&
 		!slices.ContainsFunc(r.Different, func(fact Fact) bool { return fact.Case != "" })
 }

@@ -91,8 +91,8 @@ func TestCompare(t *testing.T) {
 	}
 	want := map[string]string{"slower": "worse", "faster": "better", "same": "same"}
 	for _, row := range result.Rows {
-		if row.Verdict != want[row.Case] {
-			t.Errorf("%s: %s (p = %v), want %s", row.Case, row.Verdict, row.P, want[row.Case])
+		if row.Result != want[row.Case] {
+			t.Errorf("%s: %s (p = %v), want %s", row.Case, row.Result, row.P, want[row.Case])
 		}
 		delete(want, row.Case)
 	}
@@ -122,16 +122,16 @@ func TestUnlikeRuns(t *testing.T) {
 		return run
 	}
 	result := Compare(run("1", 64, 128), run("2", 64, 256))
-	verdicts := make(map[string]string)
+	results := make(map[string]string)
 	for _, row := range result.Rows {
-		verdicts[row.Metric] = row.Verdict
+		results[row.Metric] = row.Result
 	}
 	want := map[string]string{
 		"duration": "unknown", "bw client 64 B bandwidth": "unknown", "bw client 128 B bandwidth": "vanished",
 		"bw client 256 B bandwidth": "new",
 	}
-	if !maps.Equal(verdicts, want) || result.Worse() || result.Comparable() {
-		t.Errorf("%v, worse %v, comparable %v", verdicts, result.Worse(), result.Comparable())
+	if !maps.Equal(results, want) || result.Worse() || result.Comparable() {
+		t.Errorf("%v, worse %v, comparable %v", results, result.Worse(), result.Comparable())
 	}
 	if len(result.Different) != 1 || result.Different[0] != (Fact{"c", "depth", "1", "2", true}) {
 		t.Errorf("%+v", result.Different)
@@ -157,7 +157,7 @@ func TestManyMetricsByChance(t *testing.T) {
 	rows := func(ps ...float64) []Row {
 		list := make([]Row, len(ps))
 		for i, p := range ps {
-			list[i] = Row{P: p, Before: 1, After: 2, Verdict: "same"}
+			list[i] = Row{P: p, Before: 1, After: 2, Result: "same"}
 		}
 		return list
 	}
@@ -176,7 +176,7 @@ func TestManyMetricsByChance(t *testing.T) {
 			decide(test.rows)
 			worse := 0
 			for _, row := range test.rows {
-				if row.Verdict == "worse" {
+				if row.Result == "worse" {
 					worse++
 				}
 			}

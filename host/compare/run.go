@@ -220,8 +220,8 @@ func (s *samples) figures(m *record.Measure, name string, pair bool) {
 
 func (s *samples) add(m metric, value float64) { s.values[m] = append(s.values[m], value) }
 
-// verdict is how a case ended over all attempts: one status, or that they differ.
-func (s *samples) verdict() string {
+// endStatus is how a case ended over all attempts: one status, or that they differ.
+func (s *samples) endStatus() string {
 	if slices.ContainsFunc(s.statuses, func(each record.Status) bool { return each != s.statuses[0] }) {
 		return "mixed"
 	}

@@ -12,22 +12,22 @@ import (
 	"rdmarun/host/scenario/syntax"
 )
 
-// Verdict is how a case compares.
-type Verdict string
+// Outcome is how a case compares.
+type Outcome string
 
 // The verdicts.
 const (
-	Equal     Verdict = "equal"
-	Expected  Verdict = "known"     // it differs exactly as in a known difference
-	Different Verdict = "different" // it differs otherwise
-	OneSided  Verdict = "one-sided" // only one of the runs could run it
-	NotRun    Verdict = "not run"   // neither could
+	Equal     Outcome = "equal"
+	Expected  Outcome = "known"     // it differs exactly as in a known difference
+	Different Outcome = "different" // it differs otherwise
+	OneSided  Outcome = "one-sided" // only one of the runs could run it
+	NotRun    Outcome = "not run"   // neither could
 )
 
 // Comparison is a case of both runs.
 type Comparison struct {
 	Case        string   `json:"case"`
-	Verdict     Verdict  `json:"verdict"`
+	Outcome     Outcome  `json:"verdict"`
 	Reason      string   `json:"reason,omitempty"` // of a known difference, or of a skip
 	Differences []string `json:"differences,omitempty"`
 }
@@ -41,10 +41,10 @@ type Result struct {
 }
 
 // Count is how many cases have a verdict.
-func (r *Result) Count(verdict Verdict) int {
+func (r *Result) Count(outcome Outcome) int {
 	count := 0
 	for i := range r.Cases {
-		if r.Cases[i].Verdict == verdict {
+		if r.Cases[i].Outcome == outcome {
 			count++
 		}
 	}
@@ -69,7 +69,7 @@ func Compare(base, device *Run, known []Known) *Result {
 			expected, used[entry] = &known[entry], true
 		}
 		comparison := compareCase(trace, device.Trace(trace.ID), names, expected)
-		if expected != nil && comparison.Verdict == Equal {
+		if expected != nil && comparison.Outcome == Equal {
 			result.Stale = append(
 				result.Stale, expected.Position()+": "+trace.ID+" does not differ any more: remove the entry",
 			)
@@ -79,7 +79,7 @@ func Compare(base, device *Run, known []Known) *Result {
 	for _, trace := range device.Traces {
 		if base.Trace(trace.ID) == nil {
 			result.Cases = append(result.Cases, Comparison{
-				Case: trace.ID, Verdict: OneSided, Reason: "not a case of " + names[0],
+				Case: trace.ID, Outcome: OneSided, Reason: "not a case of " + names[0],
 			})
 		}
 	}
@@ -92,27 +92,27 @@ func Compare(base, device *Run, known []Known) *Result {
 }
 
 func compareCase(base, device *Trace, names [2]string, known *Known) Comparison {
-	comparison := Comparison{Case: base.ID, Verdict: Equal}
+	comparison := Comparison{Case: base.ID, Outcome: Equal}
 	switch {
 	case device == nil:
-		comparison.Verdict, comparison.Reason = OneSided, "not a case of "+names[1]
+		comparison.Outcome, comparison.Reason = OneSided, "not a case of "+names[1]
 	case !base.Ran() && !device.Ran():
-		comparison.Verdict, comparison.Reason = NotRun, base.Reason
+		comparison.Outcome, comparison.Reason = NotRun, base.Reason
 	case !base.Ran():
-		comparison.Verdict, comparison.Reason = OneSided, names[0]+" skipped it: "+base.Reason
+		comparison.Outcome, comparison.Reason = OneSided, names[0]+" skipped it: "+base.Reason
 	case !device.Ran():
-		comparison.Verdict, comparison.Reason = OneSided, names[1]+" skipped it: "+device.Reason
+		comparison.Outcome, comparison.Reason = OneSided, names[1]+" skipped it: "+device.Reason
 	}
-	if comparison.Verdict != Equal {
+	if comparison.Outcome != Equal {
 		return comparison
 	}
 	comparison.Differences = differences(base, device, names)
 	switch {
 	case len(comparison.Differences) == 0:
 	case known != nil && slices.Equal(known.Differences, comparison.Differences):
-		comparison.Verdict, comparison.Reason = Expected, known.Reason
+		comparison.Outcome, comparison.Reason = Expected, known.Reason
 	default:
-		comparison.Verdict = Different
+		comparison.Outcome = Different
 	}
 	return comparison
 }

@@ -50,7 +50,7 @@ func TestCompare(t *testing.T) {
 		name         string
 		base, device *Run
 		known        string
-		verdict      Verdict
+		outcome      Outcome
 		difference   string
 		stale        string
 		ok           bool
@@ -99,8 +99,8 @@ func TestCompare(t *testing.T) {
 				t.Fatalf("%d cases, want 1", len(result.Cases))
 			}
 			got := result.Cases[0]
-			if got.Verdict != test.verdict || strings.Join(got.Differences, "\n") != test.difference {
-				t.Errorf("%s %q, want %s %q", got.Verdict, got.Differences, test.verdict, test.difference)
+			if got.Outcome != test.outcome || strings.Join(got.Differences, "\n") != test.difference {
+				t.Errorf("%s %q, want %s %q", got.Outcome, got.Differences, test.outcome, test.difference)
 			}
 			if stale := strings.Join(result.Stale, "\n"); stale != test.stale {
 				t.Errorf("stale %q, want %q", stale, test.stale)

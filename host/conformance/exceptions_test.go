@@ -23,8 +23,8 @@ var askers = []struct {
 		regexp.MustCompile(`Getenv\(testProvider\)|chosenProvider\(\) *[!=]=|RDMARUN_TEST_PROVIDER`)},
 }
 
-// TestExceptions wants each answer that soft alone is asked for named, the names listed with who asks a kernel as well,
-// or why nobody can, and no name without a use.
+// TestExceptions checks that each answer that soft alone is asked for is named, that the names have a case that asks a
+// kernel as well, or a reason why none can, and that each name is used.
 func TestExceptions(t *testing.T) {
 	held(t, "exceptions.yaml", "exception")
 	named := exceptions(t)
@@ -62,7 +62,7 @@ func TestExceptions(t *testing.T) {
 	}
 }
 
-// exceptions are the names in the list.  Each that somebody asks a kernel says what it does.
+// exceptions are the names in the list.  Each with a case that asks a kernel has a text.
 func exceptions(t *testing.T) map[string]bool {
 	t.Helper()
 	names := make(map[string]bool)

@@ -55,7 +55,7 @@ func TestNobodyWaitsForTooMuchAtOnce(t *testing.T) {
 	}
 }
 
-// A guest ends even if nobody reads its output.
+// A guest ends even if its output has no reader.
 func TestOutputThatNobodyReads(t *testing.T) {
 	reader, writer := io.Pipe()
 	result := run(t, newRuntime(t, guest.InterruptMetered), "print", guest.Config{

@@ -11,7 +11,7 @@ import (
 	"rdmarun/hostfuncs"
 )
 
-// A guest's files are a file system as any, which nobody writes to; what is open counts.
+// A guest's files are a read-only file system; open files count.
 func TestFiles(t *testing.T) {
 	budget := hostfuncs.NewBudget(hostfuncs.Limits{Files: 3})
 	f := newFiles(map[string]string{"etc/peer.conf": "port", "etc/keys/a": "", "b": "bytes"}, budget)

@@ -73,15 +73,15 @@ func (r *Runtime) Start(ctx context.Context, m *Module, config Config) (*Guest, 
 		barrier = nil // a guest alone does not wait
 	}
 	g.instance = hostfuncs.NewInstance(hostfuncs.Config{
-		Provider: config.Provider,
-		Device:   config.Device,
-		Serial:   r.serials.Add(1),
-		Log:      g.log,
-		Barrier:  barrier,
-		Budget:   budget,
-		Deny:     config.Deny,
-		Rules:    config.Rules,
-		Party:    config.Party,
+		Provider:    config.Provider,
+		Device:      config.Device,
+		Serial:      r.serials.Add(1),
+		Log:         g.log,
+		Barrier:     barrier,
+		Budget:      budget,
+		Deny:        config.Deny,
+		Rules:       config.Rules,
+		Participant: config.Participant,
 
 		Listening: config.Listening,
 	})

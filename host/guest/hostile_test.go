@@ -123,7 +123,7 @@ func besideAPair(t *testing.T) {
 		if err != nil || result.Outcome == guest.Failed {
 			t.Errorf("%s: %v %s %v", each.Name(), err, result.Outcome, result.Err)
 		}
-		// A processor is shared by all of them, so this says only that nobody is forgotten.
+		// All of them share a processor, so this only checks that none is forgotten.
 		if result.Duration > hostileTime+30*time.Second {
 			t.Errorf("%s ended after %s", each.Name(), result.Duration)
 		}

@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 // the race detector on a busy machine.
 const patience = 5 * time.Minute
 
-// givenUpTime is how long a name may be looked up for that nobody waits for.
+// givenUpTime is how long the lookup of a name may take after its caller has given up.
 const givenUpTime = time.Minute
 
 func testContext(t testing.TB) context.Context {
@@ -94,7 +94,7 @@ func newProvider(t testing.TB, options ...rdmacore.Option) *rdmacore.Provider {
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
-		// A thread of the C library that looks up a name for nobody any more closes its files when it has ended.
+		// A thread of the C library whose caller has given up the lookup closes its files when it has ended.
 		for end := time.Now().Add(givenUpTime); ; time.Sleep(time.Millisecond) {
 			now := openDescriptors(t)
 			if now == descriptors {
@@ -173,7 +173,7 @@ func (o *output) String() string {
 
 var update = flag.Bool("update", false, "assemble the guests that are written by hand anew (needs wat2wasm)")
 
-// The modules of guests written by hand stand beside their sources, so that nobody needs an assembler.
+// The modules of guests written by hand are in the folders of their sources, so that tests need no assembler.
 func TestHandWrittenGuestsAreAssembled(t *testing.T) {
 	assembler, err := exec.LookPath("wat2wasm")
 	if err != nil {

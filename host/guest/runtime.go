@@ -279,8 +279,8 @@ type Config struct {
 	// LeaveBarrier is called by the guest's goroutine when it ceases to wait at a barrier that has not opened; may be
 	// nil.
 	LeaveBarrier func(name string)
-	// Party is the role by which other guests find this one's streams; with nil they cannot find it.
-	Party *stream.Party
+	// Participant is the role by which other guests find this one's streams; with nil they cannot find it.
+	Participant *stream.Participant
 	// Listening is called by the guest's goroutine with where the guest listens; may be nil.
 	Listening func(Listening)
 	// Seed is what its random numbers are drawn from, and makes its time of day that of the provider's clock alone;

@@ -167,18 +167,18 @@ type Part struct {
 	Offset int    `json:"offset"`
 }
 
-// Messages of controllers and agents on the bus, in addition to those of a meeting.
+// The subjects of messages of controllers and agents on the bus, in addition to those of a meeting.
 const (
-	SayOrder = "order" // a question of the controller: an Order; the answer is Done
-	SayPart  = "part"  // a question of an agent: a Part; the answer is its bytes
-	// SayExamine is a question of the controller: a Look; the answer is Examined.
-	SayExamine = "examine"
-	SayClock   = "clock" // a question of the controller: the answer is the agent's clock, in nanoseconds since 1970
-	// SayPackets are questions of an agent: blocks of pcapng, and SayCaptured is one: Captured, at the end of the run,
-	// or of a case that failed; no answer has anything.
-	SayPackets, SayCaptured = "packets", "captured"
-	// SayCalls are questions of an agent: whole lines of its guests' calls, and SayTraced is one: Traced; likewise.
-	SayCalls, SayTraced = "calls", "traced"
+	SubjectOrder = "order" // a question of the controller: an Order; the answer is Done
+	SubjectPart  = "part"  // a question of an agent: a Part; the answer is its bytes
+	// SubjectExamine is a question of the controller: a Look; the answer is Examined.
+	SubjectExamine = "examine"
+	SubjectClock   = "clock" // a question of the controller: the answer is the agent's clock, in nanoseconds since 1970
+	// SubjectPackets are questions of an agent: blocks of pcapng.  SubjectCaptured is one: Captured, at the end of the
+	// run, or of a case that failed.  All answers are empty.
+	SubjectPackets, SubjectCaptured = "packets", "captured"
+	// SubjectCalls are questions of an agent: whole lines of its guests' calls.  SubjectTraced is one: Traced; likewise.
+	SubjectCalls, SubjectTraced = "calls", "traced"
 )
 
 // Allowable are the words for what the owner of a host allows or not.

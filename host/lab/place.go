@@ -248,8 +248,8 @@ func (l *Lab) candidates(p Placement) (names []string) {
 	return names
 }
 
-// Others is the name under which roles are placed that have no place of their own: on its hosts in turns.
-const Others = "*"
+// OtherRoles is the name under which roles are placed that have no place of their own: on its hosts in turns.
+const OtherRoles = "*"
 
 // Role is a role to be placed: the instance of Group with that Index, or one that stands for itself.
 type Role struct {
@@ -263,15 +263,15 @@ type Role struct {
 func (l *Lab) Count(role string) int {
 	placement, placed := l.Place[role]
 	if !placed {
-		placement = l.Place[Others] // of none: all hosts
+		placement = l.Place[OtherRoles] // of none: all hosts
 	}
 	return len(l.candidates(placement)) * max(placement.PerHost, 1)
 }
 
-// Strangers are the roles that the lab places and that are none of the known.
-func (l *Lab) Strangers(known []string) []string {
+// UnknownRoles are the roles that the lab places and that are none of the known.
+func (l *Lab) UnknownRoles(known []string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(l.Place)), func(role string) bool {
-		return role == Others || slices.Contains(known, role)
+		return role == OtherRoles || slices.Contains(known, role)
 	})
 }
 
@@ -284,7 +284,7 @@ func (l *Lab) HostOf(role Role) (string, error) {
 		index = role.Index
 	}
 	if !placed {
-		if placement, placed = l.Place[Others]; placed {
+		if placement, placed = l.Place[OtherRoles]; placed {
 			index = role.Number
 		}
 	}

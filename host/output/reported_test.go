@@ -94,7 +94,7 @@ func FuzzToldOfCase(f *testing.F) {
 	})
 }
 
-// written has all outputs write what somebody has said of a case, and how it ended.
+// written makes all outputs write a record of a case, and how it ended.
 func written(t *testing.T, said *record.Record, result *record.Result) {
 	t.Helper()
 	var human bytes.Buffer

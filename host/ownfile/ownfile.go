@@ -1,8 +1,8 @@
 // Package ownfile opens the files that rdmarun writes where a user names them, which may be a folder into which other
-// users write, such as /tmp.  Nobody else decides there what is written to, or reads what this user did not give away.
+// users write, such as /tmp.  Other users cannot decide there what is written to, or read what this user did not share.
 //
-// What is there is written to if it belongs to this user or to root
-// and has no second name; a symbolic link is followed if it does.  Devices are what they are, and what stands in
+// An existing file is written to if it belongs to this user or to root
+// and has no second name; a symbolic link is followed if it does.  Devices are opened as they are, and a file in
 // /proc/self/fd (/dev/stdout) is open already.
 package ownfile
 

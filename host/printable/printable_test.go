@@ -52,7 +52,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestBrief: what somebody else says is one line of so many bytes, also where pictures take the place of its
+// TestBrief: an untrusted text becomes one line of so many bytes, also where pictures take the place of its
 // characters.
 func TestBrief(t *testing.T) {
 	const most = 40

@@ -95,7 +95,7 @@ func Enter(files Files, keep func(name string) bool) error {
 		return err
 	}
 	if _, entered := os.LookupEnv(stageVariable); entered {
-		// Whoever sets the variable by hand has no sandbox, and is told.
+		// A user who sets the variable by hand has no sandbox, and gets an error.
 		if folder, err := os.Open("/"); !errors.Is(err, syscall.EACCES) {
 			return errors.Join(
 				fmt.Errorf("the process is not in its sandbox: unset %s", stageVariable), err, folder.Close(),

@@ -99,7 +99,7 @@ steps:
 	}
 }
 
-// TestOwnScenariosWarnOfNothing: what everybody starts from has no mistake, also none that may run.
+// TestOwnScenariosWarnOfNothing: the scenarios from which users start have no errors and no warnings.
 func TestOwnScenariosWarnOfNothing(t *testing.T) {
 	checked := scenario.Check([]string{"../../scenarios"}, scenario.Params{})
 	if len(checked.Scenarios) < 40 {

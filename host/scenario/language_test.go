@@ -174,7 +174,7 @@ steps:
 `
 
 // TestExpectAny: any status and any errno is taken, but no silence, and no event of another type than the step asks
-// for. The buffer without rights shows the statuses: nobody may write to it.
+// for. The buffer without rights shows the statuses: a peer may not write to it.
 func TestExpectAny(t *testing.T) {
 	for name, test := range map[string]struct {
 		steps  string

@@ -15,9 +15,9 @@ import (
 	"rdmarun/host/scenario/exec"
 )
 
-// turn is the message with which the process that leads a run starts a case in the others.  One without a case is the
-// end of the run.
-type turn struct {
+// caseStart is the message with which the process that leads a run starts a case in the others.  One without a case is
+// the end of the run.
+type caseStart struct {
 	Case string `json:"case,omitempty"`
 	// Number distinguishes the runs of the case, as in relay.
 	Number int `json:"number"`
@@ -25,7 +25,7 @@ type turn struct {
 	With []string `json:"with,omitempty"`
 }
 
-func turnKey(number int) string { return fmt.Sprintf("turn/%d", number) }
+func caseStartKey(number int) string { return fmt.Sprintf("turn/%d", number) }
 
 // stopKey is the key under which the process that leads ends a case that others are still in.
 const stopKey = "stop"

@@ -14,7 +14,7 @@ import (
 	"rdmarun/host/scenario/meeting"
 )
 
-// stuckOutput is an output that nobody reads until it goes on.
+// stuckOutput is an output that is not read until it goes on.
 type stuckOutput struct {
 	goOn    chan bool
 	records []record.Record

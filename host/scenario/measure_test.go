@@ -269,7 +269,7 @@ func (end endsMeasurement) Record(r *record.Record) error {
 	return nil
 }
 
-// TestMeasureInterrupted: whoever ends the run ends its measurements, and nothing is left of them.
+// TestMeasureInterrupted: the end of a run ends its measurements, and nothing is left of them.
 func TestMeasureInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

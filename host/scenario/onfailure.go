@@ -59,7 +59,7 @@ func (r *relay) complete() {
 	if r.recording == nil {
 		return
 	}
-	failed, err := r.jobs.config.Party.verdict(r, r.ended != nil && !r.result.Status.OK())
+	failed, err := r.jobs.config.Party.caseFailed(r, r.ended != nil && !r.result.Status.OK())
 	path, wrong := r.recording.End(failed)
 	err = errors.Join(err, wrong)
 	if err != nil && r.jobs.config.Warn != nil {
@@ -76,26 +76,27 @@ func (r *relay) complete() {
 	r.release()
 }
 
-// verdictTime bounds the wait for the controller's result of a case, which it has when all processes have ended it.
-const verdictTime = time.Minute
+// caseFailedTimeout bounds the wait for the controller's result of a case, which it has when all processes have
+// ended it.
+const caseFailedTimeout = time.Minute
 
-func verdictKey(run int) string { return fmt.Sprintf("verdict/%d", run) }
+func caseFailedKey(run int) string { return fmt.Sprintf("verdict/%d", run) }
 
-// verdict reports whether a case failed, which only the process that leads a run can decide: a threshold may have
+// caseFailed reports whether a case failed, which only the process that leads a run can decide: a threshold may have
 // failed there, or a step in one process alone.
-func (p *Party) verdict(r *relay, failed bool) (bool, error) {
+func (p *Party) caseFailed(r *relay, failed bool) (bool, error) {
 	switch {
 	case p == nil || p.Leads == nil && p.Follows == "":
 		return failed, nil
 	case p.Leads != nil:
 		for _, process := range r.with {
-			_ = p.meeting.Send(process, verdictKey(r.run), failed) // a process that is gone needs none
+			_ = p.meeting.Send(process, caseFailedKey(r.run), failed) // a process that is gone needs none
 		}
 		return failed, nil
 	}
-	waiting, cancel := context.WithTimeout(context.Background(), verdictTime) // what ran may have been ended
+	waiting, cancel := context.WithTimeout(context.Background(), caseFailedTimeout) // what ran may have been ended
 	defer cancel()
-	_, raw, err := p.meeting.Await(waiting, p.Follows, verdictKey(r.run))
+	_, raw, err := p.meeting.Await(waiting, p.Follows, caseFailedKey(r.run))
 	if err == nil {
 		err = json.Unmarshal(raw, &failed)
 	}

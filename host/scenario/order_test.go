@@ -94,7 +94,7 @@ func TestAsync(t *testing.T) {
 	}
 }
 
-// TestAsyncLeft sees each event that nobody took told once, also when what it is of is gone by then.
+// TestAsyncLeft: each unread event is reported once, also when its object is gone by then.
 func TestAsyncLeft(t *testing.T) {
 	seen := &collector{}
 	onOwn(t, "testdata/run/async_fail.yaml", seen)

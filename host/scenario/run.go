@@ -148,7 +148,7 @@ func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.To
 		workers.Wait()
 	}
 	if party := config.Party; party != nil && party.Leads != nil {
-		_ = party.meeting.Tell(turnKey(j.runs+1), turn{}) // a process that is gone does not need the end
+		_ = party.meeting.Tell(caseStartKey(j.runs+1), caseStart{}) // a process that is gone does not need the end
 	}
 	totals := j.totals
 	if ctx.Err() != nil {

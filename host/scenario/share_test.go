@@ -34,7 +34,7 @@ func TestSharedFixtures(t *testing.T) {
 			Open: scenario.OpenSoft, ProviderName: "soft", Jobs: jobs, Consumers: []record.Consumer{seen},
 			Warn: func(text string) { t.Error(text) },
 		})
-		// The last case is left out, so that nobody sees how what the one before has left is ended.
+		// The last case is left out: the report would not show how the providers of the one before end.
 		want := both + "own, own no more, " + ended + ", listens, connected, " + ended + ", listens, connected"
 		if err != nil || totals.Passed != 11 || totals.Skipped != 1 || seen.ofFixtures() != want {
 			t.Errorf("%d jobs: %+v %v\n%s", jobs, totals, err, seen.ofFixtures())

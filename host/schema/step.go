@@ -249,8 +249,8 @@ func complete(table *verb.Table) object {
 	return object{"description": "A step with all arguments that its verb needs.", "properties": properties}
 }
 
-// completeWithoutDefaults wants complete steps of a file without arguments in its `defaults`.  The fragments of a
-// library are completed by whoever imports them.
+// completeWithoutDefaults requires complete steps of a file without arguments in its `defaults`.  The file that imports
+// a library completes the library's fragments.
 func completeWithoutDefaults() object {
 	steps := jsonschema.Ref("completeSteps")
 	return when(object{

@@ -49,17 +49,17 @@ const mostServices = 1 << 12
 
 // far is an exchange's state about other processes.
 type far struct {
-	processes []string
-	plays     func(role string) string // the process of a role elsewhere; "" for any other
-	lost      map[string]bool
-	free      map[place]int // how many more connections listeners elsewhere take
-	sent      map[place]int // how many were opened there
-	seen      map[caller]int
-	conns     map[farConn]*Conn
-	opened    uint64
-	outbox    []Parcel
-	told      map[place]bool // listeners here whose room is to be sent to the others
-	more      chan struct{}
+	processes  []string
+	plays      func(role string) string // the process of a role elsewhere; "" for any other
+	lost       map[string]bool
+	free       map[place]int // how many more connections listeners elsewhere take
+	sent       map[place]int // how many were opened there
+	seen       map[caller]int
+	conns      map[farConn]*Conn
+	opened     uint64
+	outbox     []Parcel
+	roomToSend map[place]bool // listeners here whose room is to be sent to the others
+	more       chan struct{}
 }
 
 // caller is a process that opens streams to a listener here.
@@ -81,9 +81,9 @@ func (e *Exchange) Reach(processes []string, plays func(role string) string) {
 	defer e.mu.Unlock()
 	e.far = &far{processes: processes, plays: plays, lost: make(map[string]bool), free: make(map[place]int),
 		sent: make(map[place]int), seen: make(map[caller]int),
-		conns: make(map[farConn]*Conn), told: make(map[place]bool), more: make(chan struct{}, 1)}
+		conns: make(map[farConn]*Conn), roomToSend: make(map[place]bool), more: make(chan struct{}, 1)}
 	for at := range e.listeners {
-		e.tellRoom(at)
+		e.sendRoom(at)
 	}
 }
 
@@ -93,7 +93,7 @@ func (e *Exchange) Outbox() (parcels []Parcel, more <-chan struct{}) {
 	defer e.mu.Unlock()
 	f := e.far
 	parcels, f.outbox = f.outbox, nil
-	for _, at := range slices.SortedFunc(maps.Keys(f.told), func(a, b place) int {
+	for _, at := range slices.SortedFunc(maps.Keys(f.roomToSend), func(a, b place) int {
 		return int(a.service) - int(b.service)
 	}) {
 		frame := Frame{Kind: listens, Role: at.role, Service: at.service, Free: -1}
@@ -106,14 +106,14 @@ func (e *Exchange) Outbox() (parcels []Parcel, more <-chan struct{}) {
 			}
 		}
 	}
-	clear(f.told)
+	clear(f.roomToSend)
 	return parcels, f.more
 }
 
-// tellRoom sends the others how many connections a listener takes by now.  The caller holds mu.
-func (e *Exchange) tellRoom(at place) {
+// sendRoom sends the others how many connections a listener takes by now.  The caller holds mu.
+func (e *Exchange) sendRoom(at place) {
 	if e.far != nil {
-		e.far.told[at] = true
+		e.far.roomToSend[at] = true
 		e.far.wake()
 	}
 }
@@ -132,8 +132,8 @@ func (f *far) wake() {
 	}
 }
 
-// say sends a frame to the other end of a stream.
-func (c *Conn) say(frame Frame) {
+// sendFrame sends a frame to the other end of a stream.
+func (c *Conn) sendFrame(frame Frame) {
 	frame.ID, frame.Opened = c.far.id, c.far.opened
 	c.exchange.far.send(c.far.process, frame)
 }
@@ -153,7 +153,7 @@ func (e *Exchange) connectFar(at place, process string) (*Conn, error) {
 	f.sent[at]++
 	f.opened++
 	c := e.newFar(farConn{process, f.opened, true})
-	c.say(Frame{Kind: opens, Role: at.role, Service: at.service})
+	c.sendFrame(Frame{Kind: opens, Role: at.role, Service: at.service})
 	return c, nil
 }
 
@@ -230,7 +230,7 @@ func (e *Exchange) accept(from string, at place, name farConn) {
 	l := e.listeners[at]
 	if l != nil {
 		e.far.seen[caller{from, at}]++
-		e.tellRoom(at)
+		e.sendRoom(at)
 	}
 	if l == nil || len(l.pending) >= l.backlog || e.far.conns[name] != nil || e.far.lost[from] {
 		e.far.send(from, Frame{Kind: refuses, ID: name.id})

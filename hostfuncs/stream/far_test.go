@@ -50,11 +50,11 @@ func (a apart) carry() {
 
 func (a apart) connected(t *testing.T) (there, here *Conn) {
 	t.Helper()
-	l, err := a["b"].Party("b").Listen(7, 1)
+	l, err := a["b"].Participant("b").Listen(7, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	party := a["a"].Party("a")
+	party := a["a"].Participant("a")
 	if _, err := party.Connect("b", 7); err != syscall.ECONNREFUSED || party.CanConnect("b", 7) {
 		t.Errorf("before it is known that it listens: %v", err)
 	}
@@ -156,27 +156,27 @@ func TestEndsBetweenProcesses(t *testing.T) {
 		a := newApart("a", "b")
 		a.connected(t)
 		a["a"].Lose("b")
-		party := a["a"].Party("a")
+		party := a["a"].Participant("a")
 		if _, err := party.Connect("b", 7); err != syscall.ECONNRESET || !party.CanConnect("b", 7) {
 			t.Errorf("connecting: %v", err)
 		}
 	})
 }
 
-// A listener that closes is none elsewhere either, and what nobody has accepted ends.
+// A listener that closes also closes in other processes, and its unaccepted streams end.
 func TestListenersElsewhereEnd(t *testing.T) {
 	a := newApart("a", "b")
-	l, err := a["b"].Party("b").Listen(7, 2)
+	l, err := a["b"].Participant("b").Listen(7, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a.carry()
-	first, err := a["a"].Party("a").Connect("b", 7)
+	first, err := a["a"].Participant("a").Connect("b", 7)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a.carry()
-	second, err := a["a"].Party("a").Connect("b", 7) // which it will not hear of before it ends
+	second, err := a["a"].Participant("a").Connect("b", 7) // which it will not hear of before it ends
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestListenersElsewhereEnd(t *testing.T) {
 	if _, err := second.Read(make([]byte, 1)); err != syscall.ECONNRESET {
 		t.Errorf("not known: %v", err)
 	}
-	if _, err := a["a"].Party("a").Connect("b", 7); err != syscall.ECONNREFUSED {
+	if _, err := a["a"].Participant("a").Connect("b", 7); err != syscall.ECONNREFUSED {
 		t.Errorf("afterwards: %v", err)
 	}
 }
@@ -207,7 +207,7 @@ func TestHostileFrames(t *testing.T) {
 	e.Take("a", Frame{Kind: "no such thing", ID: name.id, Opened: true})
 	e.Take("a", Frame{Kind: listens, Role: "c", Service: 7, Free: 1})
 	e.Take("a", Frame{Kind: opens, Role: "b", Service: 7, ID: name.id, Opened: true}) // once more
-	if e.Party("b").CanConnect("c", 7) {
+	if e.Participant("b").CanConnect("c", 7) {
 		t.Error("a process listens for the role of another one")
 	}
 	e.Take("a", data(Room))
@@ -263,12 +263,12 @@ func FuzzTake(f *testing.F) {
 	)
 	f.Fuzz(func(t *testing.T, data []byte, rounds uint16) {
 		e := newApart("a", "b", "c")["a"]
-		l, err := e.Party("a").Listen(7, 3)
+		l, err := e.Participant("a").Listen(7, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
 		e.Take("b", Frame{Kind: listens, Role: "b", Service: 9, Free: 1})
-		own, err := e.Party("a").Connect("b", 9)
+		own, err := e.Participant("a").Connect("b", 9)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,14 +36,14 @@ type place struct {
 // New makes an exchange.
 func New() *Exchange { return &Exchange{listeners: make(map[place]*Listener)} }
 
-// Party is the exchange as one role has it.
-type Party struct {
+// Participant is the exchange as one role has it.
+type Participant struct {
 	exchange *Exchange
 	role     string
 }
 
-// Party is a role of the exchange.
-func (e *Exchange) Party(role string) *Party { return &Party{e, role} }
+// Participant is a role of the exchange.
+func (e *Exchange) Participant(role string) *Participant { return &Participant{e, role} }
 
 // ErrClosed is for what was closed by this side.
 var ErrClosed = errors.New("the stream is closed")
@@ -88,7 +88,7 @@ type Listener struct {
 }
 
 // Listen begins to take connections; EADDRINUSE when the role does so already.
-func (p *Party) Listen(service uint32, backlog int) (*Listener, error) {
+func (p *Participant) Listen(service uint32, backlog int) (*Listener, error) {
 	e := p.exchange
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -98,7 +98,7 @@ func (p *Party) Listen(service uint32, backlog int) (*Listener, error) {
 	}
 	l := &Listener{exchange: e, place: at, backlog: min(max(backlog, 1), MostPending)}
 	e.listeners[at] = l
-	e.tellRoom(at)
+	e.sendRoom(at)
 	e.bell.ring()
 	return l, nil
 }
@@ -115,7 +115,7 @@ func (l *Listener) Accept() (*Conn, error) {
 	}
 	c := l.pending[0]
 	l.pending = l.pending[1:]
-	l.exchange.tellRoom(l.place)
+	l.exchange.sendRoom(l.place)
 	l.exchange.bell.ring()
 	return c, nil
 }
@@ -139,7 +139,7 @@ func (l *Listener) Close() {
 	}
 	l.closed = true
 	delete(l.exchange.listeners, l.place)
-	l.exchange.tellRoom(l.place)
+	l.exchange.sendRoom(l.place)
 	for _, c := range l.pending {
 		c.close()
 	}
@@ -157,14 +157,14 @@ type half struct {
 
 // Conn is one end of a connection.
 type Conn struct {
-	exchange *Exchange
-	in, out  *half    // of one to another process, out has no data, but the length of what is not read there
-	far      *farConn // nil for one of this process
-	unsaid   int      // bytes that were read, and not yet acknowledged to the other process
+	exchange       *Exchange
+	in, out        *half    // of one to another process, out has no data, but the length of what is not read there
+	far            *farConn // nil for one of this process
+	unacknowledged int      // bytes that were read, and not yet acknowledged to the other process
 }
 
 // Connect connects to a service of a role: ECONNREFUSED without a listener, EAGAIN when its backlog is full.
-func (p *Party) Connect(role string, service uint32) (*Conn, error) {
+func (p *Participant) Connect(role string, service uint32) (*Conn, error) {
 	e := p.exchange
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -181,13 +181,13 @@ func (p *Party) Connect(role string, service uint32) (*Conn, error) {
 	}
 	there, back := &half{}, &half{}
 	l.pending = append(l.pending, &Conn{exchange: e, in: there, out: back})
-	e.tellRoom(at)
+	e.sendRoom(at)
 	l.bell.ring()
 	return &Conn{exchange: e, in: back, out: there}, nil
 }
 
 // CanConnect reports whether Connect would succeed.
-func (p *Party) CanConnect(role string, service uint32) bool {
+func (p *Participant) CanConnect(role string, service uint32) bool {
 	p.exchange.mu.Lock()
 	defer p.exchange.mu.Unlock()
 	at := place{role, service}
@@ -199,7 +199,9 @@ func (p *Party) CanConnect(role string, service uint32) bool {
 }
 
 // Watch calls kick when Connect may succeed where it failed, until stop.
-func (p *Party) Watch(kick func()) (stop func()) { return p.exchange.listen(&p.exchange.bell, kick) }
+func (p *Participant) Watch(kick func()) (stop func()) {
+	return p.exchange.listen(&p.exchange.bell, kick)
+}
 
 // Read takes what has come; 0 at the end of the stream, EAGAIN before anything has come, ECONNRESET when the peer was
 // lost.
@@ -224,9 +226,9 @@ func (c *Conn) Read(to []byte) (int, error) {
 	}
 	h.bell.ring()
 	// Room is given back to the other process in larger parts, and not for each byte.
-	if c.unsaid += n; c.far != nil && (h.length == 0 || c.unsaid >= Room/4) {
-		c.say(Frame{Kind: reads, Count: c.unsaid})
-		c.unsaid = 0
+	if c.unacknowledged += n; c.far != nil && (h.length == 0 || c.unacknowledged >= Room/4) {
+		c.sendFrame(Frame{Kind: reads, Count: c.unacknowledged})
+		c.unacknowledged = 0
 	}
 	return n, nil
 }
@@ -249,7 +251,7 @@ func (c *Conn) Write(from []byte) (int, error) {
 	if c.far != nil {
 		n := min(len(from), Room-h.length)
 		h.length += n
-		c.say(Frame{Kind: writes, Data: bytes.Clone(from[:n])})
+		c.sendFrame(Frame{Kind: writes, Data: bytes.Clone(from[:n])})
 		return n, nil
 	}
 	n := h.push(from)
@@ -293,7 +295,7 @@ func (c *Conn) Close() {
 
 func (c *Conn) close() {
 	if c.far != nil && !c.out.written {
-		c.say(Frame{Kind: closes})
+		c.sendFrame(Frame{Kind: closes})
 		delete(c.exchange.far.conns, *c.far)
 	}
 	c.in.read, c.out.written = true, true

@@ -12,11 +12,11 @@ import (
 func connected(t *testing.T) (a, b *Conn) {
 	t.Helper()
 	e := New()
-	listener, err := e.Party("b").Listen(7, 1)
+	listener, err := e.Participant("b").Listen(7, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, err = e.Party("a").Connect("b", 7); err != nil {
+	if a, err = e.Participant("a").Connect("b", 7); err != nil {
 		t.Fatal(err)
 	}
 	if b, err = listener.Accept(); err != nil {
@@ -96,7 +96,7 @@ func TestEnds(t *testing.T) {
 
 func TestListeners(t *testing.T) {
 	e := New()
-	a, b := e.Party("a"), e.Party("b")
+	a, b := e.Participant("a"), e.Participant("b")
 	if _, err := a.Connect("b", 7); err != syscall.ECONNREFUSED || a.CanConnect("b", 7) {
 		t.Errorf("nobody listens: %v", err)
 	}

@@ -1,9 +1,9 @@
-// Package ccall calls functions of C that are over within microseconds, at a fraction of the price of a cgo call: the
-// scheduler is not told, and the processor stays with the goroutine.  So such a function must not wait for anybody who
-// needs Go to get on, nor call Go, and everything that stops the world waits for it.
+// Package ccall calls functions of C that return within microseconds, at a fraction of the price of a cgo call.  It
+// does not notify the scheduler, and the processor stays with the goroutine.  So such a function must neither wait for
+// something that needs Go to run, nor call Go, and everything that stops the world waits for it.
 //
-// C runs on a stack of its own, which a goroutine's is too small for.  What Go's runtime does to a thread meanwhile, it
-// does by signals, which have a stack of their own: it finds a program counter that is no Go code, and neither preempts
+// C runs on a stack of its own, because a goroutine's is too small.  Go's runtime acts on a thread meanwhile by
+// signals, which have a stack of their own: it finds a program counter that is not Go code, and neither preempts
 // the goroutine nor walks its stack.  docs/decisions/0049-fast-calls.md has more.
 package ccall
 
@@ -24,7 +24,7 @@ type Stack struct {
 	top    uintptr
 }
 
-// NewStack makes a stack, below which is a page that nobody may touch; nil without an error where cgo has to do.
+// NewStack makes a stack above an inaccessible page; nil without an error where cgo must be used.
 func NewStack() (*Stack, error) {
 	if !Available {
 		return nil, nil

@@ -109,8 +109,8 @@ type Client struct {
 	t    testing.TB
 	conn *nats.Conn
 
-	mu    sync.Mutex
-	heard []string
+	mu       sync.Mutex
+	received []string
 }
 
 // Client connects with what stands before @ in the URL.
@@ -135,13 +135,13 @@ func (c *Client) denied(subject string) error {
 	return nil
 }
 
-// Hear subscribes to a subject; an error means that it is not permitted.
-func (c *Client) Hear(subject string) error {
+// Subscribe subscribes to a subject; an error means that it is not permitted.
+func (c *Client) Subscribe(subject string) error {
 	c.t.Helper()
 	_, err := c.conn.Subscribe(subject, func(said *nats.Msg) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.heard = append(c.heard, said.Subject+" "+string(said.Data))
+		c.received = append(c.received, said.Subject+" "+string(said.Data))
 	})
 	if err != nil {
 		c.t.Fatal(err)
@@ -158,11 +158,11 @@ func (c *Client) Say(subject, reply string, data []byte) error {
 	return c.denied(subject)
 }
 
-// Heard are the messages that have come: their subjects and data.
-func (c *Client) Heard() []string {
+// Received are the messages that have come: their subjects and data.
+func (c *Client) Received() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Clone(c.heard)
+	return slices.Clone(c.received)
 }
 
 // Start starts it, again if it was stopped.  A client's own end may have got the port meanwhile: it is tried until

@@ -207,10 +207,10 @@ func (c *Conn) listen(subject string, take nats.MsgHandler) (*nats.Subscription,
 
 // Question is a request and its subjects.
 type Question struct {
-	// Subject is that of the request.  All answers come under Answers, of several with a wildcard.  Nobody is one of
-	// them: the server reports there that no process listens to the request.
-	Subject, Answers, Nobody string
-	Data                     []byte
+	// Subject is that of the request.  All answers come under Answers, of several with a wildcard.  NoResponders is one
+	// of them: the server reports there that no process listens to the request.
+	Subject, Answers, NoResponders string
+	Data                           []byte
 }
 
 // Ask sends a request, and calls take for each of at most so many answers, with their subjects, until it returns false.
@@ -223,14 +223,14 @@ func (c *Conn) Ask(
 	subscription, err := c.listen(q.Answers, func(said *nats.Msg) {
 		select {
 		case came <- said:
-		default: // nobody has asked so many
+		default: // more than the question asks for
 		}
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = subscription.Unsubscribe() }() // an error means that the connection has ended
-	if err = c.nats.PublishRequest(q.Subject, q.Nobody, q.Data); err == nil {
+	if err = c.nats.PublishRequest(q.Subject, q.NoResponders, q.Data); err == nil {
 		err = c.nats.FlushWithContext(ctx)
 	}
 	if err == nil {
@@ -242,10 +242,10 @@ func (c *Conn) Ask(
 	for taken := 0; taken < most; {
 		select {
 		case said := <-came:
-			switch nobody := said.Header.Get("Status") == noResponders; {
-			case nobody && said.Subject == q.Nobody:
-				return bus.ErrNobody
-			case nobody:
+			switch unanswered := said.Header.Get("Status") == noResponders; {
+			case unanswered && said.Subject == q.NoResponders:
+				return bus.ErrNoResponder
+			case unanswered:
 			case !take(said.Subject, said.Data):
 				return nil
 			default:

@@ -20,32 +20,32 @@ const (
 	again, partTime = 250 * time.Millisecond, time.Second
 	// aliveEvery is how often each end sends a sign of life.
 	aliveEvery = 500 * time.Millisecond
-	// longestNote bounds a note in bytes, mostVain how many messages may bring no part of the stream between two looks
+	// longestNote bounds a note in bytes, mostUseless how many messages may bring no part of the stream between two looks
 	// of watch.
-	longestNote, mostVain = 4 << 10, 1 << 13
+	longestNote, mostUseless = 4 << 10, 1 << 13
 )
 
 // The kinds of messages of a stream, the last words of their subjects.
 const (
-	sayPart  = "part"  // with its number.  One without bytes is the end
-	sayTook  = "took"  // the number of a part that was read
-	sayAlive = "alive" // that this end is there
-	sayNote  = "note"  // apart from the stream
-	sayGone  = "gone"  // that this end has ended the stream
+	kindPart  = "part"  // with its number.  One without bytes is the end
+	kindTook  = "took"  // the number of a part that was read
+	kindAlive = "alive" // that this end is there
+	kindNote  = "note"  // apart from the stream
+	kindGone  = "gone"  // that this end has ended the stream
 )
 
 // Stream is one end of a stream of bytes in both directions.
 type Stream struct {
-	conn         *Conn
-	hear, say    string
-	silence      time.Duration
-	note         func(what string, data []byte)
-	subscription *nats.Subscription
-	reader, fill net.Conn // what is read, and where it comes in
-	came         chan []byte
-	acked        chan struct{} // the part that is sent was read
-	ctx          context.Context
-	cancel       context.CancelCauseFunc
+	conn                  *Conn
+	subscribed, published string
+	silence               time.Duration
+	note                  func(what string, data []byte)
+	subscription          *nats.Subscription
+	reader, fill          net.Conn // what is read, and where it comes in
+	came                  chan []byte
+	acked                 chan struct{} // the part that is sent was read
+	ctx                   context.Context
+	cancel                context.CancelCauseFunc
 
 	writing sync.Mutex
 	sent    uint64
@@ -53,7 +53,7 @@ type Stream struct {
 
 	mu             sync.Mutex
 	heard          time.Time
-	vain           int // messages that have brought no part of the stream since watch has looked
+	useless        int // messages that have brought no part of the stream since watch has looked
 	arrived, taken uint64
 	asked          uint64 // the part that is sent and not yet read; 0: none
 }
@@ -68,15 +68,17 @@ var (
 
 // Open opens an end that subscribes to one subject, and publishes under another; the other end does the reverse, and
 // must do so within silence.  Notes of the other end are given to note.
-func (c *Conn) Open(hear, say string, silence time.Duration, note func(what string, data []byte)) (*Stream, error) {
+func (c *Conn) Open(
+	subscribed, published string, silence time.Duration, note func(what string, data []byte),
+) (*Stream, error) {
 	s := &Stream{
-		conn: c, hear: hear, say: say, silence: silence, note: note, came: make(chan []byte, 1),
+		conn: c, subscribed: subscribed, published: published, silence: silence, note: note, came: make(chan []byte, 1),
 		acked: make(chan struct{}, 1), heard: time.Now(),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.reader, s.fill = net.Pipe()
 	var err error
-	if s.subscription, err = c.listen(hear+".>", s.take); err != nil {
+	if s.subscription, err = c.listen(subscribed+".>", s.take); err != nil {
 		s.end(ErrClosed)
 		return nil, err
 	}
@@ -103,7 +105,7 @@ func (s *Stream) end(why error) {
 // Close ends the stream at once, and notifies the other end.
 func (s *Stream) Close() error {
 	if s.ctx.Err() == nil {
-		s.speak(sayGone, nil) // if it is lost, the other end soon notices the silence
+		s.sendMessage(kindGone, nil) // if it is lost, the other end soon notices the silence
 	}
 	s.end(ErrClosed)
 	return s.reader.Close()
@@ -152,7 +154,7 @@ func (s *Stream) send(part []byte) error {
 	s.asked = s.sent
 	s.mu.Unlock()
 	for wait := again; ; wait = min(2*wait, partTime) {
-		s.speak(fmt.Sprintf("%s.%d", sayPart, s.sent), part)
+		s.sendMessage(fmt.Sprintf("%s.%d", kindPart, s.sent), part)
 		select { // the other end may not be there yet, or the server be away
 		case <-s.acked:
 			return nil
@@ -163,46 +165,48 @@ func (s *Stream) send(part []byte) error {
 	}
 }
 
-// speak sends a message to the other end, which may get lost.
-func (s *Stream) speak(what string, data []byte) { _ = s.conn.nats.Publish(s.say+"."+what, data) }
+// sendMessage sends a message to the other end, which may get lost.
+func (s *Stream) sendMessage(what string, data []byte) {
+	_ = s.conn.nats.Publish(s.published+"."+what, data)
+}
 
 // Note sends the other end a message apart from the stream, which may get lost.
 func (s *Stream) Note(what string, data []byte) {
-	s.speak(sayNote+"."+what, data[:min(len(data), longestNote)])
+	s.sendMessage(kindNote+"."+what, data[:min(len(data), longestNote)])
 }
 
 // take handles a message of the other end.
 func (s *Stream) take(said *nats.Msg) {
-	word, rest, _ := strings.Cut(strings.TrimPrefix(said.Subject, s.hear+"."), ".")
+	word, rest, _ := strings.Cut(strings.TrimPrefix(said.Subject, s.subscribed+"."), ".")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.heard = time.Now()
-	if s.vain++; s.vain > mostVain {
+	if s.useless++; s.useless > mostUseless {
 		s.end(ErrTooMuch)
 		return
 	}
 	switch word {
-	case sayGone:
+	case kindGone:
 		s.end(ErrGone)
-	case sayNote:
+	case kindNote:
 		if s.note != nil && len(said.Data) <= longestNote {
 			s.note(rest, said.Data)
 		}
-	case sayTook:
+	case kindTook:
 		if number, err := strconv.ParseUint(rest, 10, 64); err == nil && number == s.asked && number > 0 {
-			s.asked, s.vain = 0, s.vain-1
+			s.asked, s.useless = 0, s.useless-1
 			s.acked <- struct{}{} // there is room: nothing else is asked
 		}
-	case sayPart:
+	case kindPart:
 		number, err := strconv.ParseUint(rest, 10, 64)
 		switch {
 		case err != nil || len(said.Data) > partBytes || number > s.arrived+1 || number > s.taken+1:
 			s.end(errors.New("the other end sent an invalid message"))
 		case number <= s.taken:
-			s.speak(fmt.Sprintf("%s.%d", sayTook, number), nil) // that it was read has got lost
+			s.sendMessage(fmt.Sprintf("%s.%d", kindTook, number), nil) // that it was read has got lost
 		case number == s.arrived: // it is still to be read
 		default:
-			s.arrived, s.vain = number, s.vain-1
+			s.arrived, s.useless = number, s.useless-1
 			s.came <- said.Data // there is room: the one before was taken
 		}
 	}
@@ -222,7 +226,7 @@ func (s *Stream) pass() {
 			s.taken = s.arrived
 			taken := s.taken
 			s.mu.Unlock()
-			s.speak(fmt.Sprintf("%s.%d", sayTook, taken), nil) // if it gets lost, the part comes again
+			s.sendMessage(fmt.Sprintf("%s.%d", kindTook, taken), nil) // if it gets lost, the part comes again
 		case <-s.ctx.Done():
 			return
 		}
@@ -234,7 +238,7 @@ func (s *Stream) watch() {
 	tick := time.NewTicker(min(aliveEvery, s.silence/4))
 	defer tick.Stop()
 	for {
-		s.speak(sayAlive, nil)
+		s.sendMessage(kindAlive, nil)
 		select {
 		case <-s.ctx.Done():
 			return
@@ -245,7 +249,7 @@ func (s *Stream) watch() {
 		}
 		s.mu.Lock()
 		silent := time.Since(s.heard) > s.silence
-		s.vain = 0
+		s.useless = 0
 		s.mu.Unlock()
 		switch {
 		case silent && !s.conn.nats.IsConnected():

@@ -267,7 +267,7 @@ func TestQuestions(t *testing.T) {
 	asks := connected(t, server)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	question := Question{Subject: "who.1", Answers: "to.*.1", Nobody: "to.nobody.1", Data: []byte("you")}
+	question := Question{Subject: "who.1", Answers: "to.*.1", NoResponders: "to.nobody.1", Data: []byte("you")}
 	ask := func(ctx context.Context, most, wanted int) (all []string, err error) {
 		err = asks.Ask(ctx, question, most, func(subject string, answer []byte) bool {
 			all = append(all, subject+" "+string(answer))
@@ -276,7 +276,7 @@ func TestQuestions(t *testing.T) {
 		slices.Sort(all)
 		return all, err
 	}
-	if all, err := ask(ctx, 10, 10); !errors.Is(err, bus.ErrNobody) || all != nil {
+	if all, err := ask(ctx, 10, 10); !errors.Is(err, bus.ErrNoResponder) || all != nil {
 		t.Error(all, err)
 	}
 	for _, name := range []string{"a", "b", "c"} {
@@ -294,7 +294,7 @@ func TestQuestions(t *testing.T) {
 			}
 		}
 	}
-	// An agent cannot say that nobody is there, and what no answer is to is none.
+	// An agent cannot report that no process listens, and an answer without a question is ignored.
 	stranger := connected(t, server)
 	if err := stranger.Answer("who.*", func(string, []byte) (string, []byte) { return "", nil }); err != nil {
 		t.Fatal(err)

@@ -33,11 +33,11 @@ type Tracer struct {
 }
 
 const (
-	// patience is how long a guest waits for the reader of the lines, and Close for the last lines.
-	patience = 5 * time.Second
-	// patienceElsewhere is patience of a tracer on another host, which waits for an answer: less than the silence after
+	// writeTimeout is how long a guest waits for the reader of the lines, and Close for the last lines.
+	writeTimeout = 5 * time.Second
+	// remoteWriteTimeout is that of a tracer on another host, which waits for an answer: less than the silence after
 	// which a host is lost.
-	patienceElsewhere = 2 * time.Second
+	remoteWriteTimeout = 2 * time.Second
 )
 
 // New makes a tracer that writes to out; of the named functions only, if there are names.  The caller closes it.
@@ -94,7 +94,7 @@ const mostElsewhere = 4 * maxText
 
 // Elsewhere shows a line of a tracer elsewhere.
 func (t *Tracer) Elsewhere(where, line string) {
-	t.write(printable.Brief(where+": "+line, mostElsewhere), patienceElsewhere)
+	t.write(printable.Brief(where+": "+line, mostElsewhere), remoteWriteTimeout)
 }
 
 // Close writes what is left, and ends the tracer.  Guests must have ended.
@@ -104,7 +104,7 @@ func (t *Tracer) Close() error {
 		close(t.shut)
 		select {
 		case <-t.ended:
-		case <-time.After(patience):
+		case <-time.After(writeTimeout):
 			err = fmt.Errorf("nobody reads the trace")
 			return
 		}
@@ -171,7 +171,7 @@ func (t *Tracer) Guest(name string) *Guest {
 }
 
 // End writes the count of the calls that were not shown.
-func (g *Guest) End() { g.settle(0) }
+func (g *Guest) End() { g.flushRepeats(0) }
 
 // show shows a call, unless it is one of the last ones once more.
 func (g *Guest) show(text string, took time.Duration) {
@@ -182,15 +182,15 @@ func (g *Guest) show(text string, took time.Duration) {
 		}
 	}
 	if slices.ContainsFunc(g.recent, func(each repeated) bool { return each.again > 0 }) {
-		g.settle(0)
+		g.flushRepeats(0)
 	}
-	g.settle(cycle - 1)
+	g.flushRepeats(cycle - 1)
 	g.recent = append(g.recent, repeated{text: text})
 	g.line(text + " <" + timeText(took) + ">")
 }
 
-// settle drops all but the last lines, and writes how often they were repeated.
-func (g *Guest) settle(but int) {
+// flushRepeats drops all but the last lines, and writes how often they were repeated.
+func (g *Guest) flushRepeats(but int) {
 	for len(g.recent) > but {
 		if oldest := g.recent[0]; oldest.again > 0 {
 			g.line(fmt.Sprintf("%s (%d times more)", oldest.text, oldest.again))
@@ -202,9 +202,9 @@ func (g *Guest) settle(but int) {
 func (g *Guest) line(text string) {
 	switch g.shown++; {
 	case g.shown < maxLines:
-		g.tracer.write(g.name+": "+text, patience)
+		g.tracer.write(g.name+": "+text, writeTimeout)
 	case g.shown == maxLines:
-		g.tracer.write(g.name+": ... more calls are not shown", patience)
+		g.tracer.write(g.name+": ... more calls are not shown", writeTimeout)
 	}
 }
 

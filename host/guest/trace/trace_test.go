@@ -239,7 +239,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// unread is an output that nobody reads until it goes on.
+// unread is an output that is not read until it goes on.
 type unread struct {
 	begun, goOn chan bool
 	lines       int
@@ -255,7 +255,7 @@ func (u *unread) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// TestWhoWaits: a guest that waits for whoever reads the lines keeps nobody from ending the tracer, which ends the
+// TestWhoWaits: a guest that waits for the reader of the lines does not keep the tracer from ending, which ends the
 // wait.
 func TestWhoWaits(t *testing.T) {
 	out := &unread{begun: make(chan bool, 1), goOn: make(chan bool)}
@@ -263,10 +263,10 @@ func TestWhoWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tracer.write("first", patience)
+	tracer.write("first", writeTimeout)
 	<-out.begun
 	for range cap(tracer.lines) {
-		tracer.write("more", patience)
+		tracer.write("more", writeTimeout)
 	}
 	waited, closed := make(chan bool), make(chan error, 1)
 	go func() {
@@ -279,7 +279,7 @@ func TestWhoWaits(t *testing.T) {
 	if err := <-closed; err != nil || out.lines != 1+cap(tracer.lines) || tracer.lost.Load() != 0 {
 		t.Errorf("%d lines, %d lost: %v", out.lines, tracer.lost.Load(), err)
 	}
-	tracer.write("after the end", patience)
+	tracer.write("after the end", writeTimeout)
 	if err := tracer.Close(); err != nil {
 		t.Error(err)
 	}

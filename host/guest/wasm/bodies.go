@@ -218,6 +218,6 @@ func (w *bodyWriter) end() {
 		w.lines.shift(w.marks, w.entry, w.was, len(w.check))
 	}
 	w.section = appendUnsigned(w.section, uint64(len(w.body)))
-	w.lines.place(w.marks, len(w.section))
+	w.lines.addOffset(w.marks, len(w.section))
 	w.section = append(w.section, w.body...)
 }

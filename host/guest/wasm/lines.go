@@ -115,8 +115,8 @@ func (l *Lines) shift(from, entry, was, size int) {
 	l.marks = slices.Insert(l.marks, from, mark{uint32(entry), uint32(was)})
 }
 
-// place adds the offset of a body to its marks, which begin at that index.
-func (l *Lines) place(from, now int) {
+// addOffset adds the offset of a body to its marks, which begin at that index.
+func (l *Lines) addOffset(from, now int) {
 	if l == nil {
 		return
 	}
@@ -130,7 +130,7 @@ func (l *Lines) join(run *Lines, now int) {
 	if l == nil {
 		return
 	}
-	run.place(0, now)
+	run.addOffset(0, now)
 	l.marks = append(l.marks, run.marks[:min(len(run.marks), maxMarks-len(l.marks))]...)
 	l.bodies = append(l.bodies, run.bodies...)
 }

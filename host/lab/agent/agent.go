@@ -133,18 +133,19 @@ func serve(ctx context.Context, conn *bus.Conn, config Config) error {
 	orders := make(chan *bus.Message, 1)
 	stop, err := conn.Listen(func(said *bus.Message) {
 		switch said.Subject {
-		case bus.To(conn.Name(), lab.SayExamine):
+		case bus.To(conn.Name(), lab.SubjectExamine):
 			go examine(ctx, config, said)
-		case bus.To(conn.Name(), lab.SayClock):
+		case bus.To(conn.Name(), lab.SubjectClock):
 			_ = said.Respond(fmt.Append(nil, time.Now().UnixNano()))
-		case bus.To(conn.Name(), lab.SayOrder):
+		case bus.To(conn.Name(), lab.SubjectOrder):
 			select {
 			case orders <- said:
 			default:
 				answer(said, errors.New("this agent has an order already"))
 			}
 		}
-	}, bus.To(conn.Name(), lab.SayClock), bus.To(conn.Name(), lab.SayExamine), bus.To(conn.Name(), lab.SayOrder))
+	}, bus.To(conn.Name(), lab.SubjectClock), bus.To(conn.Name(), lab.SubjectExamine),
+		bus.To(conn.Name(), lab.SubjectOrder))
 	if errors.Is(err, bus.ErrClosed) {
 		return nil // as in Serve
 	}
@@ -241,7 +242,7 @@ func do(ctx context.Context, conn *bus.Conn, config Config, said *bus.Message) (
 		r.files.close()
 	}()
 	if order.Capture != nil {
-		packets, bad := capture.Send(*order.Capture, "rdmarun "+config.Version, r.say)
+		packets, bad := capture.Send(*order.Capture, "rdmarun "+config.Version, r.send)
 		if bad != nil {
 			answer(said, bad)
 			return nil
@@ -250,10 +251,10 @@ func do(ctx context.Context, conn *bus.Conn, config Config, said *bus.Message) (
 		defer func() { err = errors.Join(err, packets.Close()) }()
 	}
 	if order.OnFailure != nil {
-		r.settings.OnFailure = capture.SendFailures(*order.OnFailure, "rdmarun "+config.Version, r.say)
+		r.settings.OnFailure = capture.SendFailures(*order.OnFailure, "rdmarun "+config.Version, r.send)
 	}
 	if order.Trace != nil {
-		calls := capture.SendCalls(*order.Trace, r.say)
+		calls := capture.SendCalls(*order.Trace, r.send)
 		ended, bad := config.Trace(calls, order.Trace.Functions, &r.settings)
 		if bad != nil {
 			answer(said, bad)
@@ -331,12 +332,12 @@ func (r *run) ready(ctx context.Context) (err error) {
 	return nil
 }
 
-// sayTime bounds how long the controller may take to answer a message.
-const sayTime = 10 * time.Second
+// sendTimeout bounds how long the controller may take to answer a message.
+const sendTimeout = 10 * time.Second
 
-// say sends a message to the controller, and waits until the controller has it.
-func (r *run) say(what string, data []byte) error {
-	ctx, cancel := context.WithTimeout(context.Background(), sayTime) // the end of a run is sent, too
+// send sends a message to the controller, and waits until the controller has it.
+func (r *run) send(what string, data []byte) error {
+	ctx, cancel := context.WithTimeout(context.Background(), sendTimeout) // the end of a run is sent, too
 	defer cancel()
 	_, err := r.conn.Request(ctx, bus.From(r.conn.Name(), what), data)
 	return err

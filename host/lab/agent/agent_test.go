@@ -101,7 +101,7 @@ func (c *controller) examine(t *testing.T, what lab.Look) (examined lab.Examined
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(c.ask(t, lab.SayExamine, raw), &examined); err != nil {
+	if err := json.Unmarshal(c.ask(t, lab.SubjectExamine, raw), &examined); err != nil {
 		t.Fatal(err)
 	}
 	return examined
@@ -115,7 +115,7 @@ func (c *controller) order(t *testing.T, order any) string {
 		t.Fatal(err)
 	}
 	var done lab.Done
-	if err := json.Unmarshal(c.ask(t, lab.SayOrder, raw), &done); err != nil {
+	if err := json.Unmarshal(c.ask(t, lab.SubjectOrder, raw), &done); err != nil {
 		t.Fatal(err)
 	}
 	return done.Error
@@ -145,7 +145,7 @@ func (c *controller) bring(t *testing.T, archive []byte) {
 			return
 		}
 		_ = said.Respond(archive[question.Offset:min(len(archive), question.Offset+100)])
-	}, bus.From(c.who.Name, lab.SayPart))
+	}, bus.From(c.who.Name, lab.SubjectPart))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,12 +162,12 @@ func TestExamineAndLeave(t *testing.T) {
 		t.Errorf("%+v", examined)
 	}
 	var unreadable lab.Examined
-	if err := json.Unmarshal(c.ask(t, lab.SayExamine, []byte("soft")), &unreadable); err != nil ||
+	if err := json.Unmarshal(c.ask(t, lab.SubjectExamine, []byte("soft")), &unreadable); err != nil ||
 		!strings.Contains(unreadable.Error, "cannot be read") {
 		t.Errorf("%+v %v", unreadable, err)
 	}
 	var clock int64
-	if _, err := fmt.Sscan(string(c.ask(t, lab.SayClock, nil)), &clock); err != nil ||
+	if _, err := fmt.Sscan(string(c.ask(t, lab.SubjectClock, nil)), &clock); err != nil ||
 		time.Since(time.Unix(0, clock)).Abs() > patience {
 		t.Errorf("%d %v", clock, err)
 	}

@@ -109,7 +109,7 @@ func (r *run) fetch(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		part, err := r.conn.Request(ctx, bus.From(r.conn.Name(), lab.SayPart), question)
+		part, err := r.conn.Request(ctx, bus.From(r.conn.Name(), lab.SubjectPart), question)
 		if err != nil {
 			return err
 		}

@@ -34,7 +34,7 @@ func (s *CallSender) Write(lines []byte) (int, error) {
 		return len(lines), nil
 	}
 	if !s.gone {
-		s.gone = s.ask(lab.SayCalls, lines) != nil
+		s.gone = s.ask(lab.SubjectCalls, lines) != nil
 	}
 	return len(lines), nil
 }
@@ -46,7 +46,7 @@ func (s *CallSender) Close(lack error) {
 		end.Error = lack.Error()
 	}
 	if raw, err := json.Marshal(end); err == nil {
-		_ = s.ask(lab.SayTraced, raw) // the controller may end at once
+		_ = s.ask(lab.SubjectTraced, raw) // the controller may end at once
 	}
 }
 
@@ -90,7 +90,7 @@ func (c *Calls) Take(host, what string, data []byte) {
 		return
 	}
 	switch what {
-	case lab.SayCalls:
+	case lab.SubjectCalls:
 		if h.size += int64(len(data)); h.size > c.wanted.Most {
 			h.wrong = "it sends more than it may"
 			break
@@ -100,7 +100,7 @@ func (c *Calls) Take(host, what string, data []byte) {
 				c.show(host, line)
 			}
 		}
-	case lab.SayTraced:
+	case lab.SubjectTraced:
 		h.end = &lab.Traced{}
 		if err := json.Unmarshal(data, h.end); err != nil {
 			h.end, h.wrong = nil, "their end is invalid"

@@ -20,13 +20,13 @@ func TestCalls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Take(host, lab.SayTraced, raw)
+		c.Take(host, lab.SubjectTraced, raw)
 	}
-	c.Take("a", lab.SayCalls, []byte("server: x\n\nserver: y"))
-	c.Take("nobody", lab.SayCalls, []byte("never\n"))
-	c.Take("stranger", lab.SayTraced, []byte("what"))
+	c.Take("a", lab.SubjectCalls, []byte("server: x\n\nserver: y"))
+	c.Take("nobody", lab.SubjectCalls, []byte("never\n"))
+	c.Take("stranger", lab.SubjectTraced, []byte("what"))
 	ended("a", lab.Traced{Beyond: 7})
-	c.Take("a", lab.SayCalls, []byte("too late\n"))
+	c.Take("a", lab.SubjectCalls, []byte("too late\n"))
 	ended("b", lab.Traced{Error: "nobody\nread"})
 	c.Await(t.Context(), func(host string) bool { return host == "lost" })
 	if got := text.String(); got != "a: server: x\na: server: y\n" {
@@ -64,7 +64,7 @@ func TestTooManyCalls(t *testing.T) {
 	}
 	liar := CollectCalls(show, nil, []string{"a"})
 	liar.wanted.Most = 20
-	liar.Take("a", lab.SayCalls, []byte("server: as long as this line\n"))
+	liar.Take("a", lab.SubjectCalls, []byte("server: as long as this line\n"))
 	if got := liar.Lacks(); !slices.Equal(got, []string{"host a: calls are missing: it sends more than it may"}) {
 		t.Errorf("%q", got)
 	}

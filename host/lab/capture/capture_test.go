@@ -117,20 +117,20 @@ func collect(t *testing.T, hosts ...string) (*Collector, string) {
 // TestMerge: packets of all hosts are in the order of the controller's clock, and what a host says is text.
 func TestMerge(t *testing.T) {
 	c, path := collect(t, "a", "b", "lost", "stranger")
-	c.Take("b", lab.SayPackets, blocks("client", 1, 4))
+	c.Take("b", lab.SubjectPackets, blocks("client", 1, 4))
 	for _, block := range [][]byte{blocks("ser\x1bver", 5, 8)} { // its clock is ahead
-		c.Take("a", lab.SayPackets, block)
+		c.Take("a", lab.SubjectPackets, block)
 	}
-	c.Take("nobody", lab.SayPackets, blocks("nobody", 1))
-	c.Take("stranger", lab.SayPackets, []byte("no blocks"))
+	c.Take("nobody", lab.SubjectPackets, blocks("nobody", 1))
+	c.Take("stranger", lab.SubjectPackets, []byte("no blocks"))
 	for _, host := range []string{"a", "b", "stranger"} {
 		raw, err := json.Marshal(lab.Captured{Beyond: map[string]uint64{"b": 7}[host]})
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Take(host, lab.SayCaptured, raw)
+		c.Take(host, lab.SubjectCaptured, raw)
 	}
-	c.Take("b", lab.SayPackets, blocks("too late", 1))
+	c.Take("b", lab.SubjectPackets, blocks("too late", 1))
 	c.Await(t.Context(), func(host string) bool { return host == "lost" })
 	lacks, err := c.Finish("test", map[string]record.Clock{"a": {Ahead: 2, Within: time.Millisecond}})
 	if err != nil {
@@ -158,8 +158,8 @@ func TestMerge(t *testing.T) {
 func TestTooMuch(t *testing.T) {
 	c, path := collect(t, "a")
 	c.wanted.Most = int64(len(blocks("x", 1)))
-	c.Take("a", lab.SayPackets, blocks("x", 1))
-	c.Take("a", lab.SayPackets, blocks("x", 2))
+	c.Take("a", lab.SubjectPackets, blocks("x", 1))
+	c.Take("a", lab.SubjectPackets, blocks("x", 2))
 	c.Await(t.Context(), func(string) bool { return false })
 	lacks, err := c.Finish("test", nil)
 	if err != nil || !slices.Equal(lacks, []string{"host a: packets are missing: it sends more than it may"}) {
@@ -188,7 +188,7 @@ func TestSend(t *testing.T) {
 			var came []byte
 			var end lab.Captured
 			sender, err := Send(lab.Capture{Most: most}, "test", func(what string, data []byte) error {
-				if what == lab.SayPackets {
+				if what == lab.SubjectPackets {
 					came = append(came, data...)
 					return nil
 				}

@@ -99,7 +99,7 @@ func (c *gathering) Take(host, what string, data []byte) {
 		return
 	}
 	switch what {
-	case lab.SayPackets:
+	case lab.SubjectPackets:
 		if s.size+int64(len(data)) > c.wanted.Most {
 			s.wrong = "it sends more than it may"
 			break
@@ -107,7 +107,7 @@ func (c *gathering) Take(host, what string, data []byte) {
 		if err := s.keep(data); err != nil {
 			s.wrong = "they cannot be kept: " + err.Error()
 		}
-	case lab.SayCaptured:
+	case lab.SubjectCaptured:
 		s.end = &lab.Captured{}
 		if err := json.Unmarshal(data, s.end); err != nil {
 			s.end, s.wrong = nil, errStrange.Error()
@@ -139,7 +139,7 @@ func (c *Collector) Finish(application string, clocks map[string]record.Clock) (
 	defer c.mu.Unlock()
 	defer c.file.Close()
 	defer c.discard()
-	out := bufio.NewWriterSize(&patient{c.file}, 1<<18)
+	out := bufio.NewWriterSize(&retryingFile{c.file}, 1<<18)
 	err = c.merge(&writer{to: out}, application, "", clocks)
 	if err = errors.Join(err, out.Flush()); err != nil {
 		return nil, fmt.Errorf("capture: %w", err)
@@ -171,10 +171,10 @@ func (s *source) lack(most int64) string {
 	return strings.Join(texts, "; ")
 }
 
-// patient is a file whose reader, if it is a pipe, may take some time.
-type patient struct{ *os.File }
+// retryingFile is a file whose reader, if it is a pipe, may take some time.
+type retryingFile struct{ *os.File }
 
-func (p *patient) Write(data []byte) (int, error) {
+func (p *retryingFile) Write(data []byte) (int, error) {
 	_ = p.SetWriteDeadline(time.Now().Add(writeTime)) // what is no pipe has none
 	return p.File.Write(data)
 }

@@ -9,8 +9,8 @@ import (
 const (
 	// mostBytes is how much is taken of all hosts, mostOfOne of one.
 	mostBytes, mostOfOne = 1 << 30, 256 << 20
-	// patience is how long all hosts may be silent before the wait for their ends is over.
-	patience = 3 * time.Second
+	// silenceTimeout is how long all hosts may be silent before the wait for their ends is over.
+	silenceTimeout = 3 * time.Second
 )
 
 // mostOf is how much each host may send.
@@ -18,14 +18,14 @@ func mostOf(hosts []string) int64 { return min(mostOfOne, mostBytes/int64(max(1,
 
 // ends are the hosts of which more may come.
 type ends struct {
-	lock     sync.Mutex
-	open     map[string]bool
-	change   chan struct{} // closed when something has come
-	patience time.Duration
+	lock           sync.Mutex
+	open           map[string]bool
+	change         chan struct{} // closed when something has come
+	silenceTimeout time.Duration
 }
 
 func endsOf(hosts []string) *ends {
-	e := &ends{open: make(map[string]bool), change: make(chan struct{}), patience: patience}
+	e := &ends{open: make(map[string]bool), change: make(chan struct{}), silenceTimeout: silenceTimeout}
 	for _, host := range hosts {
 		e.open[host] = true
 	}
@@ -57,7 +57,7 @@ func (e *ends) Await(ctx context.Context, gone func(host string) bool) {
 		}
 		select {
 		case <-change:
-		case <-time.After(e.patience):
+		case <-time.After(e.silenceTimeout):
 			return
 		case <-ctx.Done():
 			return

@@ -60,7 +60,7 @@ func (r *sentRecording) End(failed bool) (path string, err error) {
 	}
 	raw, err := json.Marshal(end)
 	if err == nil {
-		err = r.sender.ask(lab.SayCaptured, raw)
+		err = r.sender.ask(lab.SubjectCaptured, raw)
 	}
 	return "", err
 }
@@ -72,7 +72,7 @@ type parts struct {
 
 func (p *parts) Write(data []byte) (written int, err error) {
 	for part := range slices.Chunk(data, partBytes) {
-		if err := p.ask(lab.SayPackets, part); err != nil {
+		if err := p.ask(lab.SubjectPackets, part); err != nil {
 			return written, err
 		}
 		written += len(part)
@@ -81,9 +81,9 @@ func (p *parts) Write(data []byte) (written int, err error) {
 }
 
 const (
-	// failureTime bounds how long the hosts of a case may take for its packets, failurePatience how long all of them
+	// failureTime bounds how long the hosts of a case may take for its packets, failureSilence how long all of them
 	// may be silent.
-	failureTime, failurePatience = 30 * time.Second, 10 * time.Second
+	failureTime, failureSilence = 30 * time.Second, 10 * time.Second
 )
 
 // LabFailures makes a file of the packets of all hosts around each failure, in a folder, on the controller's clock.
@@ -120,7 +120,7 @@ func (f *LabFailures) Begin(id string, number int, hosts []string) (scenario.Rec
 	f.current = gatheringOf(
 		f.wanted, slices.DeleteFunc(slices.Clone(hosts), func(host string) bool { return f.late[host] }),
 	)
-	f.current.patience = failurePatience
+	f.current.silenceTimeout = failureSilence
 	return &labRecording{f, f.path(id, number), f.current}, nil
 }
 

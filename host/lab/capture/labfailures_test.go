@@ -131,18 +131,18 @@ func TestFailuresTooLarge(t *testing.T) {
 // TestFailuresOfStrangers: what an agent says names no file, fills no disk, and spoils nothing of the others.
 func TestFailuresOfStrangers(t *testing.T) {
 	f := failuresOf(t, "dead", "a", "b", "dead", "loud", "strange")
-	f.Take("a", lab.SayPackets, blocks("too early", 1))
+	f.Take("a", lab.SubjectPackets, blocks("too early", 1))
 	end := begins(t, f, "../../x", "a", "dead", "loud", "strange")
 	sends(t, f, "a", true, blocks("server", 3))
 	sends(t, f, "nobody", true, blocks("nobody", 1))
 	sends(t, f, "b", true, blocks("not of the case", 1))
-	f.Take("dead", lab.SayPackets, blocks("client", 1))
-	f.Take("loud", lab.SayPackets, blocks("loud"))
+	f.Take("dead", lab.SubjectPackets, blocks("client", 1))
+	f.Take("loud", lab.SubjectPackets, blocks("loud"))
 	for range f.wanted.Most>>20 + 1 {
-		f.Take("loud", lab.SayPackets, bytes.Repeat(packetAt(9, 1<<14), 1<<6))
+		f.Take("loud", lab.SubjectPackets, bytes.Repeat(packetAt(9, 1<<14), 1<<6))
 	}
-	f.Take("strange", lab.SayPackets, []byte("no blocks"))
-	f.Take("strange", lab.SayCaptured, []byte(`{"earlier":-1}`))
+	f.Take("strange", lab.SubjectPackets, []byte("no blocks"))
+	f.Take("strange", lab.SubjectCaptured, []byte(`{"earlier":-1}`))
 	name, wrong := end(true)
 	if name != "x.pcapng" {
 		t.Error(name)
@@ -161,7 +161,7 @@ func TestFailuresOfStrangers(t *testing.T) {
 	if want := []string{"a: server", "dead: client", "loud: loud"}; !slices.Equal(named, want) {
 		t.Errorf("%q, not %q", named, want)
 	}
-	f.Take("a", lab.SayPackets, blocks("too late", 1))
+	f.Take("a", lab.SubjectPackets, blocks("too late", 1))
 	for range MostFiles {
 		end := begins(t, f, "again", "a")
 		sends(t, f, "a", true, blocks("server", 1))
@@ -187,13 +187,13 @@ func TestFailuresThatComeLate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.(*labRecording).patience = time.Millisecond
+	r.(*labRecording).silenceTimeout = time.Millisecond
 	sends(t, f, "a", true, blocks("server", 1))
 	if _, err := r.End(true); err == nil || err.Error() != "host slow: its packets end early: it was lost" {
 		t.Error(err)
 	}
 	end := begins(t, f, "second", "a", "slow")
-	f.Take("slow", lab.SayPackets, blocks("of the first", 1))
+	f.Take("slow", lab.SubjectPackets, blocks("of the first", 1))
 	sends(t, f, "a", true, blocks("server", 1))
 	name, wrong := end(true)
 	if wrong != "" {

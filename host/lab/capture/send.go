@@ -57,7 +57,7 @@ func (s *Sender) add(block []byte) {
 
 func (s *Sender) send() {
 	if len(s.part) > 0 && !s.gone {
-		s.gone = s.ask(lab.SayPackets, s.part) != nil
+		s.gone = s.ask(lab.SubjectPackets, s.part) != nil
 	}
 	s.part = s.part[:0]
 }
@@ -71,7 +71,7 @@ func (s *Sender) Close() error {
 	}
 	raw, bad := json.Marshal(end)
 	if bad == nil && !s.gone {
-		_ = s.ask(lab.SayCaptured, raw) // the controller may end at once
+		_ = s.ask(lab.SubjectCaptured, raw) // the controller may end at once
 	}
 	return errors.Join(err, bad)
 }

@@ -84,7 +84,7 @@ func Start(ctx context.Context, hosts []lab.Host, config launch.Config) (*Contro
 	for _, agent := range c.agents {
 		c.served.Go(func() { _ = c.server.Serve(serving, agent.Who, agent.Stream()) }) // the meeting notices its end
 	}
-	if _, err := c.conn.Listen(c.part, bus.From("*", lab.SayPart)); err != nil {
+	if _, err := c.conn.Listen(c.part, bus.From("*", lab.SubjectPart)); err != nil {
 		c.Close()
 		return nil, err
 	}
@@ -94,8 +94,8 @@ func Start(ctx context.Context, hosts []lab.Host, config launch.Config) (*Contro
 // awaited are the hosts that have not come.  It reports them when that takes long: after firstNews, and then after
 // twice as long each time.
 type awaited struct {
-	hosts []lab.Host
-	tell  func(come, hosts int, missing []string)
+	hosts  []lab.Host
+	report func(come, hosts int, missing []string)
 
 	mu      sync.Mutex // of what follows
 	missing map[int]bool
@@ -104,12 +104,12 @@ type awaited struct {
 
 const firstNews = 2 * time.Second
 
-func await(hosts []lab.Host, tell func(come, hosts int, missing []string)) *awaited {
-	a := &awaited{hosts: hosts, tell: tell, missing: make(map[int]bool)}
+func await(hosts []lab.Host, report func(come, hosts int, missing []string)) *awaited {
+	a := &awaited{hosts: hosts, report: report, missing: make(map[int]bool)}
 	for i := range hosts {
 		a.missing[i] = true
 	}
-	if tell != nil {
+	if report != nil {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.news(firstNews)
@@ -131,7 +131,7 @@ func (a *awaited) news(after time.Duration) {
 				missing = append(missing, host.Name)
 			}
 		}
-		a.tell(len(a.hosts)-len(missing), len(a.hosts), missing)
+		a.report(len(a.hosts)-len(missing), len(a.hosts), missing)
 		a.news(2 * after)
 	})
 }
@@ -203,7 +203,7 @@ func (c *Controller) Examine(ctx context.Context, look func(lab.Host) lab.Look) 
 			what, err := json.Marshal(look(agent.Host))
 			var answer []byte
 			if err == nil {
-				answer, err = c.question(ctx, agent, lab.SayExamine, what)
+				answer, err = c.question(ctx, agent, lab.SubjectExamine, what)
 			}
 			if silent := (*silentError)(nil); errors.As(err, &silent) {
 				there.Error = silent.Error() + "; " + silent.Hint()
@@ -233,15 +233,15 @@ func (c *Controller) Members() map[string]string {
 	return names
 }
 
-// Hear calls take with messages of agents under some subjects, and then answers them.
-func (c *Controller) Hear(take func(host, what string, data []byte), what ...string) error {
+// Handle calls take with messages of agents under some subjects, and then answers them.
+func (c *Controller) Handle(take func(host, what string, data []byte), what ...string) error {
 	members := c.Members()
 	subjects := make([]string, len(what))
 	for i, each := range what {
 		subjects[i] = bus.From("*", each)
 	}
 	_, err := c.conn.Listen(func(said *bus.Message) {
-		if id := bus.Speaker(said.Subject); members[id] != "" {
+		if id := bus.Sender(said.Subject); members[id] != "" {
 			take(members[id], strings.TrimPrefix(said.Subject, bus.From(id, "")), said.Data)
 		}
 		_ = said.Respond(nil) // the agent may have gone
@@ -322,7 +322,7 @@ func (c *Controller) ask(ctx context.Context, agent *launch.Agent, order lab.Ord
 	if err != nil {
 		return err
 	}
-	answer, err := c.question(ctx, agent, lab.SayOrder, raw)
+	answer, err := c.question(ctx, agent, lab.SubjectOrder, raw)
 	silent := (*silentError)(nil)
 	switch {
 	case ctx.Err() != nil:
@@ -381,7 +381,7 @@ func (c *Controller) watch(asking context.Context, agent *launch.Agent, silent f
 	heard := time.Now()
 	for {
 		once, end := context.WithDeadline(asking, heard.Add(silence))
-		_, err := c.conn.Await(once, bus.To(agent.Who.Name, lab.SayClock), nil)
+		_, err := c.conn.Await(once, bus.To(agent.Who.Name, lab.SubjectClock), nil)
 		end()
 		if err == nil {
 			heard = time.Now()
@@ -471,7 +471,7 @@ func (c *Controller) Clocks(ctx context.Context) map[string]record.Clock {
 			best := record.Clock{Within: time.Hour}
 			for range clockQuestions {
 				begin := time.Now()
-				answer, err := c.conn.Request(ctx, bus.To(agent.Who.Name, lab.SayClock), nil)
+				answer, err := c.conn.Request(ctx, bus.To(agent.Who.Name, lab.SubjectClock), nil)
 				way := time.Since(begin)
 				there, bad := strconv.ParseInt(string(answer), 10, 64)
 				if err != nil || bad != nil {

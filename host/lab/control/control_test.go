@@ -46,7 +46,7 @@ func answerOrder() {
 	if err != nil {
 		return
 	}
-	_, _ = conn.Listen(func(said *bus.Message) { _ = said.Respond([]byte("{}")) }, bus.To(who.Name, lab.SayOrder))
+	_, _ = conn.Listen(func(said *bus.Message) { _ = said.Respond([]byte("{}")) }, bus.To(who.Name, lab.SubjectOrder))
 	time.Sleep(time.Hour)
 }
 
@@ -139,7 +139,7 @@ func TestPartOfPack(t *testing.T) {
 	done := make(chan error)
 	go func() { done <- c.Order(t.Context(), pack, nil) }()
 	for range 100 {
-		c.part(&bus.Message{Data: []byte(`{"pack":"","offset":0}`)}) // nobody hears the answer
+		c.part(&bus.Message{Data: []byte(`{"pack":"","offset":0}`)}) // the answer is not used
 	}
 	if err := <-done; err != nil {
 		t.Fatal(err)

@@ -67,7 +67,7 @@ func Serve(ctx context.Context, conn *tunnel.Conn, config Config) error {
 	switch err := a.ask(question, nil, 1); {
 	case err == nil:
 		return a.taken()
-	case !errors.Is(err, bus.ErrNobody):
+	case !errors.Is(err, bus.ErrNoResponder):
 		return fmt.Errorf("ask %s for the name %q: %w", conn.Where(), config.Name, err)
 	}
 	if err := errors.Join(a.listen(), a.claim()); err != nil {
@@ -108,7 +108,7 @@ func (a *agent) ask(question string, data []byte, answers int) error {
 	defer done()
 	answer := a.own.answer(a.config.Name, question)
 	return a.conn.Ask(asking, tunnel.Question{
-		Subject: a.own.ask(a.config.Name, question), Answers: answer, Nobody: answer, Data: data,
+		Subject: a.own.ask(a.config.Name, question), Answers: answer, NoResponders: answer, Data: data,
 	},
 		answers, func(string, []byte) bool { return false })
 }
@@ -214,8 +214,8 @@ func (a *agent) grant(who caller, question []byte) grant {
 	if a.holder != "" {
 		return grant{Holder: a.holder, Since: a.since}
 	}
-	hears, says := who.toAgent(a.config.Name)+"."+asked.Stream, who.from(a.config.Name)+"."+asked.Stream
-	stream, err := a.conn.Open(hears, says, lab.Silence, nil)
+	request, response := who.toAgent(a.config.Name)+"."+asked.Stream, who.from(a.config.Name)+"."+asked.Stream
+	stream, err := a.conn.Open(request, response, lab.Silence, nil)
 	if err != nil {
 		return grant{Error: err.Error()}
 	}

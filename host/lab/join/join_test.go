@@ -247,10 +247,10 @@ func TestNames(t *testing.T) {
 	}
 	// One that says what cannot be is left out, and the others are there.
 	liar := connect(t, server)
-	for _, says := range []string{`{"name":"../x"}`, `{"name":"d"}`} {
+	for _, response := range []string{`{"name":"../x"}`, `{"name":"d"}`} {
 		err := liar.Answer(caller{"*", "*"}.toAll("*"), func(subject string, _ []byte) (string, []byte) {
 			who, id, _ := asked(subject)
-			return who.answer("e", id), []byte(says)
+			return who.answer("e", id), []byte(response)
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -344,14 +344,14 @@ func TestOtherUsers(t *testing.T) {
 		">", "rdmarun.>", "rdmarun.lab.>", "rdmarun.lab.to.>", "rdmarun.lab.to.u.>", "rdmarun.lab.to.*.*.a.>",
 		"rdmarun.lab.agent.>", "rdmarun.lab.agent.a.>", "rdmarun.lab.agent.*.v.>", "rdmarun.lab.all.>", "_INBOX.>",
 	} {
-		if v.Hear(subject) == nil {
+		if v.Subscribe(subject) == nil {
 			t.Errorf("v may hear %s", subject)
 		}
 	}
 	for _, subject := range []string{
 		">", "rdmarun.lab.to.>", "rdmarun.lab.to.*.*.b.>", "rdmarun.lab.agent.>", "rdmarun.lab.agent.a.>", "_INBOX.>",
 	} {
-		if b.Hear(subject) == nil {
+		if b.Subscribe(subject) == nil {
 			t.Errorf("b may hear %s", subject)
 		}
 	}
@@ -359,7 +359,7 @@ func TestOtherUsers(t *testing.T) {
 		client  *bustest.Client
 		subject string
 	}{{v, "rdmarun.lab.to.v.>"}, {b, "rdmarun.lab.agent.b.>"}, {b, "rdmarun.lab.all.>"}, {u, "rdmarun.lab.to.u.>"}} {
-		if err := each.client.Hear(each.subject); err != nil {
+		if err := each.client.Subscribe(each.subject); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -377,13 +377,13 @@ func TestOtherUsers(t *testing.T) {
 	exchange()
 	// u itself has heard what a says, so all that others could use is known here.
 	var stream string
-	for _, said := range u.Heard() {
+	for _, said := range u.Received() {
 		if words := strings.Split(said, "."); len(words) > 6 && words[5] == "a" && words[6] != "answer" {
 			stream = words[6]
 		}
 	}
 	if stream == "" {
-		t.Fatalf("%q", u.Heard())
+		t.Fatalf("%q", u.Received())
 	}
 	question := newID()
 	stranger := caller{"v", newID()}
@@ -405,7 +405,7 @@ func TestOtherUsers(t *testing.T) {
 		}
 	}
 	// Where an answer goes is not for the one who asks to say.
-	before := len(u.Heard())
+	before := len(u.Received())
 	for _, reply := range []string{
 		l.self.from("a") + "." + stream + ".gone", l.self.from("b") + ".x", l.self.answer("a", question),
 	} {
@@ -417,19 +417,19 @@ func TestOtherUsers(t *testing.T) {
 			}
 		}
 	}
-	for end := time.Now().Add(patience); len(v.Heard()) < 12; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); len(v.Received()) < 12; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("v hears %q", v.Heard())
+			t.Fatalf("v hears %q", v.Received())
 		}
 	}
 	exchange()
-	for _, said := range u.Heard()[before:] {
+	for _, said := range u.Received()[before:] {
 		if !strings.HasPrefix(said, l.self.from("a")+"."+stream+".") || strings.Contains(said, ".gone") {
 			t.Errorf("u hears %q", said)
 		}
 	}
 	for _, client := range []*bustest.Client{v, b} {
-		for _, said := range client.Heard() {
+		for _, said := range client.Received() {
 			if strings.Contains(said, "secret") || strings.Contains(said, stream) ||
 				client == v && strings.Contains(said, l.self.run) {
 				t.Errorf("another hears %q", said)
@@ -457,7 +457,8 @@ func TestUserToken(t *testing.T) {
 }
 
 // TestAgentAnswers: what an agent answers to a request is not trusted. TestNamesAtOnce: of two agents that have found
-// nobody of their name, and answer both, one ends, whichever claims the name first; an agent that only asks ends none.
+// no other one of their name, and answer both, one ends, in any order of their claims; an agent that only asks ends
+// none.
 func TestNamesAtOnce(t *testing.T) {
 	server := bustest.Start(t, bustest.Config{})
 	for i := range 4 {

@@ -52,7 +52,7 @@ func (l *Lab) Agents(ctx context.Context, wanted ...string) ([]Presence, error) 
 	missing := slices.Clone(wanted)
 	id := newID()
 	question := tunnel.Question{
-		Subject: l.self.toAll(id), Answers: l.self.answer("*", id), Nobody: l.self.answer(itself, id),
+		Subject: l.self.toAll(id), Answers: l.self.answer("*", id), NoResponders: l.self.answer(itself, id),
 	}
 	err := l.Conn.Ask(ctx, question, MostAgents, func(subject string, said []byte) bool {
 		patience.Reset(gatherAfter)
@@ -70,7 +70,7 @@ func (l *Lab) Agents(ctx context.Context, wanted ...string) ([]Presence, error) 
 		missing = slices.DeleteFunc(missing, func(name string) bool { return name == agent.Name })
 		return len(wanted) == 0 || len(missing) > 0
 	})
-	if err != nil && !errors.Is(err, bus.ErrNobody) && ctx.Err() == nil {
+	if err != nil && !errors.Is(err, bus.ErrNoResponder) && ctx.Err() == nil {
 		return nil, fmt.Errorf("ask %s for its agents: %w", l.Conn.Where(), err)
 	}
 	if wrong != nil {
@@ -182,7 +182,7 @@ func (l *Lab) ask(ctx context.Context, agent string, question []byte) error {
 		id := newID()
 		asking, cancel := context.WithTimeoutCause(ctx, askTime, fmt.Errorf("it does not answer within %s", askTime))
 		asked := tunnel.Question{
-			Subject: l.self.ask(agent, id), Answers: l.self.answer(agent, id), Nobody: l.self.answer(agent, id),
+			Subject: l.self.ask(agent, id), Answers: l.self.answer(agent, id), NoResponders: l.self.answer(agent, id),
 			Data: question,
 		}
 		err := l.Conn.Ask(asking, asked, 1, func(_ string, answer []byte) bool {
@@ -193,7 +193,7 @@ func (l *Lab) ask(ctx context.Context, agent string, question []byte) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.Is(err, bus.ErrNobody):
+		case errors.Is(err, bus.ErrNoResponder):
 			return l.missing(ctx, agent)
 		case err != nil || wrong != nil:
 			return cmp.Or(err, wrong)

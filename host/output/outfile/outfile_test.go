@@ -100,8 +100,8 @@ func TestSpool(t *testing.T) {
 	}
 }
 
-// TestPlacesOfOthers wants of a link that it is replaced and never followed, whoever has put it there, and of another's
-// pipe that it gets nothing.
+// TestPlacesOfOthers: a link is replaced and never followed, made by any user, and another user's
+// pipe gets nothing.
 func TestPlacesOfOthers(t *testing.T) {
 	folder := t.TempDir()
 	path, target := filepath.Join(folder, "report"), filepath.Join(folder, "target")

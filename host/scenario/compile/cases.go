@@ -327,13 +327,13 @@ func (x *expander) name(p *Program, compiled *Case, node *syntax.Node, combo com
 	if len(combo) > 0 {
 		compiled.ID += "[" + combo.id() + "]"
 	}
-	if unsaid := combo.unsaid(node); len(unsaid) > 0 {
-		compiled.Name += " [" + unsaid.id() + "]"
+	if unmentioned := combo.unmentioned(node); len(unmentioned) > 0 {
+		compiled.Name += " [" + unmentioned.id() + "]"
 	}
 }
 
-// unsaid are the settings that the expressions of a name do not mention.
-func (combo combination) unsaid(name *syntax.Node) combination {
+// unmentioned are the settings that the expressions of a name do not mention.
+func (combo combination) unmentioned(name *syntax.Node) combination {
 	said := make(map[string]bool)
 	if name != nil {
 		pieces, _ := expression.Scan(name.Value)

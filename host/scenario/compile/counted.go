@@ -233,7 +233,7 @@ func (x *expander) parallel(step *ast.Step, s *scope) Action {
 	x.timeline = merged
 	open := x.meet(branches, x.appointments)
 	if len(x.branches) == 0 {
-		x.settle(open, names)
+		x.resolveAppointments(open, names)
 		open = nil
 	}
 	x.appointments = append(outer, open...)
@@ -314,7 +314,7 @@ func (x *expander) barrier(step *ast.Step, at place) Action {
 		if _, known := value.Constant(); known && len(x.branches) > 0 {
 			open.words = append(open.words, value)
 		} else if x.isRole(value) {
-			b.roles = append(b.roles, x.parties(value)...)
+			b.roles = append(b.roles, x.instanceNames(value)...)
 		}
 	}
 	if len(x.branches) > 0 {
@@ -355,8 +355,9 @@ func (x *expander) meet(branches []*branch, appointments []*appointment) (open [
 	return open
 }
 
-// settle reads the words of a barrier that name no branch of the parallel steps around it: roles of guests.
-func (x *expander) settle(appointments []*appointment, names []string) {
+// resolveAppointments reads the words of a barrier that are not branches of the parallel steps around it: roles of
+// guests.
+func (x *expander) resolveAppointments(appointments []*appointment, names []string) {
 	for _, a := range appointments {
 		for _, value := range a.words {
 			word, _ := value.Constant()
@@ -368,10 +369,10 @@ func (x *expander) settle(appointments []*appointment, names []string) {
 				x.errors.Report(diag.UnknownRole, value.Span, "there is neither a role nor a branch %q here", word).
 					WithHint("%s", cmp.Or(diag.DidYouMean(word.(string), known), "a branch has the name of its step"))
 			case r.guest:
-				a.barrier.roles = append(a.barrier.roles, x.parties(value)...)
+				a.barrier.roles = append(a.barrier.roles, x.instanceNames(value)...)
 			default:
 				x.errors.Report(
-					diag.NobodyComes, value.Span, "no branch with steps of role %q comes to barrier %q", word, a.name,
+					diag.BarrierIncomplete, value.Span, "no branch with steps of role %q comes to barrier %q", word, a.name,
 				).
 					WithHint("the barrier would stay closed; the other branch needs the same step")
 			}

@@ -309,7 +309,7 @@ func (x *expander) lintRetryCounts(call *Call, looked map[string]bool) {
 // lintPadding finds comparisons that hold only where messages are not padded.  A file that requires the
 // transport gets no warning.
 func (x *expander) lintPadding(call *Call) {
-	if x.wants("transport.ib") || x.wants("transport.iwarp") {
+	if x.requires("transport.ib") || x.requires("transport.iwarp") {
 		return
 	}
 	for _, e := range call.Expect {
@@ -331,7 +331,7 @@ func (x *expander) lintPadding(call *Call) {
 }
 
 // requires reports whether the file requires something by that name.
-func (rs *resolver) wants(requirement string) bool {
+func (rs *resolver) requires(requirement string) bool {
 	return slices.ContainsFunc(rs.file.Requires, func(n *syntax.Node) bool { return n.Value == requirement })
 }
 
@@ -406,7 +406,7 @@ func (x *expander) lintPrivateData(call *Call, at place) {
 	case "": // not known before the run
 		limit = max(limits.connection, limits.datagram)
 	}
-	if !ok || !isData || len(data.Bytes) <= limit || call.expectsErrno() || x.wants("transport.iwarp") {
+	if !ok || !isData || len(data.Bytes) <= limit || call.expectsErrno() || x.requires("transport.iwarp") {
 		return
 	}
 	where := "with RDMA_PS_" + space

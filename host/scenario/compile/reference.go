@@ -31,18 +31,18 @@ func (rs *resolver) parseBuffer(text, roleName string) (any, error) {
 	if owner, rest, dotted := strings.Cut(text, "."); dotted {
 		name = verb.BufferName{Role: owner, Name: rest}
 		roleName = owner
-		if bad := rs.notParty(owner); bad != nil {
+		if bad := rs.notSingle(owner); bad != nil {
 			return nil, bad
 		}
 	}
 	if r := rs.roles[roleName]; r != nil && !r.buffers[name.Name] {
-		hint := cmp.Or(diag.DidYouMean(name.Name, sortedKeys(r.buffers)), rs.whoHas(name.Name))
+		hint := cmp.Or(diag.DidYouMean(name.Name, sortedKeys(r.buffers)), rs.holders(name.Name))
 		return nil, diag.Wrong(diag.UnknownBuffer, "role "+quoted(r.name)+" has no buffer "+quoted(name.Name), hint)
 	}
 	return name, nil
 }
 
-func (rs *resolver) whoHas(buffer string) string {
+func (rs *resolver) holders(buffer string) string {
 	for _, name := range rs.roleNames() {
 		if rs.roles[name].buffers[buffer] {
 			return "role " + name + " has one: " + name + "." + buffer
@@ -96,7 +96,7 @@ func (d *decoder) peer(argument *verb.Argument, node *syntax.Node, at place) *Va
 	}
 	name := node.Value
 	if r := d.roles[name]; r != nil && r.instances != nil {
-		return d.report(d.notParty(name), node.Span())
+		return d.report(d.notSingle(name), node.Span())
 	}
 	if _, err := netip.ParseAddr(name); err == nil || d.roles[name] != nil || strings.Contains(name, ".") ||
 		name == "localhost" {
@@ -129,7 +129,7 @@ func (d *decoder) roleName(argument *verb.Argument, node *syntax.Node, at place)
 	if value == nil {
 		return nil
 	}
-	if name, known := value.Constant(); known && !d.abstract && !d.isParty(name.(string), value.Span) {
+	if name, known := value.Constant(); known && !d.abstract && !d.isSingle(name.(string), value.Span) {
 		return nil
 	}
 	return value

@@ -227,17 +227,17 @@ func (rs *resolver) roleNames() []string {
 	return slices.DeleteFunc(sortedKeys(rs.roles), func(name string) bool { return rs.roles[name].group != nil })
 }
 
-// isParty reports a name that is not the name of one party.
-func (d *decoder) isParty(name string, span diag.Span) bool {
-	bad := d.notParty(name)
+// isSingle reports a name that is not the name of one party.
+func (d *decoder) isSingle(name string, span diag.Span) bool {
+	bad := d.notSingle(name)
 	if bad != nil {
 		d.report(bad, span)
 	}
 	return bad == nil
 }
 
-// notParty is the error for a name that is not of one party; nil if it is.
-func (rs *resolver) notParty(name string) *problem {
+// notSingle is the error for a name that is not of one party; nil if it is.
+func (rs *resolver) notSingle(name string) *problem {
 	switch r := rs.roles[name]; {
 	case r == nil:
 		return rs.noRole(name)
@@ -275,9 +275,9 @@ func (rs *resolver) noRole(name string) *problem {
 	}
 }
 
-// parties are the names of the instances of a counted role; of one party, or of a name that is known only in the run,
-// its own.
-func (rs *resolver) parties(value *Value) []*Value {
+// instanceNames are the names of the instances of a counted role; of another role, or of a name that is known only in
+// the run, its own.
+func (rs *resolver) instanceNames(value *Value) []*Value {
 	name, _ := value.constant.(string)
 	r := rs.roles[name]
 	if r == nil || r.instances == nil {

@@ -82,7 +82,7 @@ func run(t *testing.T, path string) (record.Totals, string) {
 	return totals, text.String()
 }
 
-// TestNoCaseWithoutWords: a case that is found by nothing is shown to nobody.
+// TestNoCaseWithoutWords: a case without a word would never be shown.
 func TestNoCaseWithoutWords(t *testing.T) {
 	for _, each := range example.All() {
 		if each.File != "library" && len(each.Words) == 0 {

@@ -203,7 +203,7 @@ func TestNonsenseWithUnits(t *testing.T) {
 	}
 }
 
-// What is wrong in an operand is told, whoever calculates.
+// An error in an operand is reported, in the library's calculations and in this package's.
 func TestErrorsInsideOfReplacedOperators(t *testing.T) {
 	names := expression.Names{"facts": expression.Object{"max_sge": expression.Integer, "id": expression.Unsigned}}
 	for source, from := range map[string]int{

@@ -115,8 +115,8 @@ func (m *Meeting) visit(ctx context.Context, config Config) error {
 		}
 		m.own(m.conn.Close)
 	}
-	stop, err := m.conn.Listen(m.hear, bus.To(bus.Everybody, sayTell), bus.To(bus.Everybody, sayGone), bus.To(
-		bus.Everybody, sayBeat,
+	stop, err := m.conn.Listen(m.hear, bus.To(bus.AllMembers, sayTell), bus.To(bus.AllMembers, sayGone), bus.To(
+		bus.AllMembers, sayBeat,
 	),
 		bus.To(m.conn.Name(), sayTell), bus.To(m.conn.Name(), saySync))
 	if err != nil {
@@ -277,7 +277,7 @@ func (m *Meeting) host(ctx context.Context, config Config) (err error) {
 	came, left := make(chan arrival), make(chan struct{})
 	defer close(left)
 	stop, err := m.conn.Listen(func(said *bus.Message) {
-		who := arrival{id: bus.Speaker(said.Subject), answer: said.Respond}
+		who := arrival{id: bus.Sender(said.Subject), answer: said.Respond}
 		switch name := config.Members[who.id]; {
 		case name != "" && said.Subject == bus.From(who.id, sayLeft) && !m.isMember(who.id):
 			who.left = true // before it came
@@ -299,7 +299,7 @@ func (m *Meeting) host(ctx context.Context, config Config) (err error) {
 	m.own(stop)
 	// On a way of their own: what comes before one may take its time.
 	if stop, err = m.conn.Listen(
-		func(said *bus.Message) { m.isThere(bus.Speaker(said.Subject)) }, bus.From("*", sayBeat),
+		func(said *bus.Message) { m.isThere(bus.Sender(said.Subject)) }, bus.From("*", sayBeat),
 	); err != nil {
 		return err
 	}
@@ -360,7 +360,7 @@ func (m *Meeting) gather(ctx context.Context, config Config, where string, came 
 	}
 	slices.Sort(m.others)
 	if config.Silence > 0 {
-		go m.beat(bus.To(bus.Everybody, sayBeat), m.during())
+		go m.beat(bus.To(bus.AllMembers, sayBeat), m.during())
 		go m.listenForBeats(config.Silence, m.during())
 	}
 	var drawn [8]byte

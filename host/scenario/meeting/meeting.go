@@ -302,7 +302,7 @@ func (m *Meeting) hear(said *bus.Message) {
 
 // preside takes what a member says to the host, which passes it on.
 func (m *Meeting) preside(said *bus.Message) {
-	id := bus.Speaker(said.Subject)
+	id := bus.Sender(said.Subject)
 	name, known := m.isThere(id)
 	if !known {
 		return

@@ -444,7 +444,7 @@ func FuzzSaid(f *testing.F) {
 			}
 		}
 		visitor := newMeeting("b")
-		visitor.hear(&bus.Message{Subject: bus.To(bus.Everybody, word), Data: data})
+		visitor.hear(&bus.Message{Subject: bus.To(bus.AllMembers, word), Data: data})
 		if stored(visitor)+len(visitor.gone) > 1 || visitor.HasCome("b", nil) {
 			t.Errorf("%+v", visitor)
 		}

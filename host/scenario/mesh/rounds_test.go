@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// meetings counts how often two nodes meet, whoever begins, and reports a node that is in two pairs at once or in one
-// that cannot be.
+// meetings counts how often two nodes meet, in either direction, and reports a node that is in two pairs at once or in
+// one that cannot be.
 func meetings(t *testing.T, nodes int, rounds []Round) map[Pair]int {
 	t.Helper()
 	met := make(map[Pair]int)

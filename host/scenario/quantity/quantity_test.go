@@ -35,7 +35,7 @@ func TestSizesAreReadAsTheyAreWritten(t *testing.T) {
 			t.Errorf("%d: %q, want %q", n, text, want)
 		}
 		if !HasUnit(text) {
-			continue // a number alone, which whoever reads numbers reads
+			continue // a number alone, for the parser of numbers
 		}
 		if back, bad := ParseSize(text); bad != nil || int64(back) != n {
 			t.Errorf("%q reads as %v, %v", text, back, bad)

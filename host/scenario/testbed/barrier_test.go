@@ -2,7 +2,7 @@ package testbed
 
 import "testing"
 
-// A barrier at which nobody waits any more is forgotten; one at which a step waits is not.
+// A barrier without a waiter is deleted; one at which a step waits is not.
 func TestBarriersThatAreLeft(t *testing.T) {
 	b := barriers{byName: make(map[string]*barrier)}
 	for _, name := range []string{"a", "b", "a"} {

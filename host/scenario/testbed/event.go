@@ -46,7 +46,7 @@ func (r *Role) nextAsync(waiting context.Context) (event rdmacore.AsyncEvent, er
 	return event, err
 }
 
-// accepts reports whether the role may take an event.  Whoever reads the device's events calls it.
+// accepts reports whether the role may take an event.  Any goroutine that reads the device's events calls it.
 func (r *Role) accepts(event rdmacore.AsyncEvent) bool {
 	return !event.OfObject() || r.testbed.owners.of(event) == r
 }

@@ -70,7 +70,7 @@ func TestWaitAsync(t *testing.T) {
 	}
 }
 
-// TestLostEvents: what nobody waited for is a leftover of its device or object, also when that is destroyed first.
+// TestLostEvents: an unread event is a leftover of its device or object, also when that is destroyed first.
 func TestLostEvents(t *testing.T) {
 	l := newTestbed(t, &lines{}, nil)
 	fault, err := l.RemoveDevice(nil)
@@ -88,7 +88,7 @@ func TestLostEvents(t *testing.T) {
 	}
 }
 
-// TestOwners: objects belong to the role that made them until they are destroyed, and those of nobody here to none.
+// TestOwners: objects belong to the role that made them until they are destroyed; those of no role here have no owner.
 func TestOwners(t *testing.T) {
 	l, from, to := twoRoles(t)
 	queue, err := from.NewQueue(4)

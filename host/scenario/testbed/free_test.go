@@ -52,7 +52,7 @@ func TestFreeInWhateverOrder(t *testing.T) {
 	}
 }
 
-// What cannot be freed is said once, holds up nothing, and can be freed when nobody uses it any more.
+// An object that cannot be freed is reported once, delays nothing, and can be freed when it is no longer in use.
 func TestFreeWhatIsInUse(t *testing.T) {
 	user := &resource{}
 	used, other := &resource{users: []*resource{user}}, &resource{}

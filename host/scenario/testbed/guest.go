@@ -132,7 +132,7 @@ func (g *Guest) Start(ctx context.Context, args []string, input GuestInput) erro
 		Limits: g.config.Limits, CPUs: g.role.cpus,
 		Barrier:      func(barrier string) <-chan struct{} { return t.barriers.arrive(barrier, name) },
 		LeaveBarrier: func(barrier string) { t.barriers.leave(barrier, name) },
-		Party:        t.streams.Party(name),
+		Participant:  t.streams.Participant(name),
 		Listening:    func(news guest.Listening) { t.listeners.update(name, news) },
 	}
 	if g.config.Deterministic {

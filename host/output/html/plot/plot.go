@@ -223,7 +223,7 @@ func (p *Plot) Describe() string {
 	return strings.Join(words, "; ")
 }
 
-// place prints a coordinate: a tenth is less than anybody sees.
+// place formats a coordinate: a tenth is too small to be seen.
 func place(value float64) string {
 	return strconv.FormatFloat(math.Round(value*10)/10, 'f', -1, 64)
 }
