@@ -206,8 +206,8 @@ func (f *captureFlags) folder(
 	a *app, config *scenario.RunConfig,
 ) (failures *capture.Failures, closing func() error, err error) {
 	suffix := ""
-	if config.Party != nil && config.Party.Leads == nil { // another process may have the same folder
-		suffix = "-" + ownfile.Harmless(strings.Join(config.Party.Roles, "-"))
+	if config.Participant != nil && config.Participant.Controller == nil { // another process may have the same folder
+		suffix = "-" + ownfile.Harmless(strings.Join(config.Participant.Roles, "-"))
 	}
 	failures, err = capture.OnFailure(f.onFailure, "rdmarun "+buildVersion().Version, suffix, uint32(f.snapLength))
 	if err != nil {

@@ -333,7 +333,7 @@ func (f *labFlags) begin(
 	clocks := make(map[string]record.Clock)
 	endCapture, endTrace := func() error { return nil }, func() {}
 	closing = func() error {
-		config.Party.Close()
+		config.Participant.Close()
 		endTrace()
 		err := endCapture()
 		killed, left := h.control.Close()
@@ -347,9 +347,9 @@ func (f *labFlags) begin(
 		}
 		return err
 	}
-	config.Party = &scenario.Party{
-		Leads: &scenario.Lead{Players: h.players, Skip: h.skip, Clocks: clocks},
-		Way: meeting.Config{
+	config.Participant = &scenario.Participant{
+		Controller: &scenario.Controller{Players: h.players, Skip: h.skip, Clocks: clocks},
+		MeetingConfig: meeting.Config{
 			Name: controllerName, Server: h.control.Server(), Members: h.control.Members(), Silence: lab.Silence,
 			Why: h.control.Why,
 		},
@@ -367,7 +367,7 @@ func (f *labFlags) begin(
 	}
 	maps.Copy(clocks, h.control.Clocks(waiting))
 	meeting, stop := h.control.Watch(waiting)
-	err = config.Party.Meet(meeting, h.cases)
+	err = config.Participant.Meet(meeting, h.cases)
 	if silent := stop(); silent != nil && err != nil {
 		return nil, errors.Join(withExit(exitEnvironment, hinted(silent)), closing())
 	} else if err != nil {

@@ -117,7 +117,7 @@ func (f *perfFlags) splitHost(args []string) (tests []string, host string) {
 }
 
 // assign makes this process the server or the client of two.
-func (f *perfFlags) assign(command *cobra.Command, shared *partyFlags, host string) error {
+func (f *perfFlags) assign(command *cobra.Command, shared *participantFlags, host string) error {
 	switch {
 	case f.server && host != "":
 		return withHint(

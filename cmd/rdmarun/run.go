@@ -131,11 +131,11 @@ func runChecked(
 		return err
 	}
 	defer func() { err = errors.Join(err, closeTrace()) }()
-	if config.Party != nil {
+	if config.Participant != nil {
 		if err := flags.shared.join(ctx, a, &config, cases); err != nil {
 			return err
 		}
-		defer config.Party.Close()
+		defer config.Participant.Close()
 	}
 	baselines, err := flags.baselines.open(a, cases, &config)
 	if err != nil {
@@ -234,7 +234,7 @@ type runFlags struct {
 	provider     string
 	chosen       bool // the provider is the user's choice, and comes before the files'
 	places       placeFlags
-	shared       partyFlags
+	shared       participantFlags
 	lab          labFlags
 	params       paramFlags
 	selection    selectionFlags
@@ -382,7 +382,7 @@ func (f *runFlags) registerTimeout(command *cobra.Command) {
 func (f *runFlags) begin(command *cobra.Command, a *app) (scenario.RunConfig, error) {
 	f.chosen = command.Flags().Changed("provider")
 	f.lab.wait = func() time.Duration { return f.shared.wait }
-	party, err := f.shared.party(command, f.lab.active())
+	participant, err := f.shared.participant(command, f.lab.active())
 	if err != nil {
 		return scenario.RunConfig{}, err
 	}
@@ -390,8 +390,8 @@ func (f *runFlags) begin(command *cobra.Command, a *app) (scenario.RunConfig, er
 	if err != nil {
 		return config, err
 	}
-	config.Party = party
-	if party != nil && !command.Flags().Changed("link") {
+	config.Participant = participant
+	if participant != nil && !command.Flags().Changed("link") {
 		config.Link = rdmacore.LinkUDP // what reaches another process
 	}
 	if err := errors.Join(f.shared.check(f, &config), f.lab.check(f), f.checkSandbox()); err != nil || !f.lab.active() {

@@ -30,8 +30,8 @@ func (s *stuckOutput) Record(r *record.Record) error {
 
 // reporting reports what a process does to the one that leads.
 type reporting struct {
-	ctx   context.Context
-	party *scenario.Party
+	ctx         context.Context
+	participant *scenario.Participant
 }
 
 func (*reporting) Wants(kind record.Kind) bool { return kind == record.StepEnd }
@@ -40,7 +40,7 @@ func (r *reporting) Record(each *record.Record) error {
 	if !each.Reportable() {
 		return nil
 	}
-	return r.party.Report(r.ctx, each)
+	return r.participant.Report(r.ctx, each)
 }
 
 // TestStuckOutput: processes run all cases, to their ends, while the one that leads cannot write a single record; it
@@ -65,7 +65,7 @@ cases:
 	}
 	t.Cleanup(server.Close)
 	members := make(map[string]string)
-	var parties []*scenario.Party
+	var participants []*scenario.Participant
 	for _, role := range []string{"server", "client"} {
 		who := bus.NewCredentials()
 		members[who.Name] = role
@@ -76,27 +76,27 @@ cases:
 			t.Fatal(err)
 		}
 		t.Cleanup(conn.Close)
-		parties = append(parties, &scenario.Party{
-			Roles: []string{role}, Follows: "lead", Way: meeting.Config{Name: role, Bus: conn},
+		participants = append(participants, &scenario.Participant{
+			Roles: []string{role}, ControllerName: "lead", MeetingConfig: meeting.Config{Name: role, Bus: conn},
 		})
 	}
-	lead := &scenario.Party{
-		Leads: &scenario.Lead{Players: map[string]string{"server": "server", "client": "client"}},
-		Way:   meeting.Config{Name: "lead", Server: server, Members: members},
+	controller := &scenario.Participant{
+		Controller:    &scenario.Controller{Players: map[string]string{"server": "server", "client": "client"}},
+		MeetingConfig: meeting.Config{Name: "lead", Server: server, Members: members},
 	}
 	out := &stuckOutput{goOn: make(chan bool)}
 	led := make(chan error, 1)
 	go func() {
-		led <- play(t.Context(), path, lead, func(config *scenario.RunConfig) bool {
+		led <- play(t.Context(), path, controller, func(config *scenario.RunConfig) bool {
 			config.Consumers = []record.Consumer{out}
 			return true
 		})
 	}()
 	var running sync.WaitGroup
-	for _, party := range parties {
+	for _, participant := range participants {
 		running.Go(func() {
-			err := play(t.Context(), path, party, func(config *scenario.RunConfig) bool {
-				config.Consumers = []record.Consumer{&reporting{t.Context(), party}}
+			err := play(t.Context(), path, participant, func(config *scenario.RunConfig) bool {
+				config.Consumers = []record.Consumer{&reporting{t.Context(), participant}}
 				return true
 			})
 			if err != nil {

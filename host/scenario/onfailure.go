@@ -31,8 +31,8 @@ type Recording interface {
 // record begins the recording of an attempt, and returns what its providers write to.  with are the processes that play
 // its roles, where this one leads them: those record, also of roles that are not on soft.
 func (j *jobs) record(each Selected, relay *relay, with []string) (*rdmacore.Capture, error) {
-	party := j.config.Party
-	if j.config.OnFailure == nil || !j.on.onSoft(each) && (party == nil || party.Leads == nil && party.Follows == "") {
+	participant := j.config.Participant
+	if j.config.OnFailure == nil || !j.on.onSoft(each) && (participant == nil || participant.Controller == nil && participant.ControllerName == "") {
 		return j.config.Capture, nil
 	}
 	relay.run, relay.with = j.runs, with
@@ -59,7 +59,7 @@ func (r *relay) complete() {
 	if r.recording == nil {
 		return
 	}
-	failed, err := r.jobs.config.Party.caseFailed(r, r.ended != nil && !r.result.Status.OK())
+	failed, err := r.jobs.config.Participant.caseFailed(r, r.ended != nil && !r.result.Status.OK())
 	path, wrong := r.recording.End(failed)
 	err = errors.Join(err, wrong)
 	if err != nil && r.jobs.config.Warn != nil {
@@ -84,11 +84,11 @@ func caseFailedKey(run int) string { return fmt.Sprintf("verdict/%d", run) }
 
 // caseFailed reports whether a case failed, which only the process that leads a run can decide: a threshold may have
 // failed there, or a step in one process alone.
-func (p *Party) caseFailed(r *relay, failed bool) (bool, error) {
+func (p *Participant) caseFailed(r *relay, failed bool) (bool, error) {
 	switch {
-	case p == nil || p.Leads == nil && p.Follows == "":
+	case p == nil || p.Controller == nil && p.ControllerName == "":
 		return failed, nil
-	case p.Leads != nil:
+	case p.Controller != nil:
 		for _, process := range r.with {
 			_ = p.meeting.Send(process, caseFailedKey(r.run), failed) // a process that is gone needs none
 		}
@@ -96,7 +96,7 @@ func (p *Party) caseFailed(r *relay, failed bool) (bool, error) {
 	}
 	waiting, cancel := context.WithTimeout(context.Background(), caseFailedTimeout) // what ran may have been ended
 	defer cancel()
-	_, raw, err := p.meeting.Await(waiting, p.Follows, caseFailedKey(r.run))
+	_, raw, err := p.meeting.Await(waiting, p.ControllerName, caseFailedKey(r.run))
 	if err == nil {
 		err = json.Unmarshal(raw, &failed)
 	}

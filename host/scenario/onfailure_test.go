@@ -65,11 +65,11 @@ func TestVerdicts(t *testing.T) {
 	}
 	t.Cleanup(server.Close)
 	players := map[string]string{"server": "server", "client": "client"}
-	lead := &scenario.Party{
-		Leads: &scenario.Lead{Players: players},
-		Way:   meeting.Config{Name: leader, Server: server, Members: make(map[string]string)},
+	controller := &scenario.Participant{
+		Controller:    &scenario.Controller{Players: players},
+		MeetingConfig: meeting.Config{Name: leader, Server: server, Members: make(map[string]string)},
 	}
-	parties := []*scenario.Party{lead}
+	participants := []*scenario.Participant{controller}
 	for _, role := range []string{"server", "client"} {
 		who := bus.NewCredentials()
 		here, there := net.Pipe()
@@ -79,16 +79,16 @@ func TestVerdicts(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(conn.Close)
-		lead.Way.Members[who.Name] = role
-		parties = append(parties, &scenario.Party{
-			Roles: []string{role}, Follows: leader, Way: meeting.Config{Name: role, Bus: conn},
+		controller.MeetingConfig.Members[who.Name] = role
+		participants = append(participants, &scenario.Participant{
+			Roles: []string{role}, ControllerName: leader, MeetingConfig: meeting.Config{Name: role, Bus: conn},
 		})
 	}
-	kept, seen := make([]verdicts, len(parties)), newRoleRecords()
+	kept, seen := make([]verdicts, len(participants)), newRoleRecords()
 	var running sync.WaitGroup
-	for i, party := range parties {
+	for i, participant := range participants {
 		running.Go(func() {
-			err := play(t.Context(), path, party, func(config *scenario.RunConfig) bool {
+			err := play(t.Context(), path, participant, func(config *scenario.RunConfig) bool {
 				config.OnFailure, config.Strict = &kept[i], i == 0
 				if i == 0 {
 					config.Consumers = []record.Consumer{seen}
@@ -101,7 +101,7 @@ func TestVerdicts(t *testing.T) {
 		})
 	}
 	running.Wait()
-	for i := range parties {
+	for i := range participants {
 		var want []string
 		for _, each := range []string{
 			"good 0 %s: failed false", "bad 0 %s: failed true", "known 0 %s: failed false", "skipped 0 %s: failed true",

@@ -86,7 +86,7 @@ func (p *providers) name(program *compile.Program) string {
 
 // configs are those of the roles of a case, in their order; of a case without roles that of one.
 func (p *providers) configs(each Selected) []testbed.ProviderConfig {
-	if p.config.Party != nil && p.config.Party.Leads != nil {
+	if p.config.Participant != nil && p.config.Participant.Controller != nil {
 		// of a clock, for nothing is on it
 		return []testbed.ProviderConfig{{Name: testbed.Soft, Link: rdmacore.LinkLocal}}
 	}
@@ -204,8 +204,8 @@ func (p *providers) fabric(several bool) string {
 	switch {
 	case p.config.Fabric != "":
 		return p.config.Fabric
-	case p.config.Party != nil && p.config.Party.meeting != nil:
-		return p.config.Party.meeting.Fabric()
+	case p.config.Participant != nil && p.config.Participant.meeting != nil:
+		return p.config.Participant.meeting.Fabric()
 	case several:
 		return fmt.Sprintf("case-%016x", rand.Uint64())
 	}
@@ -214,7 +214,7 @@ func (p *providers) fabric(several bool) string {
 
 // virtual reports whether a case that is on one soft provider alone has a virtual clock.
 func (p *providers) virtual(each Selected, config testbed.ProviderConfig) bool {
-	return each.Scenario.Program.Soft.Virtual && config.Link != rdmacore.LinkUDP && p.config.Party == nil
+	return each.Scenario.Program.Soft.Virtual && config.Link != rdmacore.LinkUDP && p.config.Participant == nil
 }
 
 // closed is a provider of one case and how it was closed.
@@ -241,8 +241,8 @@ func (p *providers) seed(
 	}
 	same := testbed.ProviderConfig{Seed: config.Seed, Seeded: config.Seeded}
 	drawn += before[same] * seedStep
-	if party := p.config.Party; party != nil && party.meeting != nil {
-		drawn += uint64(crc32.ChecksumIEEE([]byte(party.meeting.Name()))) * seedStep // of each process others
+	if participant := p.config.Participant; participant != nil && participant.meeting != nil {
+		drawn += uint64(crc32.ChecksumIEEE([]byte(participant.meeting.Name()))) * seedStep // of each process others
 	}
 	before[same]++
 	return &drawn

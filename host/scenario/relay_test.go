@@ -48,7 +48,7 @@ func TestOthersBeginSooner(t *testing.T) {
 			var got kinds
 			r := &relay{
 				hold: test.hold,
-				jobs: &jobs{stream: record.NewStream(&got), config: RunConfig{Party: &Party{Leads: &Lead{}}}},
+				jobs: &jobs{stream: record.NewStream(&got), config: RunConfig{Participant: &Participant{Controller: &Controller{}}}},
 			}
 			for _, each := range test.come {
 				if err := r.Record(each); err != nil {
@@ -97,8 +97,8 @@ func TestBriefReports(t *testing.T) {
 // case, with how much of it is left out; what others report is not.
 func TestRoomForReports(t *testing.T) {
 	var got texts
-	lead := &Lead{Players: map[string]string{"client": "a", "server": "b"}}
-	r := &relay{jobs: &jobs{stream: record.NewStream(&got), config: RunConfig{Party: &Party{Leads: lead}}}}
+	controller := &Controller{Players: map[string]string{"client": "a", "server": "b"}}
+	r := &relay{jobs: &jobs{stream: record.NewStream(&got), config: RunConfig{Participant: &Participant{Controller: controller}}}}
 	stream := r.jobs.stream.Branch(r)
 	each := Selected{Scenario: Scenario{Path: "x.yaml"}, Case: &compile.Case{ID: "x.yaml"}}
 	printed := func(role, text string) []byte {
@@ -106,24 +106,24 @@ func TestRoomForReports(t *testing.T) {
 	}
 	device := reportOf(t, &record.Record{Kind: record.DeviceUsed, Device: &record.Device{Name: "soft0"}})
 	end := func() { stream.Write(&record.Record{Kind: record.CaseEnd, Result: &record.Result{}}) }
-	lead.begin(stream, each)
+	controller.begin(stream, each)
 	stream.Write(&record.Record{Kind: record.CaseStart, Start: &record.Start{}})
-	lead.take("a", printed("client", "first"))
-	lead.take("a", printed("server", "of another"))
-	lead.take("a", printed("nobody", "of nobody"))
-	lead.take("c", printed("server", "of a stranger"))
-	lead.room.of["a"].bytes = mostOfOne - int64(len(printed("client", "last")))
-	lead.take("a", printed("client", "last"))
+	controller.take("a", printed("client", "first"))
+	controller.take("a", printed("server", "of another"))
+	controller.take("a", printed("nobody", "of nobody"))
+	controller.take("c", printed("server", "of a stranger"))
+	controller.room.of["a"].bytes = mostOfOne - int64(len(printed("client", "last")))
+	controller.take("a", printed("client", "last"))
 	for range 3 {
-		lead.take("a", printed("client", "left out"))
+		controller.take("a", printed("client", "left out"))
 	}
-	lead.take("b", printed("server", "of b"))
+	controller.take("b", printed("server", "of b"))
 	for range mostDevices + 2 {
-		lead.take("b", device)
+		controller.take("b", device)
 	}
 	end()
 	end()
-	lead.take("a", printed("client", "left out"))
+	controller.take("a", printed("client", "left out"))
 	end()
 	want := texts{"a: first", "a: last", "b: of b",
 		"a: host a: of the records of its roles there is no room for 3: a host has 1024 MiB and 256 devices in a run",
@@ -134,15 +134,15 @@ func TestRoomForReports(t *testing.T) {
 	}
 	// Of what it has measured there is room for as much in all cases together, whatever it has reported.
 	const part = mostOfOne / measuredPart
-	if !lead.room.measured("a", part-1, lead.Players) || lead.room.measured("a", 2, lead.Players) ||
-		!lead.room.measured("a", 1, lead.Players) || !lead.room.measured("b", part, lead.Players) {
+	if !controller.room.measured("a", part-1, controller.Players) || controller.room.measured("a", 2, controller.Players) ||
+		!controller.room.measured("a", 1, controller.Players) || !controller.room.measured("b", part, controller.Players) {
 		t.Error("what is measured takes other room")
 	}
 	many := make(map[string]string)
 	for i := range 64 {
 		many[fmt.Sprint("node", i)] = fmt.Sprint("host", i)
 	}
-	if room := lead.room.each(many); room != 128<<20 {
+	if room := controller.room.each(many); room != 128<<20 {
 		t.Errorf("of 64 hosts each has room for %d bytes", room)
 	}
 }

@@ -51,8 +51,8 @@ type RunConfig struct {
 	// user and root.
 	SharedFabric bool
 	Selection    Selection
-	// Party is what this process plays of the run, together with others that it has met; nil: all.
-	Party *Party
+	// Participant is what this process plays of the run, together with others that it has met; nil: all.
+	Participant *Participant
 	// Jobs is how many cases run at once, which needs Open; 0 is 1.
 	Jobs int
 	// Repeat is how often each case runs; 0 is once.
@@ -115,10 +115,10 @@ func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.To
 		return record.Totals{}, err
 	}
 	for i := range cases {
-		cases[i] = config.Party.here(cases[i])
+		cases[i] = config.Participant.here(cases[i])
 	}
 	newStream := record.NewStream
-	if config.Party != nil && config.Party.Leads != nil {
+	if config.Participant != nil && config.Participant.Controller != nil {
 		newStream = record.NewQueuedStream // no host waits for an output of this one
 	}
 	j := &jobs{
@@ -138,8 +138,8 @@ func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.To
 	}
 	j.stream.Write(&record.Record{Kind: record.RunStart, Run: describe(cases, j.config)})
 	var workers sync.WaitGroup
-	switch party := config.Party; {
-	case party != nil && party.Follows != "":
+	switch participant := config.Participant; {
+	case participant != nil && participant.ControllerName != "":
 		j.follow(ctx)
 	default:
 		for range max(1, min(config.Jobs, len(j.families))) {
@@ -147,8 +147,8 @@ func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.To
 		}
 		workers.Wait()
 	}
-	if party := config.Party; party != nil && party.Leads != nil {
-		_ = party.meeting.Tell(caseStartKey(j.runs+1), caseStart{}) // a process that is gone does not need the end
+	if participant := config.Participant; participant != nil && participant.Controller != nil {
+		_ = participant.meeting.Tell(caseStartKey(j.runs+1), caseStart{}) // a process that is gone does not need the end
 	}
 	totals := j.totals
 	if ctx.Err() != nil {
@@ -284,22 +284,22 @@ func (j *jobs) one(ctx context.Context, each Selected, relay *relay, with []stri
 		config.Allow = func(what, why string) error { return allow(Need{what, why}) }
 	}
 	relay.rerun = config.RerunCase(program, each.Case)
-	if party := j.config.Party; party != nil {
-		if party.Follows == "" {
+	if participant := j.config.Participant; participant != nil {
+		if participant.ControllerName == "" {
 			j.runs++ // by one worker
 		}
-		if party.Leads != nil {
+		if participant.Controller != nil {
 			var status record.Status
 			var reason string
-			party.Leads.begin(config.Stream, each) // before the others start the case, and report on it
-			defer party.Leads.begin(nil, Selected{})
-			if with, status, reason = party.lead(each, j.runs, relay.number); reason != "" {
+			participant.Controller.begin(config.Stream, each) // before the others start the case, and report on it
+			defer participant.Controller.begin(nil, Selected{})
+			if with, status, reason = participant.announce(each, j.runs, relay.number); reason != "" {
 				j.runs-- // it was no run
 				exec.End(config.Stream, program, each.Case, status, reason)
 				return
 			}
 		}
-		party.meets(&config, each, j.runs, with)
+		participant.meets(&config, each, j.runs, with)
 	}
 	if len(program.Missing) > 0 {
 		exec.Decline(config, program, each.Case, record.Skipped, MissingReason(program.Missing))
@@ -478,11 +478,11 @@ func (r *relay) passBaseline(start *record.Record) {
 
 // passLeftOut reports the processes whose records of the case are left out.
 func (r *relay) passLeftOut(end *record.Record) {
-	party := r.jobs.config.Party
-	if party == nil || party.Leads == nil {
+	participant := r.jobs.config.Participant
+	if participant == nil || participant.Controller == nil {
 		return
 	}
-	sentences := party.Leads.leftOut()
+	sentences := participant.Controller.leftOut()
 	for _, from := range slices.Sorted(maps.Keys(sentences)) {
 		each := *end
 		each.Kind, each.Result, each.Host, each.Line = record.Output, nil, from, &record.Line{Text: sentences[from]}
@@ -520,7 +520,7 @@ func (r *relay) end(each *record.Record) {
 // noteDevices writes a record of each device of providers that roles run on, unless there is one.  It leaves out what
 // cannot be queried of a device: the case that needs it reports that.
 func (j *jobs) noteDevices(on testbed.Providers, roles []record.RolePlace) {
-	if !j.stream.Wants(record.DeviceUsed) || j.config.Party != nil && j.config.Party.Leads != nil {
+	if !j.stream.Wants(record.DeviceUsed) || j.config.Participant != nil && j.config.Participant.Controller != nil {
 		return // its own providers nothing is on
 	}
 	for _, role := range roles {

@@ -196,7 +196,7 @@ func joined(ofHost, ofRole map[string]string) map[string]string {
 // placed is a case with its roles where they were asked to be.  On the link udp, those that were not are where another
 // host reaches them.
 func (c *RunConfig) placed(each Selected, on []testbed.ProviderConfig) *compile.Case {
-	device, reached := each.Scenario.Program.Device, c.Party.reached()
+	device, reached := each.Scenario.Program.Device, c.Participant.reached()
 	if len(c.Places) == 0 && device == "" && reached == "" {
 		return each.Case
 	}

@@ -63,7 +63,7 @@ type share struct {
 // share is what cases may share.  Where several processes play the cases, nothing is shared: all of them would have to
 // agree on keeping it.  Nor with a capture, whose packets are those of one case.
 func (j *jobs) share(cases []Selected) *share {
-	if len(cases) < 2 || j.config.Party != nil || j.config.Capture != nil || j.config.OnFailure != nil {
+	if len(cases) < 2 || j.config.Participant != nil || j.config.Capture != nil || j.config.OnFailure != nil {
 		return nil
 	}
 	return &share{}

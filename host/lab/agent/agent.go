@@ -345,9 +345,9 @@ func (r *run) send(what string, data []byte) error {
 
 // allowed looks whether the owner of this host allows what is asked of it.
 func (r *run) allowed() error {
-	party := &scenario.Party{Roles: r.order.Roles}
+	participant := &scenario.Participant{Roles: r.order.Roles}
 	for _, each := range r.cases {
-		for _, need := range party.Needs(&r.settings, each) {
+		for _, need := range participant.Needs(&r.settings, each) {
 			if err := r.config.refuse(need.What, need.For); err != nil {
 				return err
 			}
@@ -362,13 +362,13 @@ func (r *run) allowed() error {
 // play meets the others and runs the cases that the controller hands out.
 func (r *run) play(ctx context.Context) error {
 	order := r.order
-	party := &scenario.Party{
-		Roles: order.Roles, Addresses: order.Addresses, Follows: order.Controller,
-		Way: meeting.Config{Name: order.Process, Bus: r.conn, Silence: order.Silence},
+	participant := &scenario.Participant{
+		Roles: order.Roles, Addresses: order.Addresses, ControllerName: order.Controller,
+		MeetingConfig: meeting.Config{Name: order.Process, Bus: r.conn, Silence: order.Silence},
 	}
 	waiting, cancel := context.WithTimeout(ctx, meetTime)
 	defer cancel()
-	if err := party.Meet(waiting, r.cases); err != nil {
+	if err := participant.Meet(waiting, r.cases); err != nil {
 		select {
 		case <-r.conn.Closed(): // the controller, which cannot begin, says why
 			return nil
@@ -376,18 +376,18 @@ func (r *run) play(ctx context.Context) error {
 			return err
 		}
 	}
-	defer party.Close()
-	r.settings.Party = party
-	r.settings.Consumers = []record.Consumer{&reporter{ctx: ctx, party: party, wants: order.Wants}}
+	defer participant.Close()
+	r.settings.Participant = participant
+	r.settings.Consumers = []record.Consumer{&reporter{ctx: ctx, participant: participant, wants: order.Wants}}
 	_, err := scenario.Run(ctx, r.scenarios, r.settings)
 	return err
 }
 
 // reporter passes records on to the controller.
 type reporter struct {
-	ctx   context.Context
-	party *scenario.Party
-	wants []record.Kind
+	ctx         context.Context
+	participant *scenario.Participant
+	wants       []record.Kind
 }
 
 // Wants implements record.Consumer.
@@ -398,7 +398,7 @@ func (r *reporter) Record(each *record.Record) error {
 	if !each.Reportable() {
 		return nil
 	}
-	return r.party.Report(r.ctx, each)
+	return r.participant.Report(r.ctx, each)
 }
 
 // places are where the roles of this host are.  On soft, which would give each an address of this host alone, they take

@@ -14,19 +14,19 @@ import (
 // meshedTogether runs a file in several parties at once, over sockets; leaves is the one that leaves when the case
 // begins, and prepare changes how each runs (nil: as it is).
 func meshedTogether(
-	t *testing.T, path string, leaves int, prepare func(i int, config *scenario.RunConfig), parties ...*scenario.Party,
+	t *testing.T, path string, leaves int, prepare func(i int, config *scenario.RunConfig), participants ...*scenario.Participant,
 ) []*meshes {
 	t.Helper()
-	joinFirst(t, parties)
-	seen := make([]*meshes, len(parties))
+	joinFirst(t, participants)
+	seen := make([]*meshes, len(participants))
 	var running sync.WaitGroup
-	for i, party := range parties {
+	for i, participant := range participants {
 		seen[i] = &meshes{found: make(map[string][]record.Mesh), checked: make(map[string]record.Threshold)}
 		running.Go(func() {
-			err := play(t.Context(), path, party, func(config *scenario.RunConfig) bool {
+			err := play(t.Context(), path, participant, func(config *scenario.RunConfig) bool {
 				config.Link, config.Consumers = "udp", []record.Consumer{seen[i]}
 				if i == leaves {
-					config.Consumers = append(config.Consumers, &leaver{party: party})
+					config.Consumers = append(config.Consumers, &leaver{participant: participant})
 				}
 				if prepare != nil {
 					prepare(i, config)
@@ -43,22 +43,22 @@ func meshedTogether(
 }
 
 // leaver leaves the others when a case begins, as the end of a process would.
-type leaver struct{ party *scenario.Party }
+type leaver struct{ participant *scenario.Participant }
 
 func (l *leaver) Wants(kind record.Kind) bool { return kind == record.CaseStart }
 
 func (l *leaver) Record(*record.Record) error {
-	l.party.Close()
+	l.participant.Close()
 	return nil
 }
 
 // TestPartyMesh: each process measures the pairs of its nodes, and all find the same.
 func TestPartyMesh(t *testing.T) {
-	seen := meshedTogether(t, "testdata/run/party_mesh.yaml", -1, nil, &scenario.Party{
+	seen := meshedTogether(t, "testdata/run/party_mesh.yaml", -1, nil, &scenario.Participant{
 		Roles: []string{"node[0]", "node[2]"},
 	},
-		&scenario.Party{Roles: []string{"node[1]"}}, &scenario.Party{Roles: []string{"node[3]"}},
-		&scenario.Party{Roles: []string{"watcher"}})
+		&scenario.Participant{Roles: []string{"node[1]"}}, &scenario.Participant{Roles: []string{"node[3]"}},
+		&scenario.Participant{Roles: []string{"watcher"}})
 	want := map[string]record.Status{
 		"all": record.Passed, "others": record.Passed, "cut by a threshold": record.Failed,
 		"a pair that is cut": record.Passed, "refused": record.Failed,
@@ -101,7 +101,7 @@ func TestPartyMeshBaseline(t *testing.T) {
 			if i == has {
 				config.Baseline = record.Baseline{path: earlier}
 			}
-		}, &scenario.Party{Roles: []string{"node[0]"}}, &scenario.Party{Roles: []string{"node[1]", "node[2]"}})
+		}, &scenario.Participant{Roles: []string{"node[0]"}}, &scenario.Participant{Roles: []string{"node[1]", "node[2]"}})
 		if !reflect.DeepEqual(seen[0].checked, seen[1].checked) {
 			t.Errorf("%+v\n%+v", seen[0].checked, seen[1].checked)
 		}
@@ -128,10 +128,10 @@ func TestPartyMeshBaseline(t *testing.T) {
 
 // TestPartyMeshLost: a process that is there no more loses the pairs of its nodes, and the others are measured.
 func TestPartyMeshLost(t *testing.T) {
-	seen := meshedTogether(t, "testdata/run/party_mesh_lost.yaml", 2, nil, &scenario.Party{
+	seen := meshedTogether(t, "testdata/run/party_mesh_lost.yaml", 2, nil, &scenario.Participant{
 		Roles: []string{"node[0]", "node[2]"},
 	},
-		&scenario.Party{Roles: []string{"node[1]"}}, &scenario.Party{Roles: []string{"node[3]"}})
+		&scenario.Participant{Roles: []string{"node[1]"}}, &scenario.Participant{Roles: []string{"node[3]"}})
 	for _, i := range []int{0, 1} {
 		if len(seen[i].found) != 1 || len(seen[i].results) != 1 {
 			t.Fatalf("%d: %+v", i, seen[i])

@@ -23,26 +23,26 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
-// Party is what this process plays of a run that several processes do together.
-type Party struct {
+// Participant is what this process plays of a run that several processes do together.
+type Participant struct {
 	// Roles are as the files have them, or instances: "client[0]".
 	Roles []string
 	// Addresses are those of roles elsewhere.
 	Addresses map[string]netip.Addr
-	// Way is how the processes meet; Meet fills in the processes and the purpose.
-	Way meeting.Config
-	// Leads is set in a process that plays no role: it selects the case that runs, and the processes that take part.
-	Leads *Lead
-	// Follows is the name of the process that leads; empty: each process runs all cases, in the order of the files.
-	Follows string
+	// MeetingConfig is how the processes meet; Meet fills in the processes and the purpose.
+	MeetingConfig meeting.Config
+	// Controller is set in a process that plays no role: it selects the case that runs, and the processes that take part.
+	Controller *Controller
+	// ControllerName is the name of the process that leads; empty: each process runs all cases, in the order of the files.
+	ControllerName string
 	// meeting is with the others, after Meet.
 	meeting *meeting.Meeting
 	// keys are what all of them call the cases, by their ids here.
 	keys map[string]string
 }
 
-// Lead is what the process that leads a run needs.
-type Lead struct {
+// Controller is what the process that leads a run needs.
+type Controller struct {
 	// Players are the processes that play roles, by the names of these.
 	Players map[string]string
 	// Skip has the reasons why cases do not run, by their ids.
@@ -60,13 +60,13 @@ type Lead struct {
 }
 
 // has reports whether this process plays a role.
-func (p *Party) has(role testbed.RoleConfig) bool {
+func (p *Participant) has(role testbed.RoleConfig) bool {
 	return slices.Contains(p.Roles, role.Name) || slices.Contains(p.Roles, role.Written())
 }
 
 // Meet waits until the processes of all roles are there, until ctx ends at the latest.  Close leaves them.
-func (p *Party) Meet(ctx context.Context, cases []Selected) error {
-	config := p.Way
+func (p *Participant) Meet(ctx context.Context, cases []Selected) error {
+	config := p.MeetingConfig
 	p.keys = make(map[string]string)
 	for _, each := range cases {
 		key, err := planned(each)
@@ -84,8 +84,8 @@ func (p *Party) Meet(ctx context.Context, cases []Selected) error {
 			}
 		}
 	}
-	if p.Leads != nil {
-		config.Report, config.Players = p.Leads.take, p.Leads.Players
+	if p.Controller != nil {
+		config.Report, config.Players = p.Controller.take, p.Controller.Players
 	}
 	met, err := meeting.Join(ctx, config)
 	p.meeting = met
@@ -93,11 +93,11 @@ func (p *Party) Meet(ctx context.Context, cases []Selected) error {
 }
 
 // Others are the names of the other processes, after Meet.
-func (p *Party) Others() []string { return p.meeting.Others() }
+func (p *Participant) Others() []string { return p.meeting.Others() }
 
 // reached is this host's address by which a process of another host is reached; "" where there is none, or all are on
 // this host: there each role on soft has an address of its own.
-func (p *Party) reached() string {
+func (p *Participant) reached() string {
 	if p == nil || p.meeting == nil || !p.meeting.Reached().IsValid() || p.meeting.Reached().IsLoopback() {
 		return ""
 	}
@@ -105,7 +105,7 @@ func (p *Party) reached() string {
 }
 
 // Close leaves the others.
-func (p *Party) Close() {
+func (p *Participant) Close() {
 	if p.meeting != nil {
 		p.meeting.Close()
 	}
@@ -130,7 +130,7 @@ func planned(each Selected) (string, error) {
 }
 
 // here is a case with the roles alone that this process plays.
-func (p *Party) here(each Selected) Selected {
+func (p *Participant) here(each Selected) Selected {
 	if p == nil {
 		return each
 	}
@@ -158,7 +158,7 @@ const (
 )
 
 // Needs are what this process' part of a case needs of its host, each once.
-func (p *Party) Needs(config *RunConfig, each Selected) (needs []Need) {
+func (p *Participant) Needs(config *RunConfig, each Selected) (needs []Need) {
 	here := p.here(each)
 	add := func(what, format string, args ...any) {
 		if !slices.ContainsFunc(needs, func(n Need) bool { return n.What == what }) {
@@ -188,7 +188,7 @@ func (p *Party) Needs(config *RunConfig, each Selected) (needs []Need) {
 
 // Check refuses cases that several processes cannot run together: a step that works on roles of two of them, and roles
 // that meet and cannot reach each other.
-func (p *Party) Check(config *RunConfig, cases []Selected) error {
+func (p *Participant) Check(config *RunConfig, cases []Selected) error {
 	on := &providers{config: config}
 	var failures []error
 	known := RoleNames(cases)
@@ -221,7 +221,7 @@ func Unfit(config *RunConfig, each Selected, players map[string]string) (reason 
 		roles[process] = append(roles[process], role)
 	}
 	for _, process := range slices.Sorted(maps.Keys(roles)) {
-		(&Party{Roles: roles[process]}).unfit(on, each, "on two hosts",
+		(&Participant{Roles: roles[process]}).unfit(on, each, "on two hosts",
 			func(span diag.Span, format string, args ...any) {
 				if reason == "" {
 					reason = fmt.Sprintf("in line %d ", span.Line) + fmt.Sprintf(format, args...)
@@ -232,7 +232,7 @@ func Unfit(config *RunConfig, each Selected, players map[string]string) (reason 
 }
 
 // unfit reports what processes, or hosts, cannot do together of a case of which this party plays a part.
-func (p *Party) unfit(on *providers, each Selected, apart string, add func(diag.Span, string, ...any)) {
+func (p *Participant) unfit(on *providers, each Selected, apart string, add func(diag.Span, string, ...any)) {
 	mine := make(map[string]bool)
 	for _, role := range p.here(each).Case.Roles {
 		mine[role.Name] = true
@@ -255,7 +255,7 @@ func (p *Party) unfit(on *providers, each Selected, apart string, add func(diag.
 }
 
 // divided reports steps of which parts are here and parts elsewhere.
-func (p *Party) divided(c *compile.Case, mine map[string]bool, apart string, add func(diag.Span, string, ...any)) {
+func (p *Participant) divided(c *compile.Case, mine map[string]bool, apart string, add func(diag.Span, string, ...any)) {
 	c.EachCall(func(step *compile.Step, call *compile.Call) {
 		if call.Verb.Divides {
 			return // each process has its part

@@ -18,8 +18,8 @@ import (
 	"rdmarun/host/scenario/meeting"
 )
 
-// partyFlags share a run among several processes.
-type partyFlags struct {
+// participantFlags share a run among several processes.
+type participantFlags struct {
 	roles, peers []string
 	host         string // of a process to meet, where its roles are; "" for none
 	ofPerf       bool   // the flags are those of perf
@@ -36,7 +36,7 @@ const (
 )
 
 // register registers the flags.  meet is the letter of --meet, "" for none.
-func (f *partyFlags) register(command *cobra.Command, meet string) {
+func (f *participantFlags) register(command *cobra.Command, meet string) {
 	set := command.Flags()
 	set.StringArrayVar(
 		&f.roles, "role", nil, "play only this role, and leave the others to other processes (repeatable)",
@@ -55,8 +55,8 @@ func (f *partyFlags) register(command *cobra.Command, meet string) {
 	)
 }
 
-// party reads the flags; nil where this process plays all roles, or agents do.
-func (f *partyFlags) party(command *cobra.Command, agents bool) (*scenario.Party, error) {
+// participant reads the flags; nil where this process plays all roles, or agents do.
+func (f *participantFlags) participant(command *cobra.Command, agents bool) (*scenario.Participant, error) {
 	if f.wait <= 0 {
 		return nil, usageError("--wait %s: must be greater than 0", f.wait)
 	}
@@ -84,16 +84,16 @@ func (f *partyFlags) party(command *cobra.Command, agents bool) (*scenario.Party
 	if err != nil {
 		return nil, err
 	}
-	p := &scenario.Party{
+	p := &scenario.Participant{
 		Roles: f.roles, Addresses: make(map[string]netip.Addr),
-		Way: meeting.Config{Listen: net.JoinHostPort(host, port), Silence: lab.Silence, Settings: f.settings},
+		MeetingConfig: meeting.Config{Listen: net.JoinHostPort(host, port), Silence: lab.Silence, Settings: f.settings},
 	}
 	if f.host != "" {
 		address, err := f.resolve(command.Context(), f.host)
 		if err != nil {
 			return nil, fmt.Errorf("host %s: %w", f.host, err)
 		}
-		p.Way.Peers = append(p.Way.Peers, net.JoinHostPort(address.String(), port))
+		p.MeetingConfig.Peers = append(p.MeetingConfig.Peers, net.JoinHostPort(address.String(), port))
 	}
 	for _, text := range f.peers {
 		role, name, ok := strings.Cut(text, "=")
@@ -110,8 +110,8 @@ func (f *partyFlags) party(command *cobra.Command, agents bool) (*scenario.Party
 			return nil, fmt.Errorf("--peer %s: %w", text, err)
 		}
 		p.Addresses[role] = address
-		if at := net.JoinHostPort(address.String(), port); !slices.Contains(p.Way.Peers, at) {
-			p.Way.Peers = append(p.Way.Peers, at)
+		if at := net.JoinHostPort(address.String(), port); !slices.Contains(p.MeetingConfig.Peers, at) {
+			p.MeetingConfig.Peers = append(p.MeetingConfig.Peers, at)
 		}
 	}
 	return p, nil
@@ -119,7 +119,7 @@ func (f *partyFlags) party(command *cobra.Command, agents bool) (*scenario.Party
 
 // meetingPlace splits --meet; an empty host is every address.  Without an address it is this host's own: any process
 // that reaches the place could take a role, so the user must allow other hosts.
-func (f *partyFlags) meetingPlace() (host, port string, err error) {
+func (f *participantFlags) meetingPlace() (host, port string, err error) {
 	host, port = meetHost, f.meet
 	if strings.Contains(f.meet, ":") {
 		if host, port, err = net.SplitHostPort(f.meet); err != nil {
@@ -139,7 +139,7 @@ func (f *partyFlags) meetingPlace() (host, port string, err error) {
 }
 
 // resolve finds the address of a name; most RoCE GIDs in use are of IPv4.
-func (f *partyFlags) resolve(ctx context.Context, name string) (netip.Addr, error) {
+func (f *participantFlags) resolve(ctx context.Context, name string) (netip.Addr, error) {
 	if address, err := netip.ParseAddr(name); err == nil {
 		return address.Unmap(), nil
 	}
@@ -156,9 +156,9 @@ func (f *partyFlags) resolve(ctx context.Context, name string) (netip.Addr, erro
 }
 
 // check refuses what cannot be shared among processes.
-func (f *partyFlags) check(run *runFlags, config *scenario.RunConfig) error {
+func (f *participantFlags) check(run *runFlags, config *scenario.RunConfig) error {
 	switch {
-	case config.Party == nil:
+	case config.Participant == nil:
 		return nil
 	case run.jobs > 1:
 		return usageError("--jobs %d: with %s, processes run one case at a time", run.jobs, f.given())
@@ -172,7 +172,7 @@ func (f *partyFlags) check(run *runFlags, config *scenario.RunConfig) error {
 }
 
 // given is what the user has typed to share the run.
-func (f *partyFlags) given() string {
+func (f *participantFlags) given() string {
 	if f.typed != "" {
 		return f.typed
 	}
@@ -180,20 +180,22 @@ func (f *partyFlags) given() string {
 }
 
 // join waits for the other processes, and says so.
-func (f *partyFlags) join(ctx context.Context, a *app, config *scenario.RunConfig, cases []scenario.Selected) error {
-	party := config.Party
-	if err := party.Check(config, cases); err != nil {
+func (f *participantFlags) join(
+	ctx context.Context, a *app, config *scenario.RunConfig, cases []scenario.Selected,
+) error {
+	participant := config.Participant
+	if err := participant.Check(config, cases); err != nil {
 		return usageError("%w", err)
 	}
 	waiting, cancel := context.WithTimeout(ctx, f.wait)
 	defer cancel()
-	where := "waits at " + party.Way.Listen + " for the processes of the other roles"
-	if len(party.Way.Peers) > 0 {
-		where = "looks for the other roles at " + strings.Join(party.Way.Peers, ", ")
+	where := "waits at " + participant.MeetingConfig.Listen + " for the processes of the other roles"
+	if len(participant.MeetingConfig.Peers) > 0 {
+		where = "looks for the other roles at " + strings.Join(participant.MeetingConfig.Peers, ", ")
 	}
 	fmt.Fprintf(a.stderr, "rdmarun: %s %s\n", f.given(), where)
-	party.Way.Refused = a.warn
-	if err := party.Meet(waiting, cases); err != nil {
+	participant.MeetingConfig.Refused = a.warn
+	if err := participant.Meet(waiting, cases); err != nil {
 		if differs := (*meeting.DifferError)(nil); errors.As(err, &differs) {
 			// has the remedy
 			return withExit(exitEnvironment, fmt.Errorf("%s: %w", f.given(), err))
@@ -213,7 +215,7 @@ func (f *partyFlags) join(ctx context.Context, a *app, config *scenario.RunConfi
 }
 
 // rerun are the words that repeat it.
-func (f *partyFlags) rerun(add func(flag, value string)) {
+func (f *participantFlags) rerun(add func(flag, value string)) {
 	for _, role := range f.roles {
 		add("--role", role)
 	}

@@ -26,29 +26,29 @@ type process struct {
 }
 
 // joinFirst lets parties meet: the first waits, the others come to it.
-func joinFirst(t *testing.T, parties []*scenario.Party) {
+func joinFirst(t *testing.T, participants []*scenario.Participant) {
 	t.Helper()
 	at := address.Free(t)
-	for i, party := range parties {
+	for i, participant := range participants {
 		if i == 0 {
-			party.Way.Listen = at
+			participant.MeetingConfig.Listen = at
 		} else {
-			party.Way.Peers = []string{at}
+			participant.MeetingConfig.Peers = []string{at}
 		}
 	}
 }
 
 // together runs a file in several parties at once, of which the first waits for the others.
-func together(t *testing.T, path string, parties ...*scenario.Party) []process {
+func together(t *testing.T, path string, participants ...*scenario.Participant) []process {
 	t.Helper()
-	joinFirst(t, parties)
-	found := make([]process, len(parties))
+	joinFirst(t, participants)
+	found := make([]process, len(participants))
 	var running sync.WaitGroup
-	for i, party := range parties {
+	for i, participant := range participants {
 		running.Go(func() {
 			p := &found[i]
 			p.roleRecords = newRoleRecords()
-			p.err = play(t.Context(), path, party, func(config *scenario.RunConfig) bool {
+			p.err = play(t.Context(), path, participant, func(config *scenario.RunConfig) bool {
 				config.Consumers = []record.Consumer{p}
 				return true
 			})
@@ -75,7 +75,7 @@ func TestParty(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	for name, parties := range map[string][]*scenario.Party{
+	for name, participants := range map[string][]*scenario.Participant{
 		"two":              {{Roles: []string{"server"}}, {Roles: []string{"client"}}},
 		"the client waits": {{Roles: []string{"client"}}, {Roles: []string{"server"}}},
 		"three, one an instance": {
@@ -84,7 +84,7 @@ func TestParty(t *testing.T) {
 		"one has nothing to say": {{Roles: []string{"server", "client[1]"}}, {Roles: []string{"client[0]"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			processes := append(together(t, path, parties...), process{roleRecords: alone})
+			processes := append(together(t, path, participants...), process{roleRecords: alone})
 			for i, each := range processes {
 				if each.err != nil {
 					t.Fatalf("%d: %v", i, each.err)
@@ -134,7 +134,7 @@ func TestParty(t *testing.T) {
 func TestPartyFault(t *testing.T) {
 	const path = "testdata/run/party_fault.yaml"
 	for i, each := range together(
-		t, path, &scenario.Party{Roles: []string{"server"}}, &scenario.Party{Roles: []string{"client"}},
+		t, path, &scenario.Participant{Roles: []string{"server"}}, &scenario.Participant{Roles: []string{"client"}},
 	) {
 		if each.err != nil {
 			t.Fatalf("%d: %v", i, each.err)
@@ -193,8 +193,8 @@ func TestPartyPlan(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			party := &scenario.Party{Roles: []string{"server"}, Addresses: map[string]netip.Addr{"client": {}}}
-			if err := party.Check(&config, cases); err == nil || !strings.Contains(err.Error(), test.want) {
+			participant := &scenario.Participant{Roles: []string{"server"}, Addresses: map[string]netip.Addr{"client": {}}}
+			if err := participant.Check(&config, cases); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -222,7 +222,7 @@ func TestPartyEnds(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := &scenario.Party{Roles: []string{"server"}, Way: meeting.Config{Listen: address.Free(t)}}
+			server := &scenario.Participant{Roles: []string{"server"}, MeetingConfig: meeting.Config{Listen: address.Free(t)}}
 			done := make(chan error)
 			go func() {
 				ctx, cancel := context.WithCancel(t.Context())
@@ -233,8 +233,8 @@ func TestPartyEnds(t *testing.T) {
 				})
 			}()
 			seen := newRoleRecords()
-			err := play(t.Context(), path, &scenario.Party{
-				Roles: []string{"client"}, Way: meeting.Config{Peers: []string{server.Way.Listen}},
+			err := play(t.Context(), path, &scenario.Participant{
+				Roles: []string{"client"}, MeetingConfig: meeting.Config{Peers: []string{server.MeetingConfig.Listen}},
 			}, func(config *scenario.RunConfig) bool {
 				config.Consumers = []record.Consumer{seen}
 				return true
@@ -266,27 +266,27 @@ func (stop endsCase) Record(*record.Record) error {
 }
 
 // play runs a file as a party, unless run says that it only comes.
-func play(ctx context.Context, path string, party *scenario.Party, run func(*scenario.RunConfig) bool) error {
+func play(ctx context.Context, path string, participant *scenario.Participant, run func(*scenario.RunConfig) bool) error {
 	checked := scenario.Check([]string{path}, scenario.Params{})
 	if checked.Errors.Len() > 0 {
 		return fmt.Errorf("%v", checked.Errors.Sorted())
 	}
 	scenarios := checked.Scenarios
-	config := scenario.RunConfig{ProviderName: "soft", Party: party}
+	config := scenario.RunConfig{ProviderName: "soft", Participant: participant}
 	runs := run(&config)
 	cases, err := scenario.Select(scenarios, config.Selection)
 	if err == nil {
-		err = party.Check(&config, cases)
+		err = participant.Check(&config, cases)
 	}
 	if err != nil {
 		return err
 	}
 	meeting, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	if err := party.Meet(meeting, cases); err != nil {
+	if err := participant.Meet(meeting, cases); err != nil {
 		return err
 	}
-	defer party.Close()
+	defer participant.Close()
 	if runs {
 		_, err = scenario.Run(ctx, scenarios, config)
 	}
@@ -297,8 +297,8 @@ func play(ctx context.Context, path string, party *scenario.Party, run func(*sce
 // used.
 func TestPartyCounters(t *testing.T) {
 	processes := together(
-		t, "testdata/run/party_counters.yaml", &scenario.Party{Roles: []string{"server"}},
-		&scenario.Party{Roles: []string{"client"}},
+		t, "testdata/run/party_counters.yaml", &scenario.Participant{Roles: []string{"server"}},
+		&scenario.Participant{Roles: []string{"client"}},
 	)
 	for i, each := range processes {
 		if each.err != nil || len(each.results) != 3 {

@@ -21,16 +21,16 @@ import (
 
 // measuredTogether runs a file in several parties at once, over sockets.
 func measuredTogether(
-	t *testing.T, path string, change func(i int, config *scenario.RunConfig), parties ...*scenario.Party,
+	t *testing.T, path string, change func(i int, config *scenario.RunConfig), participants ...*scenario.Participant,
 ) []*measurements {
 	t.Helper()
-	joinFirst(t, parties)
-	found := make([]*measurements, len(parties))
+	joinFirst(t, participants)
+	found := make([]*measurements, len(participants))
 	var running sync.WaitGroup
-	for i, party := range parties {
+	for i, participant := range participants {
 		found[i] = &measurements{checked: make(map[string]record.Threshold)}
 		running.Go(func() {
-			err := play(t.Context(), path, party, func(config *scenario.RunConfig) bool {
+			err := play(t.Context(), path, participant, func(config *scenario.RunConfig) bool {
 				config.Link, config.Consumers = "udp", []record.Consumer{found[i]}
 				if change != nil {
 					change(i, config)
@@ -77,12 +77,12 @@ func same(t *testing.T, a, b *measurements) {
 
 // TestPartyMeasure: each of two processes has its half of each measurement, and both the same figures and verdicts.
 func TestPartyMeasure(t *testing.T) {
-	for name, parties := range map[string][]*scenario.Party{
+	for name, participants := range map[string][]*scenario.Participant{
 		"two":              {{Roles: []string{"server"}}, {Roles: []string{"client"}}},
 		"the client waits": {{Roles: []string{"client"}}, {Roles: []string{"server"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seen := measuredTogether(t, "testdata/run/measure.yaml", nil, parties...)
+			seen := measuredTogether(t, "testdata/run/measure.yaml", nil, participants...)
 			if len(seen[0].found) != 27 || len(seen[0].results) != 1 || !seen[0].results[0].FailedByThreshold() {
 				t.Fatalf("%d measurements, %+v", len(seen[0].found), seen[0].results)
 			}
@@ -98,8 +98,8 @@ func TestPartyMeasure(t *testing.T) {
 // TestPartyStages: each of two processes has its half of each stage.
 func TestPartyStages(t *testing.T) {
 	seen := measuredTogether(
-		t, "testdata/run/stages.yaml", nil, &scenario.Party{Roles: []string{"server"}},
-		&scenario.Party{Roles: []string{"client"}},
+		t, "testdata/run/stages.yaml", nil, &scenario.Participant{Roles: []string{"server"}},
+		&scenario.Participant{Roles: []string{"client"}},
 	)
 	if len(seen[0].results) != 1 || seen[0].results[0].Status != record.Passed {
 		t.Fatalf("%+v", seen[0].results)
@@ -111,8 +111,8 @@ func TestPartyStages(t *testing.T) {
 // TestPartyMeasureBystander: a process of neither role sees the results and the figures.
 func TestPartyMeasureBystander(t *testing.T) {
 	seen := measuredTogether(t, "testdata/run/party_measure.yaml", nil,
-		&scenario.Party{Roles: []string{"watcher"}}, &scenario.Party{Roles: []string{"server"}},
-		&scenario.Party{Roles: []string{"client"}})
+		&scenario.Participant{Roles: []string{"watcher"}}, &scenario.Participant{Roles: []string{"server"}},
+		&scenario.Participant{Roles: []string{"client"}})
 	want := map[string]record.Status{
 		"results": record.Passed, "refused there": record.Failed, "refused here": record.Failed, "after": record.Passed,
 	}
@@ -140,8 +140,8 @@ func TestPartyMeasureBystander(t *testing.T) {
 // TestPartyMeasureEndsEarly: a threshold ends both halves, and so does the death of either role.
 func TestPartyMeasureEndsEarly(t *testing.T) {
 	seen := measuredTogether(
-		t, "testdata/run/measure_abort.yaml", nil, &scenario.Party{Roles: []string{"server"}},
-		&scenario.Party{Roles: []string{"client"}},
+		t, "testdata/run/measure_abort.yaml", nil, &scenario.Participant{Roles: []string{"server"}},
+		&scenario.Participant{Roles: []string{"client"}},
 	)
 	same(t, seen[0], seen[1])
 	if len(seen[0].found) != 2 || !seen[0].results[0].FailedByThreshold() {
@@ -163,10 +163,10 @@ func TestPartyMeasureEndsEarly(t *testing.T) {
 // TestPartyMeasureBaseline: what one process has of an earlier run, all hold their figures against.
 func TestPartyMeasureBaseline(t *testing.T) {
 	const path = "testdata/run/measure_baseline.yaml"
-	parties := func() []*scenario.Party {
-		return []*scenario.Party{{Roles: []string{"server"}}, {Roles: []string{"client"}}}
+	participants := func() []*scenario.Participant {
+		return []*scenario.Participant{{Roles: []string{"server"}}, {Roles: []string{"client"}}}
 	}
-	first := measuredTogether(t, path, nil, parties()...)
+	first := measuredTogether(t, path, nil, participants()...)
 	same(t, first[0], first[1])
 	earlier := &record.Earlier{}
 	for _, m := range first[0].found {
@@ -178,7 +178,7 @@ func TestPartyMeasureBaseline(t *testing.T) {
 			if i == has {
 				config.Baseline = record.Baseline{path: earlier}
 			}
-		}, parties()...)
+		}, participants()...)
 		same(t, second[0], second[1])
 		if got, checked := second[0].checked["bandwidth avg >= baseline.avg * 0.97"]; !checked || got.OK ||
 			got.Reason != "" || len(second[0].checked) != 4 {
@@ -202,12 +202,12 @@ func TestPartyMeasureLost(t *testing.T) {
 			at := address.Free(t)
 			var running sync.WaitGroup
 			stays := newRoleRecords()
-			for role, party := range map[string]*scenario.Party{
-				"server": {Roles: []string{"server"}, Way: meeting.Config{Listen: at}},
-				"client": {Roles: []string{"client"}, Way: meeting.Config{Peers: []string{at}}},
+			for role, participant := range map[string]*scenario.Participant{
+				"server": {Roles: []string{"server"}, MeetingConfig: meeting.Config{Listen: at}},
+				"client": {Roles: []string{"client"}, MeetingConfig: meeting.Config{Peers: []string{at}}},
 			} {
 				running.Go(func() {
-					if err := play(ctxOf(t, ctx, role == leaves), path, party, func(config *scenario.RunConfig) bool {
+					if err := play(ctxOf(t, ctx, role == leaves), path, participant, func(config *scenario.RunConfig) bool {
 						config.Link, config.Consumers = "udp", []record.Consumer{stays}
 						if role == leaves {
 							config.Consumers = []record.Consumer{endsMeasurement(cancel)}
@@ -248,12 +248,12 @@ func TestPartyBarrier(t *testing.T) {
 	failed := map[string]string{
 		"one never comes": "barrier \"elsewhere\" stays closed",
 	}
-	for name, parties := range map[string][]*scenario.Party{
+	for name, participants := range map[string][]*scenario.Participant{
 		"the first waits":  {{Roles: []string{"left"}}, {Roles: []string{"right"}}},
 		"the second waits": {{Roles: []string{"right"}}, {Roles: []string{"left"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for i, each := range together(t, "testdata/run/party_barrier.yaml", parties...) {
+			for i, each := range together(t, "testdata/run/party_barrier.yaml", participants...) {
 				if each.err != nil || len(each.results) != 4 {
 					t.Fatalf("%d: %v, %+v", i, each.err, each.results)
 				}
@@ -283,7 +283,7 @@ thresholds:
 		t.Fatal(err)
 	}
 	seen := measuredTogether(
-		t, path, nil, &scenario.Party{Roles: []string{"server"}}, &scenario.Party{Roles: []string{"client"}},
+		t, path, nil, &scenario.Participant{Roles: []string{"server"}}, &scenario.Participant{Roles: []string{"client"}},
 	)
 	same(t, seen[0], seen[1])
 	if len(seen[0].found) != 2 || !seen[0].results[0].FailedByThreshold() {
@@ -302,8 +302,8 @@ func TestPartySweep(t *testing.T) {
 		t.Skip("it measures for a second or two")
 	}
 	seen := measuredTogether(
-		t, "../../scenarios/sweep.yaml", nil, &scenario.Party{Roles: []string{"server"}},
-		&scenario.Party{Roles: []string{"client"}},
+		t, "../../scenarios/sweep.yaml", nil, &scenario.Participant{Roles: []string{"server"}},
+		&scenario.Participant{Roles: []string{"client"}},
 	)
 	same(t, seen[0], seen[1])
 	if len(seen[0].results) != 1 || seen[0].results[0].Status != record.Passed || len(seen[0].found) < 20 {
@@ -358,7 +358,7 @@ func TestAllowed(t *testing.T) {
 					if i == 0 {
 						config.Allow = allow
 					}
-				}, &scenario.Party{Roles: []string{"server"}}, &scenario.Party{Roles: []string{"client"}})
+				}, &scenario.Participant{Roles: []string{"server"}}, &scenario.Participant{Roles: []string{"client"}})
 			} else {
 				seen, _ := runMeasured(t, t.Context(), scenario.RunConfig{Allow: allow}, path)
 				all = append(all, seen)
@@ -380,7 +380,7 @@ func TestPartyIntervals(t *testing.T) {
 	measuredTogether(t, "testdata/run/intervals.yaml", func(i int, config *scenario.RunConfig) {
 		config.Interval = 100 * time.Millisecond
 		config.Consumers = append(config.Consumers, intervals[i])
-	}, &scenario.Party{Roles: []string{"server"}}, &scenario.Party{Roles: []string{"client"}})
+	}, &scenario.Participant{Roles: []string{"server"}}, &scenario.Participant{Roles: []string{"client"}})
 	for i, process := range []string{"server", "client"} {
 		seen := make(map[string]time.Duration) // until when, by what is measured
 		for _, each := range intervals[i].found {

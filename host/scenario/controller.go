@@ -30,13 +30,13 @@ func caseStartKey(number int) string { return fmt.Sprintf("turn/%d", number) }
 // stopKey is the key under which the process that leads ends a case that others are still in.
 const stopKey = "stop"
 
-// lead announces a case that runs.  The case must not run where the reason is not empty.
-func (p *Party) lead(each Selected, runs, number int) (with []string, status record.Status, reason string) {
-	if reason := p.Leads.Skip[each.Case.ID]; reason != "" {
+// announce announces a case that runs.  The case must not run where the reason is not empty.
+func (p *Participant) announce(each Selected, runs, number int) (with []string, status record.Status, reason string) {
+	if reason := p.Controller.Skip[each.Case.ID]; reason != "" {
 		return nil, record.Skipped, reason
 	}
 	for _, role := range each.all {
-		name := p.Leads.Players[role.Name]
+		name := p.Controller.Players[role.Name]
 		if name == "" || slices.Contains(with, name) {
 			continue
 		}
@@ -53,14 +53,14 @@ func (p *Party) lead(each Selected, runs, number int) (with []string, status rec
 }
 
 // begin has what processes report from here on written as records of the case that runs; nil: of none.
-func (l *Lead) begin(stream *record.Stream, each Selected) {
+func (l *Controller) begin(stream *record.Stream, each Selected) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.current, l.began, l.of = stream, time.Now(), each
 }
 
 // take writes what a process reports of what its roles have done.
-func (l *Lead) take(from string, data []byte) {
+func (l *Controller) take(from string, data []byte) {
 	reported, ok := record.ParseReported(data)
 	if !ok {
 		return
@@ -179,7 +179,7 @@ func (r *room) by(from string) *reportedBy {
 }
 
 // leftOut are sentences on the processes of which there was no room for records since the last call.
-func (l *Lead) leftOut() (sentences map[string]string) {
+func (l *Controller) leftOut() (sentences map[string]string) {
 	r := &l.room
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -196,7 +196,7 @@ func (l *Lead) leftOut() (sentences map[string]string) {
 }
 
 // Report passes a record to the process that leads; of one that is too long for it, that there was one.
-func (p *Party) Report(ctx context.Context, each *record.Record) error {
+func (p *Participant) Report(ctx context.Context, each *record.Record) error {
 	data, err := json.Marshal(each)
 	if err == nil && len(data) > bus.Largest && each.Step != nil {
 		short := *each.Step
@@ -220,7 +220,7 @@ func (p *Party) Report(ctx context.Context, each *record.Record) error {
 
 // follow runs the cases that the process which leads hands out.
 func (j *jobs) follow(ctx context.Context) {
-	party := j.config.Party
+	participant := j.config.Participant
 	for {
 		j.runs++
 		_, raw, err := party.meeting.Await(ctx, party.Follows, turnKey(j.runs))
@@ -229,8 +229,8 @@ func (j *jobs) follow(ctx context.Context) {
 			return
 		}
 		i := slices.IndexFunc(j.cases, func(each Selected) bool { return each.Case.ID == next.Case })
-		if i < 0 || !slices.Contains(next.With, party.meeting.Name()) {
-			party.meeting.Case(j.runs).Close()
+		if i < 0 || !slices.Contains(next.With, participant.meeting.Name()) {
+			participant.meeting.Case(j.runs).Close()
 			continue
 		}
 		relay := &relay{jobs: j, number: next.Number, attempt: 1, earlier: j.config.Baseline[next.Case]}
@@ -262,13 +262,13 @@ func (p *Party) meets(config *exec.Config, each Selected, runs int, with []strin
 			}
 		}
 		config.Room = func(process string, bytes int) bool {
-			return p.Leads.room.measured(process, bytes, p.Leads.Players)
+			return p.Controller.room.measured(process, bytes, p.Controller.Players)
 		}
 		config.Reported = p.meeting.Reported
 		config.Stop = func() { _ = config.Mailbox.Tell(stopKey, true) } // who is gone needs none
 	}
 	if config.Others = p.meeting.Others(); with != nil {
-		config.Others = append(slices.Clone(with), p.Follows)
+		config.Others = append(slices.Clone(with), p.ControllerName)
 	}
 	config.Others = slices.DeleteFunc(slices.Clone(config.Others), func(name string) bool {
 		return name == "" || name == p.meeting.Name()
