@@ -17,7 +17,7 @@ func baseFunctions() []Function {
 		},
 		{
 			Name: "has_function", Since: v1, Capability: CapabilityBase,
-			Doc: "Tells whether this host has the function and grants it to this guest, so that a guest " +
+			Doc: "Reports whether this host has the function and grants it to this guest, so that a guest " +
 				"can do without one.",
 			Params: []Param{
 				{"name", In, "text", "the function's import name"},

@@ -99,7 +99,7 @@ func TestFlushOfAGuest(t *testing.T) {
 		t.Errorf("the target has %q", got)
 	}
 
-	// What is wrong is found before any is posted, and posted says so.
+	// An error is found before any request is posted; posted is 0.
 	for name, change := range map[string]func(*SendWR){
 		"EINVAL no placement":      func(wr *SendWR) { wr.Placement = 0 },
 		"EINVAL unknown placement": func(wr *SendWR) { wr.Placement = 255 },

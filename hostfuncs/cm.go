@@ -17,7 +17,7 @@ func cmFunctions() []Function {
 					"backlog", U32, "",
 					"requests kept until they are read; more are dropped silently. 0 for the system's maximum",
 				}},
-			Errors:  "EINVAL: not a bound, passive endpoint. EADDRINUSE: somebody listens there.",
+			Errors:  "EINVAL: not a bound, passive endpoint. EADDRINUSE: another endpoint listens there.",
 			binding: bind2((*Instance).listen),
 		},
 		{

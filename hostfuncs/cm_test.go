@@ -92,7 +92,7 @@ func numberOf(t testing.TB, i *Instance, ep uint64) uint32 {
 	return take[QPAttr](i, eventAt).QPNum
 }
 
-// Who connects in the name of a QP ends the connection that it has, so a guest can name its own only; with one of those
+// A connection request in the name of a QP ends its connection, so a guest can name its own QPs only; with one of those
 // the second connection is refused as stale (reason 10) and the first one ends, as the kernel has it.
 func TestForeignQPNumber(t *testing.T) {
 	i := newInstance(t, 1<<16, Config{Serial: 1})

@@ -15,7 +15,7 @@ type ConnParam struct {
 	InitiatorDepth     uint8      `abi:"initiator_depth" doc:"RDMA READs and atomics to have outstanding at once; 255 for the device's maximum"`
 	FlowControl        uint8      `abi:"flow_control" doc:"1 if hardware flow control is available"`
 	RetryCount         uint8      `abi:"retry_count" doc:"0 to 7: how often to send again what is not acknowledged; not used by accept"`
-	RNRRetryCount      uint8      `abi:"rnr_retry_count" doc:"0 to 6: how often the peer may send again what found no receive posted; 7 for ever"`
+	RNRRetryCount      uint8      `abi:"rnr_retry_count" doc:"0 to 6: how often the peer may send again what found no receive posted; 7 means forever"`
 	SRQ                uint8      `abi:"srq" doc:"1 if the QP has a shared receive queue; only without a QP of the endpoint's own"`
 	PrivateDataLen     uint8      `abi:"private_data_len" doc:"bytes of private_data; in an event the length of the message's field, zero padded"`
 	Reserved           uint8      `abi:"reserved" doc:"0"`

@@ -45,7 +45,7 @@ func deviceListFunctions() []Function {
 		},
 		{
 			Name: "close_device", Since: v1_5, Capability: CapabilityDevice,
-			Doc:     "Forgets the name of a device (ibv_close_device(3)). What was made on it stays.",
+			Doc:     "Forgets the name of a device (ibv_close_device(3)). Objects that were made on it stay.",
 			Params:  []Param{device},
 			binding: bind1((*Instance).closeDevice),
 		},

@@ -67,7 +67,7 @@ func Enums() []Enum {
 		enumOf("join_flags", "JOIN", "Join", "Ways of being in a multicast group.", rdmacore.ParseJoinFlags, 8),
 		{
 			Name: "option_level", Prefix: "OPTION", GoName: "OptionLevel", GoTo: "Option",
-			Doc:    "Whose option one of set_option is.",
+			Doc:    "The level of an option of set_option.",
 			Values: []EnumValue{{"ID", uint32(rdmacore.OptionID)}, {"IB", uint32(rdmacore.OptionIB)}},
 		},
 		{

@@ -46,14 +46,14 @@ func epFunctions() []Function {
 			Errors: "EADDRINUSE: the port is taken at this address. EADDRNOTAVAIL: it is taken and one of the two " +
 				"is the any address, " +
 				"as in Linux; or the host does not have the address. ENODEV: no RDMA device has it. ETIMEDOUT, " +
-				"EHOSTUNREACH, ENETUNREACH: nobody has the destination. " +
+				"EHOSTUNREACH, ENETUNREACH: no host has the destination. " +
 				"ECANCELED: the guest was asked to stop.",
 			binding: bind4((*Instance).createEP),
 		},
 		{
 			Name: "destroy_ep", Since: v1, Capability: CapabilityCM,
 			Doc: "Destroys an endpoint with its QP and the CQs made with it (rdma_destroy_ep(3)). A peer " +
-				"still connected gets DISCONNECTED; requests nobody has read are rejected.",
+				"still connected gets DISCONNECTED; unread requests are rejected.",
 			Params:  []Param{{"ep", HandleOf, "ep", ""}},
 			binding: bind1((*Instance).destroyEP),
 		},

@@ -30,7 +30,7 @@ func eventFunctions() []Function {
 		Name: "wait_event", Since: v1, Capability: CapabilityCM, Blocking: true,
 		Doc: "Waits for an event and takes it (rdma_get_cm_event(3), rdma_ack_cm_event(3)). A request's " +
 			"new endpoint, and its QP if the listener was made with qp_init_attr, exist when it returns. " +
-			"Events of other endpoints stay for whoever asks for them.",
+			"Events of other endpoints stay for other calls.",
 		Params: []Param{
 			{"channel", HandleOf, "event_channel", "0 for that of ep, which a synchronous one has too"},
 			{"ep", HandleOf, "ep", "whose event to wait for (a listener's are its CONNECT_REQUESTs); 0 for any"},

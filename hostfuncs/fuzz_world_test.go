@@ -106,7 +106,7 @@ func (w *fuzzWorld) heard() fuzzKnown {
 	defer w.mu.Unlock()
 	k := w.known
 	k.targets = slices.Clone(k.targets)
-	// Who appends to these has a list of its own.
+	// An append to these makes a copy.
 	k.ports, k.qpns, k.keys, k.handles = slices.Clip(k.ports), slices.Clip(k.qpns), slices.Clip(k.keys),
 		slices.Clip(k.handles)
 	return k

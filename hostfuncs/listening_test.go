@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// What others are told of a guest that listens: where, when that is over, and what stood in the way.
+// The reports about a guest that listens: where, its end, and failures.
 func TestListening(t *testing.T) {
 	var news []Listening
 	i := newInstance(t, 1<<16, Config{Listening: func(l Listening) { news = append(news, l) }})

@@ -19,7 +19,7 @@ type QPAttr struct {
 	MaxRdAtomic     uint32 `abi:"max_rd_atomic" doc:"RDMA READs and atomics outstanding at once"`
 	MaxDestRdAtomic uint32 `abi:"max_dest_rd_atomic" doc:"RDMA READs and atomics from the peer served at once"`
 	RetryCount      uint32 `abi:"retry_cnt" doc:"how often to send again what is not acknowledged"`
-	RNRRetryCount   uint32 `abi:"rnr_retry" doc:"how often to send again what found no receive posted; 7 for ever"`
+	RNRRetryCount   uint32 `abi:"rnr_retry" doc:"how often to send again what found no receive posted; 7 means forever"`
 	MaxSendWR       uint32 `abi:"max_send_wr" doc:"granted"`
 	MaxRecvWR       uint32 `abi:"max_recv_wr" doc:"granted"`
 	MaxSendSGE      uint32 `abi:"max_send_sge" doc:"granted"`
@@ -32,7 +32,7 @@ type QPAttr struct {
 	RQPSN            uint32 `abi:"rq_psn" doc:"number of the next packet that is received"`
 	SQPSN            uint32 `abi:"sq_psn" doc:"number of the next packet that is sent"`
 	MinRNRTimer      uint32 `abi:"min_rnr_timer" doc:"how long a peer shall wait for a receive, a code; 0 is 655.36 ms"`
-	Timeout          uint32 `abi:"timeout" doc:"how long to wait for an acknowledgement, 4.096 us * 2^n; 0 for ever"`
+	Timeout          uint32 `abi:"timeout" doc:"how long to wait for an acknowledgement, 4.096 us * 2^n; 0 means forever"`
 	PkeyIndex        uint32 `abi:"pkey_index" doc:""`
 	PortNum          uint32 `abi:"port_num" doc:"of the own device"`
 	EnSQDAsyncNotify uint32 `abi:"en_sqd_async_notify" doc:"1: an event when the send queue has drained"`

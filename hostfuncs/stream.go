@@ -55,7 +55,7 @@ func streamFunctions() []Function {
 			Params: []Param{{"role", In, "text", "whose service"}, {"length", U32, "", "of role, in bytes"},
 				{"service", U32, "", ""}, timeout},
 			Result: "the stream's handle",
-			Errors: "ECONNREFUSED: nobody listens there, with a timeout of 0. ECONNRESET: its process is lost. " +
+			Errors: "ECONNREFUSED: no guest listens there, with a timeout of 0. ECONNRESET: its process is lost. " +
 				stopped,
 			binding: bind4((*Instance).streamConnect),
 		},
@@ -79,7 +79,7 @@ func streamFunctions() []Function {
 		},
 		{
 			Name: "stream_close", Since: v1_5, Capability: CapabilitySync,
-			Doc: "Ends a stream. The peer can still read what was written before; what nobody has accepted ends " +
+			Doc: "Ends a stream. The peer can still read what was written before; an unaccepted stream ends " +
 				"as well.",
 			Params:  []Param{end},
 			binding: bind1((*Instance).streamClose),

@@ -22,7 +22,7 @@ func syncFunctions() []Function {
 		},
 		{
 			Name: "stop_requested", Since: v1, Capability: CapabilitySync,
-			Doc: "Tells whether the run has asked this guest to end. The wait in progress at that moment, " +
+			Doc: "Reports whether the run has asked this guest to end. The wait in progress at that moment, " +
 				"or else the next one, fails once with ECANCELED; a guest that does not wait asks here.",
 			Result:  "1 if so, else 0",
 			binding: bind0((*Instance).isStopRequested),

@@ -48,7 +48,7 @@ func CreateCapture(path string, options CaptureOptions) (*Capture, error) {
 		errno := syscall.Errno(-result)
 		switch errno {
 		case syscall.ENXIO:
-			return nil, fail(op, errno, "nobody reads the pipe %s; start its reader first", path)
+			return nil, fail(op, errno, "the pipe %s has no reader; start its reader first", path)
 		case syscall.ELOOP:
 			return nil, fail(
 				op, errno, "%s is a symbolic link of another user, or of too many; remove it, or name another path",

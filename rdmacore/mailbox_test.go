@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Who reads for one endpoint keeps no more requests of another than that one's backlog; the rest hear of it.
+// A goroutine that reads for one endpoint keeps no more requests of another than its backlog; the rest are rejected.
 func TestKeptRequestsAreBounded(t *testing.T) {
 	const backlog, clients = 2, 5
 	p := opened(t)
@@ -103,7 +103,7 @@ func TestKeptAsyncEventsAreBounded(t *testing.T) {
 	}
 }
 
-// Who reads much for others looks at each thing once.
+// A goroutine that reads many items for others looks at each once.
 func TestReadingForOthersIsLinear(t *testing.T) {
 	const most = 10_000
 	type box = mailbox[int, int]

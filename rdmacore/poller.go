@@ -103,7 +103,7 @@ func (p *Poller) Wait(ctx context.Context, sources []Source, found []Readiness) 
 			if look() {
 				return true
 			}
-			// What came before a source was armed may never make its descriptor readable.
+			// An event from before a source was armed may never make its descriptor readable.
 			armed := false
 			for at := range sources {
 				if arm := sources[at].arm; arm != nil && err == nil {

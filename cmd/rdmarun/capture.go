@@ -170,7 +170,7 @@ func (f *captureFlags) open(a *app, config *scenario.RunConfig) (closing func() 
 			err = withHint(withExit(exitEnvironment, fmt.Errorf("--%w", err)),
 				"make room where the file is, or keep less of each packet with --capture-snaplen")
 		case totals.Missing > 0:
-			a.warn(fmt.Sprintf("--capture %s: %d of %d packets are missing, since whoever takes them was too slow; "+
+			a.warn(fmt.Sprintf("--capture %s: %d of %d packets are missing, because their reader was too slow; "+
 				"keep less of each with --capture-snaplen",
 				f.path, totals.Missing, totals.Missing+totals.Packets))
 		}

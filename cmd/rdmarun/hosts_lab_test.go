@@ -327,8 +327,8 @@ func TestRoleStops(t *testing.T) {
 	}
 }
 
-// startSSH starts the system's ssh server for this user alone, by another program when words say so, and returns
-// options of a host that it is.  What is brought there is in the folder cache of the one that it is given.
+// startSSH starts the system's ssh server for this user alone, with words by another program, and returns
+// options of a host that uses it.  Programs that are sent there are in the folder cache of its folder.
 func startSSH(t *testing.T, folder string, by ...string) string {
 	t.Helper()
 	server, err := exec.LookPath("/usr/sbin/sshd")
@@ -435,7 +435,7 @@ func TestLabStoppedBySSH(t *testing.T) {
 	awaitEnds(t, there)
 }
 
-// TestLabDiskIsFull: a host that has no room for the program says so.
+// TestLabDiskIsFull: the error of a host that has no room for the program.
 func TestLabDiskIsFull(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {

@@ -107,7 +107,7 @@ func holder() string {
 func login() string {
 	who, err := user.Current()
 	if err != nil {
-		return "somebody"
+		return "unknown"
 	}
 	return who.Username
 }

@@ -156,7 +156,7 @@ func crashReport(t *testing.T, signal string) {
 	}
 }
 
-// Who asked for no report sees how far the run came.
+// A user without reports sees how far the run came.
 func TestNativeCrashWithoutReports(t *testing.T) {
 	t.Setenv("LD_LIBRARY_PATH", crashingLibraries(t))
 	t.Setenv("TMPDIR", t.TempDir())

@@ -179,7 +179,7 @@ func (f *participantFlags) given() string {
 	return "--role " + strings.Join(f.roles, " --role ")
 }
 
-// join waits for the other processes, and says so.
+// join waits for the other processes, and reports that.
 func (f *participantFlags) join(
 	ctx context.Context, a *app, config *scenario.RunConfig, cases []scenario.Selected,
 ) error {

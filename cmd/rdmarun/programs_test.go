@@ -345,7 +345,7 @@ func TestGuestOfAProgramAndTheProgram(t *testing.T) {
 			}
 			fabric := fabrics.name()
 			server := startProgram(t, fabric, c.native)
-			// Who comes before it listens is refused, and comes again.
+			// A client that connects before it listens is rejected, and connects again.
 			var said []byte
 			for end := time.Now().Add(programPatience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 				command := exec.Command(os.Args[0], "run", "--link", "udp", "--fabric", fabric,

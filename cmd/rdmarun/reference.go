@@ -372,7 +372,7 @@ func languageParts() []languagePart {
 			"all; data, the packets of queue pairs; cm, all messages of the connection manager; or one kind of them " +
 			"by its name, which `rdmarun explain message` lists.  action says what happens to it.",
 			nil, []string{"fault", "REQ", "directed", "duplicate", "kill", "removal", "RNR_RETRY_EXC_ERR"}},
-		{"Times", "How long until somebody gives up, or tries again: `within` must be longer, and `took` can ask " +
+		{"Times", "How long until an end gives up, or tries again: `within` must be longer, and `took` can ask " +
 			"for just that.  They are soft's to the microsecond, and " +
 			"Linux's on RoCE; the manager of an InfiniBand subnet and later kernels may give packets another " +
 			"lifetime.\n\n" + timeTable(),

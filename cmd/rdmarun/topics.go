@@ -49,7 +49,7 @@ modifiers.  $(...) is an expression over parameters, results and buffers.
 `
 
 // unexpected is the rule of all expectations.
-const unexpected = `What nobody expects fails: another status, a completion or an event that is left over, an
+const unexpected = `An unexpected result fails: another status, a completion or an event that is left over, an
 object that cannot be freed, a threshold without a sample.`
 
 // languageTopic is the language on one page: how it begins, and the words of files and steps.

@@ -111,7 +111,7 @@ func roceSockets(_ context.Context, m Machine) (Status, string, string) {
 		return OK, fmt.Sprintf("UDP port %d is free: soft's link udp reaches RoCE v2 hosts, and they it", rocePort), ""
 	case exists(m, "sys/module/rdma_rxe"):
 		return Warn, fmt.Sprintf(
-				"rdma_rxe has UDP port %d: soft's link udp reaches other programs on soft, and nobody else", rocePort,
+				"rdma_rxe has UDP port %d: soft's link udp reaches only other programs on soft", rocePort,
 			),
 			"for other hosts use the device (--provider verbs), or a network namespace of its own, where the port " +
 				"is free: unshare -n"

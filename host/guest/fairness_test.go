@@ -32,7 +32,7 @@ func TestGuestsThatComputeYield(t *testing.T) {
 	}
 }
 
-// The page that is asked for in vain is none that a guest could have had.
+// The rejected page is beyond the guest's maximum.
 func TestMemoryGrowsToItsMaximum(t *testing.T) {
 	result := run(t, newRuntime(t, guest.InterruptMetered), "maximum", guest.Config{})
 	if result.Outcome != guest.Exited || result.ExitCode != 3 {

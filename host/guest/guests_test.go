@@ -155,7 +155,7 @@ func TestCGuest(t *testing.T) {
 	}
 }
 
-// A guest that says that it asks first may import what this host lacks; one that does not say so is not started.
+// A guest that declares that it asks first may import functions that this host lacks; another one is not started.
 func TestOptionalImports(t *testing.T) {
 	toolchain.Need(t, "c")
 	const source = `#include "rdma.h"

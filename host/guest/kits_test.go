@@ -10,8 +10,8 @@ import (
 	"rdmarun/internal/toolchain"
 )
 
-// The guests of testdata/kits use of their language's SDK what guests/languages does not, and say so when they are
-// through.
+// The guests of testdata/kits use of their language's SDK what guests/languages does not, and print a line at their
+// end.
 func TestKits(t *testing.T) {
 	r, p := newRuntime(t, guest.InterruptMetered), newProvider(t)
 	const sources = "host/guest/testdata/kits/"

@@ -220,7 +220,7 @@ func (g *randomGuest) makes(name string) string {
 
 func (g *randomGuest) argument(parameter hostfuncs.Param, kind api.ValueType) {
 	switch likely := g.random.IntN(10) > 0; {
-	case kind == api.ValueTypeI64: // a time: to wait a little, not at all, or for ever
+	case kind == api.ValueTypeI64: // a time: to wait a little, not at all, or forever
 		g.code = append(g.code, wasmConst64)
 		forever := g.random.IntN(20) == 0
 		g.code = appendSigned(g.code, map[bool]int64{false: int64(g.random.IntN(2)) * 100_000, true: -1}[forever])

@@ -15,7 +15,7 @@ import (
 // Protocol is raised when a controller and an agent of another one would not understand each other.
 const Protocol = 2
 
-// greetingWord begins the first line in either direction of a launcher's pipe.  What comes before it is a banner, or a
+// greetingWord begins the first line in either direction of a launcher's pipe.  Lines before it are a banner, or a
 // message of the day.
 const greetingWord = "rdmarun-agent"
 

@@ -188,7 +188,7 @@ type input struct {
 }
 
 // collect lists the files of the paths: a file stands for itself, a directory for the scenarios below it,
-// in the order of their names.  What cannot be read is reported.
+// in the order of their names.  It reports files that cannot be read.
 func collect(locate Locate, paths []string, errors *diag.List) []input {
 	var inputs []input
 	seen := make(map[string]bool)

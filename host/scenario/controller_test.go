@@ -21,7 +21,9 @@ func (r *reportedTo) Record(each *record.Record) error {
 // leading is a process that leads a case which has begun ten seconds ago, of roles a and b in processes of these names.
 func leading() (*Controller, *reportedTo) {
 	found := &reportedTo{}
-	l := &Controller{Players: map[string]string{"a": "a", "b": "b"}, Clocks: map[string]record.Clock{"a": {Ahead: time.Hour}}}
+	l := &Controller{
+		Players: map[string]string{"a": "a", "b": "b"}, Clocks: map[string]record.Clock{"a": {Ahead: time.Hour}},
+	}
 	l.begin(record.NewStream(found), Selected{
 		Scenario: Scenario{Path: "case.yaml"}, Case: &compile.Case{ID: "case.yaml::x"},
 	})

@@ -352,7 +352,7 @@ func TestFairness(t *testing.T) {
 	}
 }
 
-// TestXFailRaises: only the failure that xfail describes is excused, and every other one says so.
+// TestXFailRaises: only the failure that xfail describes is excused, and every other one is reported.
 func TestXFailRaises(t *testing.T) {
 	seen := &collector{}
 	totals := onOwn(t, "testdata/run/xfail_raises.yaml", seen)

@@ -32,7 +32,8 @@ type Recording interface {
 // its roles, where this one leads them: those record, also of roles that are not on soft.
 func (j *jobs) record(each Selected, relay *relay, with []string) (*rdmacore.Capture, error) {
 	participant := j.config.Participant
-	if j.config.OnFailure == nil || !j.on.onSoft(each) && (participant == nil || participant.Controller == nil && participant.ControllerName == "") {
+	if j.config.OnFailure == nil || !j.on.onSoft(each) &&
+		(participant == nil || participant.Controller == nil && participant.ControllerName == "") {
 		return j.config.Capture, nil
 	}
 	relay.run, relay.with = j.runs, with

@@ -246,7 +246,7 @@ func (p *Participant) unfit(on *providers, each Selected, apart string, add func
 				continue
 			}
 			if configs[i].Island() {
-				add(meeting.Span, "%s and %s are %s, and %s, on %s, reaches nobody outside of its own: --link udp, "+
+				add(meeting.Span, "%s and %s are %s, and %s, on %s, reaches only its own roles: --link udp, "+
 					"or -P verbs",
 					meeting.Roles[0], meeting.Roles[1], apart, role.Name, configs[i])
 			}
@@ -255,7 +255,9 @@ func (p *Participant) unfit(on *providers, each Selected, apart string, add func
 }
 
 // divided reports steps of which parts are here and parts elsewhere.
-func (p *Participant) divided(c *compile.Case, mine map[string]bool, apart string, add func(diag.Span, string, ...any)) {
+func (p *Participant) divided(
+	c *compile.Case, mine map[string]bool, apart string, add func(diag.Span, string, ...any),
+) {
 	c.EachCall(func(step *compile.Step, call *compile.Call) {
 		if call.Verb.Divides {
 			return // each process has its part

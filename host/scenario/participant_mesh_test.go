@@ -14,7 +14,8 @@ import (
 // meshedTogether runs a file in several parties at once, over sockets; leaves is the one that leaves when the case
 // begins, and prepare changes how each runs (nil: as it is).
 func meshedTogether(
-	t *testing.T, path string, leaves int, prepare func(i int, config *scenario.RunConfig), participants ...*scenario.Participant,
+	t *testing.T, path string, leaves int, prepare func(i int, config *scenario.RunConfig),
+	participants ...*scenario.Participant,
 ) []*meshes {
 	t.Helper()
 	joinFirst(t, participants)

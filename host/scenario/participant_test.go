@@ -58,8 +58,8 @@ func together(t *testing.T, path string, participants ...*scenario.Participant) 
 	return found
 }
 
-// TestParty: two processes that share the roles of a file come to the same result, as one that has all of them does.
-func TestParty(t *testing.T) {
+// TestParticipants: two processes that share the roles of a file come to the same result, as one that has all of them does.
+func TestParticipants(t *testing.T) {
 	want := map[string]record.Status{
 		"results": record.Passed, "loops and branches": record.Passed, "a failure is everybody's": record.Failed,
 		"known to fail":        record.XFailed,
@@ -201,7 +201,7 @@ func TestPartyPlan(t *testing.T) {
 	}
 }
 
-// TestPartyEnds: when the process of another role ends the case, or itself, the others say so at once.
+// TestPartyEnds: when the process of another role ends the case, or itself, the others report that at once.
 func TestPartyEnds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "case.yaml")
 	text := "rdmarun: v1\nroles: {server: {}, client: {}}\ncases:\n  - name: long\n" +
@@ -266,7 +266,9 @@ func (stop endsCase) Record(*record.Record) error {
 }
 
 // play runs a file as a party, unless run says that it only comes.
-func play(ctx context.Context, path string, participant *scenario.Participant, run func(*scenario.RunConfig) bool) error {
+func play(
+	ctx context.Context, path string, participant *scenario.Participant, run func(*scenario.RunConfig) bool,
+) error {
 	checked := scenario.Check([]string{path}, scenario.Params{})
 	if checked.Errors.Len() > 0 {
 		return fmt.Errorf("%v", checked.Errors.Sorted())
@@ -293,7 +295,7 @@ func play(ctx context.Context, path string, participant *scenario.Participant, r
 	return err
 }
 
-// TestPartyCounters: a process that does not play a role has no numbers of its counters, and says so where they are
+// TestPartyCounters: a process that does not play a role has no numbers of its counters, and reports that where they are
 // used.
 func TestPartyCounters(t *testing.T) {
 	processes := together(

@@ -48,7 +48,10 @@ func TestOthersBeginSooner(t *testing.T) {
 			var got kinds
 			r := &relay{
 				hold: test.hold,
-				jobs: &jobs{stream: record.NewStream(&got), config: RunConfig{Participant: &Participant{Controller: &Controller{}}}},
+				jobs: &jobs{
+					stream: record.NewStream(&got),
+					config: RunConfig{Participant: &Participant{Controller: &Controller{}}},
+				},
 			}
 			for _, each := range test.come {
 				if err := r.Record(each); err != nil {
@@ -98,7 +101,8 @@ func TestBriefReports(t *testing.T) {
 func TestRoomForReports(t *testing.T) {
 	var got texts
 	controller := &Controller{Players: map[string]string{"client": "a", "server": "b"}}
-	r := &relay{jobs: &jobs{stream: record.NewStream(&got), config: RunConfig{Participant: &Participant{Controller: controller}}}}
+	config := RunConfig{Participant: &Participant{Controller: controller}}
+	r := &relay{jobs: &jobs{stream: record.NewStream(&got), config: config}}
 	stream := r.jobs.stream.Branch(r)
 	each := Selected{Scenario: Scenario{Path: "x.yaml"}, Case: &compile.Case{ID: "x.yaml"}}
 	printed := func(role, text string) []byte {
@@ -132,7 +136,7 @@ func TestRoomForReports(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
-	// Of what it has measured there is room for as much in all cases together, whatever it has reported.
+	// Measurements have a quota of their own, for all cases together, independent of reports.
 	const part = mostOfOne / measuredPart
 	if !controller.room.measured("a", part-1, controller.Players) || controller.room.measured("a", 2, controller.Players) ||
 		!controller.room.measured("a", 1, controller.Players) || !controller.room.measured("b", part, controller.Players) {

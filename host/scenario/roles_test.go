@@ -12,7 +12,7 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// TestCPUs runs threads where they shall, and says so; a CPU that is not there is the fault of the place.
+// TestCPUs: threads run on their CPUs, and the report has these; a missing CPU is a fault of the environment.
 func TestCPUs(t *testing.T) {
 	for cpu, want := range map[string]string{"0": "", "1023": "role server: cpu: there is no CPU 1023"} {
 		seen, all := &places{}, &collector{}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Free is an address of this host, with a TCP port that nobody had a moment ago.
+// Free is an address of this host, with a TCP port that was free a moment ago.
 func Free(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -91,7 +91,7 @@ func crowd(ctx context.Context, folder, path string) (seconds, bytes float64, er
 		return 0, 0, err
 	}
 	listening, connected := newMeeting(crowdPairs), newMeeting(2*crowdPairs)
-	close(listening.leave) // nobody waits for the others there
+	close(listening.leave) // no pair waits for the others there
 	ended := make(chan *guest.Guest, 2*crowdPairs)
 	start := func(side string) error {
 		for pair := range crowdPairs {

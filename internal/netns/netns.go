@@ -1,5 +1,5 @@
 // Package netns makes hosts for tests and benchmarks: network namespaces with wires between, in a user namespace of
-// their own, so that nobody needs to be root.
+// their own, so that tests do not need root.
 package netns
 
 import (

@@ -27,7 +27,7 @@ func TestEveryPackageHasADocComment(t *testing.T) {
 	}
 }
 
-// An init function runs in every program that imports the package, in an order nobody sees.
+// An init function runs in every program that imports the package, in an order that the source does not show.
 func TestNoInitFunctions(t *testing.T) {
 	for _, file := range goFiles(t) {
 		for _, declaration := range file.syntax.Decls {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// homePath is a path into somebody's home folder.  (The character class keeps relative paths out.)
+// homePath is a path into a user's home folder.  (The character class keeps relative paths out.)
 var homePath = regexp.MustCompile(`(^|[\s"'=:(` + "`" + `])/(home|root|Users)/[A-Za-z0-9_.]`)
 
 // A path of one machine in the tree works on that machine only.

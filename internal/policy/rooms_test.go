@@ -85,7 +85,7 @@ func TestRoomsAreBuiltAlike(t *testing.T) {
 // fileList is one row of a room's list of its files: names, and what they are.
 var fileList = regexp.MustCompile(`(?m)^//   - ([\w, ]+): `)
 
-// Who reads a room begins with the list of its files.  It names each, and each calls only what stands below it.
+// The list of a component's files, where a reader begins, has each file, and each calls only files below it.
 func TestRoomsListTheirFiles(t *testing.T) {
 	below := callsOf(cFiles(t, houses[0]))
 	for folder, r := range rooms(t) {

@@ -1,6 +1,6 @@
 // Package core is what Go calls: each function takes and gives flat structs, calls one function of the provider
-// table with its real prototype, and returns 0, a count or a negative errno.  What comes from a guest or a scenario
-// is checked here, before any provider sees it.  Nothing here waits but for who reads a file of packets.
+// table with its real prototype, and returns 0, a count or a negative errno.  Arguments of guests and scenarios
+// are checked here, before any provider sees them.  The only wait here is for the reader of a file of packets.
 //
 // # Files
 //

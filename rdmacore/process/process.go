@@ -27,7 +27,7 @@ const (
 // mostArguments is how much of a command line a report shows: a system takes no argument of any length.
 const mostArguments = 16 << 10
 
-// CatchCrashes makes a crash of native code say so and end with the exit code of a bug.  The process becomes
+// CatchCrashes reports a crash of native code, and ends the process with the exit code of a bug.  The process becomes
 // "rdmarun command CODE REPORT PLAN ARGUMENTS" then, with the plan of Plan and the arguments of this process as one.
 // Faults of Go's code stay the runtime's.
 func CatchCrashes(command string) error {

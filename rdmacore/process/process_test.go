@@ -57,7 +57,7 @@ func TestFaultOfGoIsAPanic(t *testing.T) {
 	}
 }
 
-// Who sends a signal wants Go's traceback.
+// A signal from another process gives Go's traceback.
 func TestSignalFromOutsideIsGos(t *testing.T) {
 	command := exec.Command(os.Args[0])
 	command.Env = append(os.Environ(), catching+"=wait")

@@ -562,7 +562,7 @@ export function join_flags_name(value: u32): string {
   return "";
 }
 
-// option_level: Whose option one of set_option is.
+// option_level: The level of an option of set_option.
 export const OPTION_ID: u32 = 0;
 export const OPTION_IB: u32 = 1;
 
@@ -1022,7 +1022,7 @@ export class QpAttr extends Memory {
   get retry_cnt(): u32 { return load<u32>(this.pointer, 32); }
   set retry_cnt(value: u32) { store<u32>(this.pointer, value, 32); }
 
-  /** how often to send again what found no receive posted; 7 for ever */
+  /** how often to send again what found no receive posted; 7 means forever */
   get rnr_retry(): u32 { return load<u32>(this.pointer, 36); }
   set rnr_retry(value: u32) { store<u32>(this.pointer, value, 36); }
 
@@ -1070,7 +1070,7 @@ export class QpAttr extends Memory {
   get min_rnr_timer(): u32 { return load<u32>(this.pointer, 80); }
   set min_rnr_timer(value: u32) { store<u32>(this.pointer, value, 80); }
 
-  /** how long to wait for an acknowledgement, 4.096 us * 2^n; 0 for ever */
+  /** how long to wait for an acknowledgement, 4.096 us * 2^n; 0 means forever */
   get timeout(): u32 { return load<u32>(this.pointer, 84); }
   set timeout(value: u32) { store<u32>(this.pointer, value, 84); }
 
@@ -1240,7 +1240,7 @@ export class ConnParam extends Memory {
   get retry_count(): u8 { return load<u8>(this.pointer, 7); }
   set retry_count(value: u8) { store<u8>(this.pointer, value, 7); }
 
-  /** 0 to 6: how often the peer may send again what found no receive posted; 7 for ever */
+  /** 0 to 6: how often the peer may send again what found no receive posted; 7 means forever */
   get rnr_retry_count(): u8 { return load<u8>(this.pointer, 8); }
   set rnr_retry_count(value: u8) { store<u8>(this.pointer, value, 8); }
 
@@ -1325,7 +1325,7 @@ export class CmEvent extends Memory {
   get param_retry_count(): u8 { return load<u8>(this.pointer, 31); }
   set param_retry_count(value: u8) { store<u8>(this.pointer, value, 31); }
 
-  /** 0 to 6: how often the peer may send again what found no receive posted; 7 for ever */
+  /** 0 to 6: how often the peer may send again what found no receive posted; 7 means forever */
   get param_rnr_retry_count(): u8 { return load<u8>(this.pointer, 32); }
   set param_rnr_retry_count(value: u8) { store<u8>(this.pointer, value, 32); }
 
@@ -2366,7 +2366,7 @@ export class MrChange extends Memory {
 export declare function abi_version(): i32;
 
 /**
- * Tells whether this host has the function and grants it to this guest, so that a guest can do
+ * Reports whether this host has the function and grants it to this guest, so that a guest can do
  * without one. Returns 1 if the guest may call it, else 0.
  */
 @external("rdma", "has_function")
@@ -2415,7 +2415,7 @@ export declare function log(level: u32, text: usize, length: u32): i32;
 export declare function barrier(name: usize, length: u32, timeout_ns: i64): i32;
 
 /**
- * Tells whether the run has asked this guest to end. The wait in progress at that moment, or else
+ * Reports whether the run has asked this guest to end. The wait in progress at that moment, or else
  * the next one, fails once with ECANCELED; a guest that does not wait asks here. Returns 1 if so,
  * else 0.
  */
@@ -2444,7 +2444,7 @@ export declare function get_device_list(): i32;
 @external("rdma", "open_device")
 export declare function open_device(index: u32): i32;
 
-/** Forgets the name of a device (ibv_close_device(3)). What was made on it stays. */
+/** Forgets the name of a device (ibv_close_device(3)). Objects that were made on it stay. */
 @external("rdma", "close_device")
 export declare function close_device(device: Handle): i32;
 
@@ -2473,14 +2473,14 @@ export declare function destroy_event_channel(channel: Handle): i32;
  * is left behind on failure. Returns the endpoint's handle. EADDRINUSE: the port is taken at this
  * address. EADDRNOTAVAIL: it is taken and one of the two is the any address, as in Linux; or the
  * host does not have the address. ENODEV: no RDMA device has it. ETIMEDOUT, EHOSTUNREACH,
- * ENETUNREACH: nobody has the destination. ECANCELED: the guest was asked to stop.
+ * ENETUNREACH: no host has the destination. ECANCELED: the guest was asked to stop.
  */
 @external("rdma", "create_ep")
 export declare function create_ep(channel: Handle, info: usize, pd: Handle, qp_init_attr: usize): i32;
 
 /**
  * Destroys an endpoint with its QP and the CQs made with it (rdma_destroy_ep(3)). A peer still
- * connected gets DISCONNECTED; requests nobody has read are rejected.
+ * connected gets DISCONNECTED; unread requests are rejected.
  */
 @external("rdma", "destroy_ep")
 export declare function destroy_ep(ep: Handle): i32;
@@ -2497,7 +2497,7 @@ export declare function peer_address(ep: Handle, address: usize): i32;
 
 /**
  * Begins to listen; requests arrive as CONNECT_REQUEST events (rdma_listen(3)). EINVAL: not a
- * bound, passive endpoint. EADDRINUSE: somebody listens there.
+ * bound, passive endpoint. EADDRINUSE: another endpoint listens there.
  */
 @external("rdma", "listen")
 export declare function listen(ep: Handle, backlog: u32): i32;
@@ -2543,9 +2543,8 @@ export declare function disconnect(ep: Handle): i32;
 /**
  * Waits for an event and takes it (rdma_get_cm_event(3), rdma_ack_cm_event(3)). A request's new
  * endpoint, and its QP if the listener was made with qp_init_attr, exist when it returns. Events of
- * other endpoints stay for whoever asks for them. ETIMEDOUT: no event came in time. ECANCELED: the
- * guest was asked to stop. ENOMEM: the QP of a request could not be made, and the request was
- * rejected.
+ * other endpoints stay for other calls. ETIMEDOUT: no event came in time. ECANCELED: the guest was
+ * asked to stop. ENOMEM: the QP of a request could not be made, and the request was rejected.
  */
 @external("rdma", "wait_event")
 export declare function wait_event(channel: Handle, ep: Handle, event: usize, timeout_ns: i64): i32;
@@ -3098,8 +3097,8 @@ export declare function wait_cq_timestamps(cq: Handle, wc: usize, timestamps: us
 export declare function reg_mr_iova(pd: Handle, start: usize, length: u32, iova: i64, access: u32, mr: usize): i32;
 
 /**
- * Changes a memory region that requests may be using (ibv_rereg_mr(3)): nobody reaches what it was
- * before from the return on. Its keys may be others then. EINVAL: no flag, an empty range, or a
+ * Changes a memory region that requests may be using (ibv_rereg_mr(3)): after the return, requests
+ * no longer reach the old memory. Its keys may have changed. EINVAL: no flag, an empty range, or a
  * remote right to write without LOCAL_WRITE. EBUSY: a window is bound to it. EOPNOTSUPP: the device
  * cannot; dereg_mr and reg_mr do.
  */
@@ -3201,7 +3200,7 @@ export declare function stream_accept(stream: Handle, timeout_ns: i64): i32;
 
 /**
  * Connects to a service of a role, a guest of the run, on whatever host. It waits until that
- * listens there, and has room in its backlog. Returns the stream's handle. ECONNREFUSED: nobody
+ * listens there, and has room in its backlog. Returns the stream's handle. ECONNREFUSED: no guest
  * listens there, with a timeout of 0. ECONNRESET: its process is lost. ETIMEDOUT: the time is over.
  * ECANCELED: the guest was asked to stop.
  */
@@ -3226,7 +3225,7 @@ export declare function stream_read(stream: Handle, data: usize, length: u32, ti
 export declare function stream_write(stream: Handle, data: usize, length: u32, timeout_ns: i64): i32;
 
 /**
- * Ends a stream. The peer can still read what was written before; what nobody has accepted ends as
+ * Ends a stream. The peer can still read what was written before; an unaccepted stream ends as
  * well.
  */
 @external("rdma", "stream_close")

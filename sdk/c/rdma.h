@@ -501,7 +501,7 @@ static inline const char *rdmarun_join_flags_name(uint32_t value)
 	return "";
 }
 
-/* Whose option one of set_option is. */
+/* The level of an option of set_option. */
 enum rdmarun_option_level {
 	RDMARUN_OPTION_ID = 0,
 	RDMARUN_OPTION_IB = 1,
@@ -796,7 +796,7 @@ struct rdmarun_qp_attr {
 	uint32_t max_dest_rd_atomic;
 	/* how often to send again what is not acknowledged */
 	uint32_t retry_cnt;
-	/* how often to send again what found no receive posted; 7 for ever */
+	/* how often to send again what found no receive posted; 7 means forever */
 	uint32_t rnr_retry;
 	/* granted */
 	uint32_t max_send_wr;
@@ -820,7 +820,7 @@ struct rdmarun_qp_attr {
 	uint32_t sq_psn;
 	/* how long a peer shall wait for a receive, a code; 0 is 655.36 ms */
 	uint32_t min_rnr_timer;
-	/* how long to wait for an acknowledgement, 4.096 us * 2^n; 0 for ever */
+	/* how long to wait for an acknowledgement, 4.096 us * 2^n; 0 means forever */
 	uint32_t timeout;
 	uint32_t pkey_index;
 	/* of the own device */
@@ -857,7 +857,7 @@ struct rdmarun_conn_param {
 	uint8_t flow_control;
 	/* 0 to 7: how often to send again what is not acknowledged; not used by accept */
 	uint8_t retry_count;
-	/* 0 to 6: how often the peer may send again what found no receive posted; 7 for ever */
+	/* 0 to 6: how often the peer may send again what found no receive posted; 7 means forever */
 	uint8_t rnr_retry_count;
 	/* 1 if the QP has a shared receive queue; only without a QP of the endpoint's own */
 	uint8_t srq;
@@ -1601,7 +1601,7 @@ RDMARUN_IMPORT(abi_version)
 int32_t rdmarun_abi_version(void);
 
 /*
- * Tells whether this host has the function and grants it to this guest, so that a guest can do
+ * Reports whether this host has the function and grants it to this guest, so that a guest can do
  * without one. Returns 1 if the guest may call it, else 0.
  */
 RDMARUN_IMPORT(has_function)
@@ -1650,7 +1650,7 @@ RDMARUN_IMPORT(barrier)
 int32_t rdmarun_barrier(const char *name, uint32_t length, int64_t timeout_ns);
 
 /*
- * Tells whether the run has asked this guest to end. The wait in progress at that moment, or else
+ * Reports whether the run has asked this guest to end. The wait in progress at that moment, or else
  * the next one, fails once with ECANCELED; a guest that does not wait asks here. Returns 1 if so,
  * else 0.
  */
@@ -1679,7 +1679,7 @@ int32_t rdmarun_get_device_list(void);
 RDMARUN_IMPORT(open_device)
 int32_t rdmarun_open_device(uint32_t index);
 
-/* Forgets the name of a device (ibv_close_device(3)). What was made on it stays. */
+/* Forgets the name of a device (ibv_close_device(3)). Objects that were made on it stay. */
 RDMARUN_IMPORT(close_device)
 int32_t rdmarun_close_device(rdmarun_handle device);
 
@@ -1708,14 +1708,14 @@ int32_t rdmarun_destroy_event_channel(rdmarun_handle channel);
  * is left behind on failure. Returns the endpoint's handle. EADDRINUSE: the port is taken at this
  * address. EADDRNOTAVAIL: it is taken and one of the two is the any address, as in Linux; or the
  * host does not have the address. ENODEV: no RDMA device has it. ETIMEDOUT, EHOSTUNREACH,
- * ENETUNREACH: nobody has the destination. ECANCELED: the guest was asked to stop.
+ * ENETUNREACH: no host has the destination. ECANCELED: the guest was asked to stop.
  */
 RDMARUN_IMPORT(create_ep)
 int32_t rdmarun_create_ep(rdmarun_handle channel, const struct rdmarun_addr_info *info, rdmarun_handle pd, const struct rdmarun_qp_init_attr *qp_init_attr);
 
 /*
  * Destroys an endpoint with its QP and the CQs made with it (rdma_destroy_ep(3)). A peer still
- * connected gets DISCONNECTED; requests nobody has read are rejected.
+ * connected gets DISCONNECTED; unread requests are rejected.
  */
 RDMARUN_IMPORT(destroy_ep)
 int32_t rdmarun_destroy_ep(rdmarun_handle ep);
@@ -1732,7 +1732,7 @@ int32_t rdmarun_peer_address(rdmarun_handle ep, struct rdmarun_address *address)
 
 /*
  * Begins to listen; requests arrive as CONNECT_REQUEST events (rdma_listen(3)). EINVAL: not a
- * bound, passive endpoint. EADDRINUSE: somebody listens there.
+ * bound, passive endpoint. EADDRINUSE: another endpoint listens there.
  */
 RDMARUN_IMPORT(listen)
 int32_t rdmarun_listen(rdmarun_handle ep, uint32_t backlog);
@@ -1778,9 +1778,9 @@ int32_t rdmarun_disconnect(rdmarun_handle ep);
 /*
  * Waits for an event and takes it (rdma_get_cm_event(3), rdma_ack_cm_event(3)). A request's new
  * endpoint, and its QP if the listener was made with qp_init_attr, exist when it returns. Events of
- * other endpoints stay for whoever asks for them. ETIMEDOUT: no event came in time. ECANCELED: the
- * guest was asked to stop. ENOMEM and others: the QP of a request could not be made, and the
- * request was rejected.
+ * other endpoints stay for other calls. ETIMEDOUT: no event came in time. ECANCELED: the guest was
+ * asked to stop. ENOMEM and others: the QP of a request could not be made, and the request was
+ * rejected.
  */
 RDMARUN_IMPORT(wait_event)
 int32_t rdmarun_wait_event(rdmarun_handle channel, rdmarun_handle ep, struct rdmarun_cm_event *event, int64_t timeout_ns);
@@ -2333,8 +2333,8 @@ RDMARUN_IMPORT(reg_mr_iova)
 int32_t rdmarun_reg_mr_iova(rdmarun_handle pd, const void *start, uint32_t length, int64_t iova, uint32_t access, struct rdmarun_mr *mr);
 
 /*
- * Changes a memory region that requests may be using (ibv_rereg_mr(3)): nobody reaches what it was
- * before from the return on. Its keys may be others then. EINVAL: no flag, an empty range, or a
+ * Changes a memory region that requests may be using (ibv_rereg_mr(3)): after the return, requests
+ * no longer reach the old memory. Its keys may have changed. EINVAL: no flag, an empty range, or a
  * remote right to write without LOCAL_WRITE. EBUSY: a window is bound to it. EOPNOTSUPP: the device
  * cannot; dereg_mr and reg_mr do.
  */
@@ -2436,7 +2436,7 @@ int32_t rdmarun_stream_accept(rdmarun_handle stream, int64_t timeout_ns);
 
 /*
  * Connects to a service of a role, a guest of the run, on whatever host. It waits until that
- * listens there, and has room in its backlog. Returns the stream's handle. ECONNREFUSED: nobody
+ * listens there, and has room in its backlog. Returns the stream's handle. ECONNREFUSED: no guest
  * listens there, with a timeout of 0. ECONNRESET: its process is lost. ETIMEDOUT: the time is over.
  * ECANCELED: the guest was asked to stop.
  */
@@ -2461,7 +2461,7 @@ RDMARUN_IMPORT(stream_write)
 int32_t rdmarun_stream_write(rdmarun_handle stream, const void *data, uint32_t length, int64_t timeout_ns);
 
 /*
- * Ends a stream. The peer can still read what was written before; what nobody has accepted ends as
+ * Ends a stream. The peer can still read what was written before; an unaccepted stream ends as
  * well.
  */
 RDMARUN_IMPORT(stream_close)

@@ -101,7 +101,7 @@ type AddrInfoFlagsGiven = AddrInfoFlags | AddrInfoFlags[number];
 type JoinFlags = "FULLMEMBER" | "SENDONLY_FULLMEMBER" | number;
 type JoinFlagsGiven = JoinFlags;
 
-/** Whose option one of set_option is. */
+/** The level of an option of set_option. */
 type OptionLevel = "ID" | "IB" | number;
 type OptionLevelGiven = OptionLevel;
 
@@ -278,7 +278,7 @@ interface QpAttr {
   max_dest_rd_atomic: number;
   /** how often to send again what is not acknowledged */
   retry_cnt: number;
-  /** how often to send again what found no receive posted; 7 for ever */
+  /** how often to send again what found no receive posted; 7 means forever */
   rnr_retry: number;
   /** granted */
   max_send_wr: number;
@@ -299,7 +299,7 @@ interface QpAttr {
   sq_psn: number;
   /** how long a peer shall wait for a receive, a code; 0 is 655.36 ms */
   min_rnr_timer: number;
-  /** how long to wait for an acknowledgement, 4.096 us * 2^n; 0 for ever */
+  /** how long to wait for an acknowledgement, 4.096 us * 2^n; 0 means forever */
   timeout: number;
   pkey_index: number;
   /** of the own device */
@@ -337,7 +337,7 @@ interface QpAttrGiven {
   max_dest_rd_atomic?: number;
   /** how often to send again what is not acknowledged */
   retry_cnt?: number;
-  /** how often to send again what found no receive posted; 7 for ever */
+  /** how often to send again what found no receive posted; 7 means forever */
   rnr_retry?: number;
   /** granted */
   max_send_wr?: number;
@@ -358,7 +358,7 @@ interface QpAttrGiven {
   sq_psn?: number;
   /** how long a peer shall wait for a receive, a code; 0 is 655.36 ms */
   min_rnr_timer?: number;
-  /** how long to wait for an acknowledgement, 4.096 us * 2^n; 0 for ever */
+  /** how long to wait for an acknowledgement, 4.096 us * 2^n; 0 means forever */
   timeout?: number;
   pkey_index?: number;
   /** of the own device */
@@ -391,7 +391,7 @@ interface ConnParam {
   flow_control: number;
   /** 0 to 7: how often to send again what is not acknowledged; not used by accept */
   retry_count: number;
-  /** 0 to 6: how often the peer may send again what found no receive posted; 7 for ever */
+  /** 0 to 6: how often the peer may send again what found no receive posted; 7 means forever */
   rnr_retry_count: number;
   /** 1 if the QP has a shared receive queue; only without a QP of the endpoint's own */
   srq: number;
@@ -415,7 +415,7 @@ interface ConnParamGiven {
   flow_control?: number;
   /** 0 to 7: how often to send again what is not acknowledged; not used by accept */
   retry_count?: number;
-  /** 0 to 6: how often the peer may send again what found no receive posted; 7 for ever */
+  /** 0 to 6: how often the peer may send again what found no receive posted; 7 means forever */
   rnr_retry_count?: number;
   /** 1 if the QP has a shared receive queue; only without a QP of the endpoint's own */
   srq?: number;
@@ -1147,7 +1147,7 @@ declare const rdma: {
   /** Returns the version of the ABI that this host implements. Returns major << 16 | minor. */
   abi_version(): number;
   /**
-   * Tells whether this host has the function and grants it to this guest, so that a guest can do
+   * Reports whether this host has the function and grants it to this guest, so that a guest can do
    * without one. Returns 1 if the guest may call it, else 0.
    */
   has_function(name: Bytes): number;
@@ -1184,9 +1184,9 @@ declare const rdma: {
    */
   barrier(name: Bytes, timeout_ns?: number): void;
   /**
-   * Tells whether the run has asked this guest to end. The wait in progress at that moment, or else
-   * the next one, fails once with ECANCELED; a guest that does not wait asks here. Returns 1 if so,
-   * else 0.
+   * Reports whether the run has asked this guest to end. The wait in progress at that moment, or
+   * else the next one, fails once with ECANCELED; a guest that does not wait asks here. Returns 1
+   * if so, else 0.
    */
   stop_requested(): number;
   /**
@@ -1205,7 +1205,7 @@ declare const rdma: {
    * such device.
    */
   open_device(index: number): Handle;
-  /** Forgets the name of a device (ibv_close_device(3)). What was made on it stays. */
+  /** Forgets the name of a device (ibv_close_device(3)). Objects that were made on it stay. */
   close_device(device: HandleGiven): void;
   /**
    * Writes an entry of a port's table of GIDs (ibv_query_gid_ex(3)). EINVAL: the device has no such
@@ -1226,12 +1226,12 @@ declare const rdma: {
    * Nothing is left behind on failure. Returns the endpoint's handle. EADDRINUSE: the port is taken
    * at this address. EADDRNOTAVAIL: it is taken and one of the two is the any address, as in Linux;
    * or the host does not have the address. ENODEV: no RDMA device has it. ETIMEDOUT, EHOSTUNREACH,
-   * ENETUNREACH: nobody has the destination. ECANCELED: the guest was asked to stop.
+   * ENETUNREACH: no host has the destination. ECANCELED: the guest was asked to stop.
    */
   create_ep(channel: HandleGiven, info: AddrInfoGiven, pd: HandleGiven, qp_init_attr: QpInitAttrGiven | null): Handle;
   /**
    * Destroys an endpoint with its QP and the CQs made with it (rdma_destroy_ep(3)). A peer still
-   * connected gets DISCONNECTED; requests nobody has read are rejected.
+   * connected gets DISCONNECTED; unread requests are rejected.
    */
   destroy_ep(ep: HandleGiven): void;
   /**
@@ -1243,7 +1243,7 @@ declare const rdma: {
   peer_address(ep: HandleGiven): Address;
   /**
    * Begins to listen; requests arrive as CONNECT_REQUEST events (rdma_listen(3)). EINVAL: not a
-   * bound, passive endpoint. EADDRINUSE: somebody listens there.
+   * bound, passive endpoint. EADDRINUSE: another endpoint listens there.
    */
   listen(ep: HandleGiven, backlog: number): void;
   /**
@@ -1278,9 +1278,8 @@ declare const rdma: {
   /**
    * Waits for an event and takes it (rdma_get_cm_event(3), rdma_ack_cm_event(3)). A request's new
    * endpoint, and its QP if the listener was made with qp_init_attr, exist when it returns. Events
-   * of other endpoints stay for whoever asks for them. ETIMEDOUT: no event came in time. ECANCELED:
-   * the guest was asked to stop. ENOMEM: the QP of a request could not be made, and the request was
-   * rejected.
+   * of other endpoints stay for other calls. ETIMEDOUT: no event came in time. ECANCELED: the guest
+   * was asked to stop. ENOMEM: the QP of a request could not be made, and the request was rejected.
    */
   wait_event(channel: HandleGiven, ep: HandleGiven, timeout_ns?: number): CmEvent;
   /**
@@ -1682,10 +1681,10 @@ declare const rdma: {
    */
   reg_mr_iova(pd: HandleGiven, start: Bytes, iova: number | bigint, access: AccessGiven): Mr & {handle: Handle};
   /**
-   * Changes a memory region that requests may be using (ibv_rereg_mr(3)): nobody reaches what it
-   * was before from the return on. Its keys may be others then. EINVAL: no flag, an empty range, or
-   * a remote right to write without LOCAL_WRITE. EBUSY: a window is bound to it. EOPNOTSUPP: the
-   * device cannot; dereg_mr and reg_mr do.
+   * Changes a memory region that requests may be using (ibv_rereg_mr(3)): after the return,
+   * requests no longer reach the old memory. Its keys may have changed. EINVAL: no flag, an empty
+   * range, or a remote right to write without LOCAL_WRITE. EBUSY: a window is bound to it.
+   * EOPNOTSUPP: the device cannot; dereg_mr and reg_mr do.
    */
   rereg_mr(mr: HandleGiven, change: MrChangeGiven): Mr;
   /**
@@ -1761,7 +1760,7 @@ declare const rdma: {
   stream_accept(stream: HandleGiven, timeout_ns?: number): number;
   /**
    * Connects to a service of a role, a guest of the run, on whatever host. It waits until that
-   * listens there, and has room in its backlog. Returns the stream's handle. ECONNREFUSED: nobody
+   * listens there, and has room in its backlog. Returns the stream's handle. ECONNREFUSED: no guest
    * listens there, with a timeout of 0. ECONNRESET: its process is lost. ETIMEDOUT: the time is
    * over. ECANCELED: the guest was asked to stop.
    */
@@ -1780,8 +1779,8 @@ declare const rdma: {
    */
   stream_write(stream: HandleGiven, data: Bytes, timeout_ns?: number): number;
   /**
-   * Ends a stream. The peer can still read what was written before; what nobody has accepted ends
-   * as well.
+   * Ends a stream. The peer can still read what was written before; an unaccepted stream ends as
+   * well.
    */
   stream_close(stream: HandleGiven): void;
   readonly PS_IPOIB: 2;

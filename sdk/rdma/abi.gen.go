@@ -718,7 +718,7 @@ func (v JoinFlags) String() string {
 	return unnamed("join_flags", uint32(v))
 }
 
-// OptionLevel: whose option one of set_option is.
+// OptionLevel: the level of an option of set_option.
 type OptionLevel uint32
 
 const (
@@ -1048,7 +1048,7 @@ type QPAttr struct {
 	MaxRdAtomic      uint32 // RDMA READs and atomics outstanding at once
 	MaxDestRdAtomic  uint32 // RDMA READs and atomics from the peer served at once
 	RetryCount       uint32 // how often to send again what is not acknowledged
-	RNRRetryCount    uint32 // how often to send again what found no receive posted; 7 for ever
+	RNRRetryCount    uint32 // how often to send again what found no receive posted; 7 means forever
 	MaxSendWR        uint32 // granted
 	MaxRecvWR        uint32 // granted
 	MaxSendSGE       uint32 // granted
@@ -1060,7 +1060,7 @@ type QPAttr struct {
 	RQPSN            uint32 // number of the next packet that is received
 	SQPSN            uint32 // number of the next packet that is sent
 	MinRNRTimer      uint32 // how long a peer shall wait for a receive, a code; 0 is 655.36 ms
-	Timeout          uint32 // how long to wait for an acknowledgement, 4.096 us * 2^n; 0 for ever
+	Timeout          uint32 // how long to wait for an acknowledgement, 4.096 us * 2^n; 0 means forever
 	PkeyIndex        uint32
 	PortNum          uint32 // of the own device
 	EnSQDAsyncNotify uint32 // 1: an event when the send queue has drained
@@ -1084,7 +1084,7 @@ type ConnParam struct {
 	InitiatorDepth     uint8  // RDMA READs and atomics to have outstanding at once; 255 for the device's maximum
 	FlowControl        uint8  // 1 if hardware flow control is available
 	RetryCount         uint8  // 0 to 7: how often to send again what is not acknowledged; not used by accept
-	RNRRetryCount      uint8  // 0 to 6: how often the peer may send again what found no receive posted; 7 for ever
+	RNRRetryCount      uint8  // 0 to 6: how often the peer may send again what found no receive posted; 7 means forever
 	SRQ                uint8  // 1 if the QP has a shared receive queue; only without a QP of the endpoint's own
 	PrivateDataLen     uint8  // bytes of private_data; in an event the length of the message's field, zero padded
 	_                  uint8

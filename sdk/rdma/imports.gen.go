@@ -12,7 +12,7 @@ import "unsafe"
 //go:noescape
 func abiABIVersion() int32
 
-// abiHasFunction: Tells whether this host has the function and grants it to this guest, so that a
+// abiHasFunction: Reports whether this host has the function and grants it to this guest, so that a
 // guest can do without one.
 //
 //go:wasmimport rdma has_function
@@ -61,8 +61,9 @@ func abiLog(level LogLevel, text unsafe.Pointer, length uint32) int32
 //go:noescape
 func abiBarrier(name unsafe.Pointer, length uint32, timeoutNS int64) int32
 
-// abiStopRequested: Tells whether the run has asked this guest to end. The wait in progress at that
-// moment, or else the next one, fails once with ECANCELED; a guest that does not wait asks here.
+// abiStopRequested: Reports whether the run has asked this guest to end. The wait in progress at
+// that moment, or else the next one, fails once with ECANCELED; a guest that does not wait asks
+// here.
 //
 //go:wasmimport rdma stop_requested
 //go:noescape
@@ -88,7 +89,8 @@ func abiGetDeviceList() int32
 //go:noescape
 func abiOpenDevice(index uint32) int32
 
-// abiCloseDevice: Forgets the name of a device (ibv_close_device(3)). What was made on it stays.
+// abiCloseDevice: Forgets the name of a device (ibv_close_device(3)). Objects that were made on it
+// stay.
 //
 //go:wasmimport rdma close_device
 //go:noescape
@@ -123,7 +125,7 @@ func abiDestroyEventChannel(channel Handle) int32
 func abiCreateEP(channel Handle, info *AddrInfo, pd Handle, qpInitAttr *QPInitAttr) int32
 
 // abiDestroyEP: Destroys an endpoint with its QP and the CQs made with it (rdma_destroy_ep(3)). A
-// peer still connected gets DISCONNECTED; requests nobody has read are rejected.
+// peer still connected gets DISCONNECTED; unread requests are rejected.
 //
 //go:wasmimport rdma destroy_ep
 //go:noescape
@@ -187,7 +189,7 @@ func abiDisconnect(ep Handle) int32
 
 // abiWaitEvent: Waits for an event and takes it (rdma_get_cm_event(3), rdma_ack_cm_event(3)). A
 // request's new endpoint, and its QP if the listener was made with qp_init_attr, exist when it
-// returns. Events of other endpoints stay for whoever asks for them.
+// returns. Events of other endpoints stay for other calls.
 //
 //go:wasmimport rdma wait_event
 //go:noescape
@@ -708,8 +710,8 @@ func abiWaitCQTimestamps(cq Handle, wc *WC, timestamps *Timestamp, max uint32, t
 //go:wasmimport rdma reg_mr_iova
 func abiRegMRIova(pd Handle, start unsafe.Pointer, length uint32, iova int64, access Access, mr *MR) int32
 
-// abiReregMR: Changes a memory region that requests may be using (ibv_rereg_mr(3)): nobody reaches
-// what it was before from the return on. Its keys may be others then.
+// abiReregMR: Changes a memory region that requests may be using (ibv_rereg_mr(3)): after the
+// return, requests no longer reach the old memory. Its keys may have changed.
 //
 //go:wasmimport rdma rereg_mr
 func abiReregMR(mr Handle, change *MRChange, keys *MR) int32
@@ -815,8 +817,8 @@ func abiStreamRead(stream Handle, data unsafe.Pointer, length uint32, timeoutNS 
 //go:noescape
 func abiStreamWrite(stream Handle, data unsafe.Pointer, length uint32, timeoutNS int64) int32
 
-// abiStreamClose: Ends a stream. The peer can still read what was written before; what nobody has
-// accepted ends as well.
+// abiStreamClose: Ends a stream. The peer can still read what was written before; an unaccepted
+// stream ends as well.
 //
 //go:wasmimport rdma stream_close
 //go:noescape

@@ -62,7 +62,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// The package is whole on other systems too, for editors and go doc; what has no host there says so.
+// The package is whole on other systems too, for editors and go doc; functions without a host return an error.
 func TestWithoutHost(t *testing.T) {
 	_, err := CreateEventChannel()
 	if !errors.Is(err, ENOSYS) || !strings.Contains(err.Error(), "GOOS=wasip1") {

@@ -543,7 +543,7 @@ pub fn join_flags_name(value: u32) -> &'static str {
     }
 }
 
-// option_level: Whose option one of set_option is.
+// option_level: The level of an option of set_option.
 pub const OPTION_ID: u32 = 0;
 pub const OPTION_IB: u32 = 1;
 
@@ -885,7 +885,7 @@ pub struct QpAttr {
     pub max_dest_rd_atomic: u32,
     /// how often to send again what is not acknowledged
     pub retry_cnt: u32,
-    /// how often to send again what found no receive posted; 7 for ever
+    /// how often to send again what found no receive posted; 7 means forever
     pub rnr_retry: u32,
     /// granted
     pub max_send_wr: u32,
@@ -909,7 +909,7 @@ pub struct QpAttr {
     pub sq_psn: u32,
     /// how long a peer shall wait for a receive, a code; 0 is 655.36 ms
     pub min_rnr_timer: u32,
-    /// how long to wait for an acknowledgement, 4.096 us * 2^n; 0 for ever
+    /// how long to wait for an acknowledgement, 4.096 us * 2^n; 0 means forever
     pub timeout: u32,
     pub pkey_index: u32,
     /// of the own device
@@ -956,7 +956,7 @@ pub struct ConnParam {
     pub flow_control: u8,
     /// 0 to 7: how often to send again what is not acknowledged; not used by accept
     pub retry_count: u8,
-    /// 0 to 6: how often the peer may send again what found no receive posted; 7 for ever
+    /// 0 to 6: how often the peer may send again what found no receive posted; 7 means forever
     pub rnr_retry_count: u8,
     /// 1 if the QP has a shared receive queue; only without a QP of the endpoint's own
     pub srq: u8,
@@ -1633,8 +1633,8 @@ imports! { _, {
     /// Returns the version of the ABI that this host implements. Returns major << 16 | minor.
     pub fn abi_version() -> i32;
 
-    /// Tells whether this host has the function and grants it to this guest, so that a guest can do
-    /// without one. Returns 1 if the guest may call it, else 0.
+    /// Reports whether this host has the function and grants it to this guest, so that a guest can
+    /// do without one. Returns 1 if the guest may call it, else 0.
     pub fn has_function(name: *const u8, length: u32) -> i32;
 
     /// Writes the sentence that explains this guest's last failed call: which function of librdmacm
@@ -1665,7 +1665,7 @@ imports! { _, {
     /// ECANCELED: the guest was asked to stop.
     pub fn barrier(name: *const u8, length: u32, timeout_ns: i64) -> i32;
 
-    /// Tells whether the run has asked this guest to end. The wait in progress at that moment, or
+    /// Reports whether the run has asked this guest to end. The wait in progress at that moment, or
     /// else the next one, fails once with ECANCELED; a guest that does not wait asks here. Returns
     /// 1 if so, else 0.
     pub fn stop_requested() -> i32;
@@ -1684,7 +1684,7 @@ imports! { _, {
     /// no such device.
     pub fn open_device(index: u32) -> i32;
 
-    /// Forgets the name of a device (ibv_close_device(3)). What was made on it stays.
+    /// Forgets the name of a device (ibv_close_device(3)). Objects that were made on it stay.
     pub fn close_device(device: Handle) -> i32;
 
     /// Writes an entry of a port's table of GIDs (ibv_query_gid_ex(3)). EINVAL: the device has no
@@ -1705,12 +1705,12 @@ imports! { _, {
     /// connect. Nothing is left behind on failure. Returns the endpoint's handle. EADDRINUSE: the
     /// port is taken at this address. EADDRNOTAVAIL: it is taken and one of the two is the any
     /// address, as in Linux; or the host does not have the address. ENODEV: no RDMA device has it.
-    /// ETIMEDOUT, EHOSTUNREACH, ENETUNREACH: nobody has the destination. ECANCELED: the guest was
+    /// ETIMEDOUT, EHOSTUNREACH, ENETUNREACH: no host has the destination. ECANCELED: the guest was
     /// asked to stop.
     pub fn create_ep(channel: Handle, info: *const AddrInfo, pd: Handle, qp_init_attr: *const QpInitAttr) -> i32;
 
     /// Destroys an endpoint with its QP and the CQs made with it (rdma_destroy_ep(3)). A peer still
-    /// connected gets DISCONNECTED; requests nobody has read are rejected.
+    /// connected gets DISCONNECTED; unread requests are rejected.
     pub fn destroy_ep(ep: Handle) -> i32;
 
     /// Writes the endpoint's own address and port (rdma_get_local_addr(3)); family 0 while it has
@@ -1721,7 +1721,7 @@ imports! { _, {
     pub fn peer_address(ep: Handle, address: *mut Address) -> i32;
 
     /// Begins to listen; requests arrive as CONNECT_REQUEST events (rdma_listen(3)). EINVAL: not a
-    /// bound, passive endpoint. EADDRINUSE: somebody listens there.
+    /// bound, passive endpoint. EADDRINUSE: another endpoint listens there.
     pub fn listen(ep: Handle, backlog: u32) -> i32;
 
     /// Asks the destination for a connection and returns at once (rdma_connect(3)). The answer is
@@ -1750,9 +1750,9 @@ imports! { _, {
 
     /// Waits for an event and takes it (rdma_get_cm_event(3), rdma_ack_cm_event(3)). A request's
     /// new endpoint, and its QP if the listener was made with qp_init_attr, exist when it returns.
-    /// Events of other endpoints stay for whoever asks for them. ETIMEDOUT: no event came in time.
-    /// ECANCELED: the guest was asked to stop. ENOMEM: the QP of a request could not be made, and
-    /// the request was rejected.
+    /// Events of other endpoints stay for other calls. ETIMEDOUT: no event came in time. ECANCELED:
+    /// the guest was asked to stop. ENOMEM: the QP of a request could not be made, and the request
+    /// was rejected.
     pub fn wait_event(channel: Handle, ep: Handle, event: *mut CmEvent, timeout_ns: i64) -> i32;
 
     /// Allocates a protection domain (ibv_alloc_pd(3)): QPs reach the memory regions of their own
@@ -2102,10 +2102,10 @@ imports! { _, {
     /// ENOMEM: the memory cannot be pinned.
     pub fn reg_mr_iova(pd: Handle, start: *const u8, length: u32, iova: i64, access: u32, mr: *mut Mr) -> i32;
 
-    /// Changes a memory region that requests may be using (ibv_rereg_mr(3)): nobody reaches what it
-    /// was before from the return on. Its keys may be others then. EINVAL: no flag, an empty range,
-    /// or a remote right to write without LOCAL_WRITE. EBUSY: a window is bound to it. EOPNOTSUPP:
-    /// the device cannot; dereg_mr and reg_mr do.
+    /// Changes a memory region that requests may be using (ibv_rereg_mr(3)): after the return,
+    /// requests no longer reach the old memory. Its keys may have changed. EINVAL: no flag, an
+    /// empty range, or a remote right to write without LOCAL_WRITE. EBUSY: a window is bound to it.
+    /// EOPNOTSUPP: the device cannot; dereg_mr and reg_mr do.
     pub fn rereg_mr(mr: Handle, change: *const MrChange, keys: *mut Mr) -> i32;
 
     /// Tells a partition key of a port (ibv_query_pkey(3)). Returns the key, its highest bit
@@ -2172,8 +2172,8 @@ imports! { _, {
     pub fn stream_accept(stream: Handle, timeout_ns: i64) -> i32;
 
     /// Connects to a service of a role, a guest of the run, on whatever host. It waits until that
-    /// listens there, and has room in its backlog. Returns the stream's handle. ECONNREFUSED:
-    /// nobody listens there, with a timeout of 0. ECONNRESET: its process is lost. ETIMEDOUT: the
+    /// listens there, and has room in its backlog. Returns the stream's handle. ECONNREFUSED: no
+    /// guest listens there, with a timeout of 0. ECONNRESET: its process is lost. ETIMEDOUT: the
     /// time is over. ECANCELED: the guest was asked to stop.
     pub fn stream_connect(role: *const u8, length: u32, service: u32, timeout_ns: i64) -> i32;
 
@@ -2189,7 +2189,7 @@ imports! { _, {
     /// not a connection. ETIMEDOUT: the time is over. ECANCELED: the guest was asked to stop.
     pub fn stream_write(stream: Handle, data: *const u8, length: u32, timeout_ns: i64) -> i32;
 
-    /// Ends a stream. The peer can still read what was written before; what nobody has accepted
-    /// ends as well.
+    /// Ends a stream. The peer can still read what was written before; an unaccepted stream ends as
+    /// well.
     pub fn stream_close(stream: Handle) -> i32;
 } }

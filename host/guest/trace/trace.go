@@ -105,11 +105,11 @@ func (t *Tracer) Close() error {
 		select {
 		case <-t.ended:
 		case <-time.After(writeTimeout):
-			err = fmt.Errorf("nobody reads the trace")
+			err = fmt.Errorf("the trace has no reader")
 			return
 		}
 		if lost := t.lost.Load(); lost > 0 {
-			err = fmt.Errorf("nobody read the trace in time: %d lines of it are lost", lost)
+			err = fmt.Errorf("the trace was not read in time: %d lines of it are lost", lost)
 		}
 	})
 	return err

@@ -35,7 +35,7 @@ const (
 	oneMemory = "\x05\x03\x01\x00\x01"
 )
 
-// What is not exactly as the specification has it is refused with its place and what is wrong.
+// A module that deviates from the specification is rejected, with the place and the reason.
 func TestRefusals(t *testing.T) {
 	const noCode = "\x01\x60\x00\x00"
 	for name, c := range map[string]struct {

@@ -69,7 +69,7 @@ func Collect(path string, snapLength uint32, hosts []string) (*Collector, error)
 			break
 		}
 		if time.Now().After(end) {
-			return nil, fmt.Errorf("nobody reads the pipe %s; start its reader first", path)
+			return nil, fmt.Errorf("the pipe %s has no reader; start its reader first", path)
 		}
 	}
 	if err != nil {

@@ -204,7 +204,7 @@ func TestFailuresThatComeLate(t *testing.T) {
 	}
 }
 
-// TestFailuresOfALostController: an agent whose controller does not answer says so, and goes on.
+// TestFailuresOfALostController: an agent whose controller does not answer reports that, and continues.
 func TestFailuresOfALostController(t *testing.T) {
 	asked := 0
 	sender := SendFailures(lab.Capture{Most: mostAround}, "test", func(string, []byte) error {

@@ -318,7 +318,7 @@ func TestPermissions(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// What is not permitted is said, and who has a name is not asked forever.
+	// A missing permission is reported, and the holder of a name is not asked forever.
 	other := Serve(t.Context(), connectAs(t, server, "a:x"), Config{Name: "c", Log: (&log{}).say})
 	if other == nil || !strings.Contains(strings.ToLower(other.Error()), "permissions violation") {
 		t.Error(other)

@@ -42,7 +42,7 @@ func hostOf(script string) lab.Host {
 // answers is what an agent of that version says first.
 func answers(version string) string {
 	answer := lab.NewAnswer(version)
-	answer.Process = "" // this one, which nobody is to end
+	answer.Process = "" // this one, which must not be killed
 	return "echo '" + answer.String() + "'; cat >/dev/null"
 }
 
@@ -115,7 +115,7 @@ func TestEnds(t *testing.T) {
 		}
 		return agent
 	}
-	// What does not end with its input is killed, and all that it has started here.
+	// A process that does not end with its input is killed, with all that it has started here.
 	folder := t.TempDir()
 	pid := filepath.Join(folder, "pid")
 	agent := start(fmt.Sprintf("sleep 1000 & echo $! >%s; %s; wait", pid, answers("v1")))

@@ -80,7 +80,7 @@ func measureRow(m *record.Measure, units Units) []string {
 	}
 	row = append(row, fmt.Sprint(m.Messages))
 	if m.Type == "bandwidth" {
-		least, most := "-", "-" // without intervals nobody knows
+		least, most := "-", "-" // unknown without intervals
 		if rates := record.IntervalRates(m); rates != nil {
 			least, most = BitRate(slices.Min(rates)), BitRate(slices.Max(rates))
 		}

@@ -26,7 +26,7 @@ type File struct {
 	Setup      []*Step        `key:"setup" doc:"steps before the steps of each case"`
 	Steps      []*Step        `key:"steps" doc:"the only case"`
 	Cases      []*Case        `key:"cases" doc:"several cases"`
-	Finally    []*Step        `key:"finally" doc:"steps after those of each case, also after a failure; of several processes (--role) each runs those of its roles, and waits for nobody"`
+	Finally    []*Step        `key:"finally" doc:"steps after those of each case, also after a failure; of several processes (--role) each runs those of its roles, without waiting for others"`
 	Fragments  []*Fragment    `key:"fragments" doc:"steps to use in several places"`
 	Fixtures   []*Fixture     `key:"fixtures" doc:"what cases need, by name: each is set up before the steps of a case that needs it, and torn down after them"`
 	Thresholds []*Threshold   `key:"thresholds" doc:"limits on what the cases measure; each concerns those that measure it"`

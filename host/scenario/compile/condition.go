@@ -97,7 +97,7 @@ var surroundings = []fact{
 	},
 	{"provider.soft", expression.Boolean, "it runs on soft, in this process"},
 	{"provider.verbs", expression.Boolean, "it runs on an RDMA device"},
-	{"clock.virtual", expression.Boolean, "time passes only when everybody waits"},
+	{"clock.virtual", expression.Boolean, "time passes only when all wait"},
 	{"transport.ib", expression.Boolean, "InfiniBand's transport, also over Ethernet; not iWARP"},
 	{"transport.roce", expression.Boolean, "InfiniBand's transport over Ethernet"},
 	{"transport.iwarp", expression.Boolean, "RDMA over TCP"},

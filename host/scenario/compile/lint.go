@@ -417,7 +417,7 @@ func (x *expander) lintPrivateData(call *Call, at place) {
 		diag.PrivateDataLong, span, "private data is %d bytes; %s carries %d %s on InfiniBand and RoCE",
 		len(data.Bytes), call.Verb.Name, limit, where,
 	).
-		WithHint("a step that tries it says so: expect: {errno: EINVAL}")
+		WithHint("expect the error: expect: {errno: EINVAL}")
 }
 
 // checkStretch checks a part of a buffer against its size, as far as both are known before the run.  The runner would

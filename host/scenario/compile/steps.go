@@ -241,7 +241,7 @@ func (x *expander) call(step *ast.Step, at place) Action {
 	if step.Role != nil &&
 		slices.ContainsFunc(step.Verb.Arguments, func(a verb.Argument) bool { return a.Type == verb.Instances }) {
 		x.errors.Report(
-			diag.WrongRole, step.Role.Span(), "a %s is of all instances of its own role, and nobody else does it",
+			diag.WrongRole, step.Role.Span(), "a %s is a step of all instances of its own role, and of no other role",
 			step.Key.Value,
 		).
 			WithHint("leave this role out")

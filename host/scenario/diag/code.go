@@ -56,7 +56,7 @@ const (
 	Import            Code = "E0216 an import that cannot be used"
 	UnknownFault      Code = "E0217 an unknown fault"
 	ExcludesNothing   Code = "E0218 an exclude that excludes nothing"
-	BarrierIncomplete Code = "E0219 a barrier to which somebody never comes"
+	BarrierIncomplete Code = "E0219 a barrier to which a role never comes"
 	UnknownObject     Code = "E0220 an unknown object: a protection domain, a queue, an address handle, a memory window"
 	GuestFunction     Code = "E0221 a call that does not fit the guest's function"
 	NothingMeasured   Code = "E0222 a threshold of what nothing measures"

@@ -74,7 +74,7 @@ var topics = []Topic{
 			"RNR_RETRY_EXC_ERR", "the peer had no receive posted, every time it was asked",
 			[]string{
 				"post_recv missing at the peer",
-				"a low rnr_retry_count in the peer's connect or accept (7 is for ever)",
+				"a low rnr_retry_count in the peer's connect or accept (7 means forever)",
 			},
 		},
 		{"LOC_RDD_VIOL_ERR", "a reliable datagram domain was violated", nil},
@@ -141,7 +141,7 @@ var topics = []Topic{
 		{"UNSUPPORTED", "the peer does not support the request", nil},
 		{"INVALID_COMM_ID", "the peer does not know the connection", nil},
 		{
-			"INVALID_SERVICE_ID", "nobody listens on that port",
+			"INVALID_SERVICE_ID", "no process listens on that port",
 			[]string{
 				"the server is not running yet", "another port or port space",
 				"the server listens on another address of that host",
@@ -336,7 +336,7 @@ var topics = []Topic{
 		},
 		{
 			"REJ",
-			"a connection is refused: by rdma_reject(3) with its private data, by the system where nobody listens, " +
+			"a connection is refused: by rdma_reject(3) with its private data, by the system where no process listens, " +
 				"or by who gave up waiting; the peer gets REJECTED",
 			nil,
 		},
@@ -363,7 +363,7 @@ var topics = []Topic{
 		{"PATH_RECORD", "the question for the route, rdma_resolve_route(3); lost, it ends in ROUTE_ERROR", nil},
 		{
 			"ACK",
-			"acknowledgement of the packets of a queue pair: nobody sees it but the sender, whose request " +
+			"acknowledgement of the packets of a queue pair: only the sender sees it, whose request " +
 				"completes; \"drop: data, opcode: [ACKNOWLEDGE]\" loses it",
 			nil,
 		},
@@ -447,7 +447,7 @@ var topics = []Topic{
 		},
 		{"ENETUNREACH", "no route to that network", nil},
 		{"EHOSTUNREACH", "no route to that host", nil},
-		{"ECONNREFUSED", "the peer refused the connection", []string{"nobody listens on that port"}},
+		{"ECONNREFUSED", "the peer refused the connection", []string{"no process listens on that port"}},
 		{
 			"ETIMEDOUT", "no answer in time",
 			[]string{"host down", "a firewall drops UDP port 4791", "wrong network", "a fault of the scenario"},

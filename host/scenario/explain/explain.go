@@ -173,7 +173,7 @@ func Times() []Time {
 			"many of the times below are longer",
 			[]string{"within", "poll", "wait_event", "get_event", "UNREACHABLE", "RETRY_EXC_ERR"}},
 		{"a case", "it fails after 1m of real time unless \"timeout\" says otherwise.  soft's clock is virtual where " +
-			"no guest runs, or where the file wants it so: when everybody waits, it goes on to the " +
+			"no guest runs, or where the file wants it so: when all wait, it moves to the " +
 			"next event at once, so none of these times makes a run longer, and \"took\" can be exact",
 			[]string{"timeout", "clock", "took"}},
 		{"address and route", "create_ep gives each of the two 2s (resolve), resolve_addr and resolve_route 2s " +
@@ -190,7 +190,7 @@ func Times() []Time {
 			"1081.344s after it asked",
 			[]string{"MRA", "connect", "accept", "UNREACHABLE"}},
 		{"a REP that is not answered", "sent every 4.096s, 16 times; after 65.536s the server gets UNREACHABLE with " +
-			"ETIMEDOUT.  Of a REP that has arrived an MRA says so: when its RTU is lost, the next REP comes after " +
+			"ETIMEDOUT.  A client that has the REP sends an MRA: when its RTU is lost, the next REP comes after " +
 			"67.584s",
 			[]string{"REP", "RTU", "accept", "UNREACHABLE"}},
 		{"a DREQ that is not answered", "sent 16 times, every 6.144s by the client and 4.096s by the server; then " +
@@ -204,14 +204,14 @@ func Times() []Time {
 		{"a packet without an acknowledgement", "sent again after 4.096us * 2^timeout (query_qp: timeout), " +
 			"retry_count times: RETRY_EXC_ERR comes after (retry_count + 1) times that.  " +
 			"rdma_cm sets timeout to 19, 2.147483648s: with retry_count 0 an error comes after 2.15s, with 7, the " +
-			"default, after 17.18s.  timeout 0 waits for ever.  " +
+			"default, after 17.18s.  timeout 0 waits forever.  " +
 			"set_option's ack_timeout changes it.  Adapters may take up to four times as long (IBTA 9.7.6.1.3)",
 			[]string{
 				"RETRY_EXC_ERR", "timeout", "retry_count", "retry_cnt", "connect", "poll", "data", "ACK", "ack_timeout",
 				"query_qp", "post_send", "post_write", "post_read",
 			}},
 		{"a send that finds no receive", "repeated after the receiver's RNR timer, rnr_retry_count times (the " +
-			"peer's, of connect and accept; 7, the default, is for ever): RNR_RETRY_EXC_ERR comes after " +
+			"peer's, of connect and accept; 7, the default, means forever): RNR_RETRY_EXC_ERR comes after " +
 			"rnr_retry_count times " +
 			"that timer.  rdma_cm sets min_rnr_timer to 0, 655.36ms",
 			[]string{

@@ -166,7 +166,7 @@ func (c *converter) position(n *yaml.Node) diag.Position {
 	return diag.Position{Line: max(n.Line, 1), Column: max(n.Column, 1)}
 }
 
-// convert returns nil for what cannot be part of a scenario, after saying so.
+// convert returns nil for a node that cannot be part of a scenario, after reporting it.
 func (c *converter) convert(n *yaml.Node, depth int) *Node {
 	at := c.source.At(c.position(n), 1)
 	if c.full {

@@ -130,7 +130,7 @@ func bind(_ context.Context, call *Call, args *struct {
 
 // rnrRetryCount stands alone because connect and accept have it in different places.
 type rnrRetryCount struct {
-	RNRRetryCount uint8 `arg:"rnr_retry_count" default:"7" doc:"how often the peer repeats a send that finds no receive here; 7 is for ever, and more is 7"`
+	RNRRetryCount uint8 `arg:"rnr_retry_count" default:"7" doc:"how often the peer repeats a send that finds no receive here; 7 means forever, and more is 7"`
 }
 
 // connectionResources are the first parameters of connect and accept (struct rdma_conn_param).

@@ -208,7 +208,7 @@ func withStatus(event rdmacore.EventType, status int) string {
 func noEventHint(call *Call, endpoint *testbed.Endpoint, wanted Optional[rdmacore.EventType]) string {
 	if wanted.Given && wanted.Value == rdmacore.EventConnectRequest {
 		return fmt.Sprintf(
-			"nobody connected to %s; is the client's address and port that of the listener, and did its connect "+
+			"no peer connected to %s; is the client's address and port that of the listener, and did its connect "+
 				"step run?",
 			endpoint.ID().LocalAddr(),
 		)

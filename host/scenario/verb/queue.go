@@ -343,7 +343,7 @@ type sharedQueueState struct {
 func (s sharedQueueSize) summary() string { return fmt.Sprintf("room for %d receives", s.MaxWR) }
 
 func createSRQ(_ context.Context, call *Call, args *struct {
-	EP *testbed.Endpoint `arg:"ep" doc:"the endpoint whose own it is; without it nobody's"`
+	EP *testbed.Endpoint `arg:"ep" doc:"the endpoint that owns it; without it, it has no owner"`
 	inDomain
 	DefaultPD bool   `arg:"default_pd" doc:"true, with ep: rdma_cm's own protection domain of the device"`
 	MaxWR     uint32 `arg:"max_wr" default:"16" doc:"receives at once"`

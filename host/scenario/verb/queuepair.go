@@ -214,9 +214,9 @@ type queuePairChanges struct {
 	State            Optional[rdmacore.QPState] `arg:"state" mask:"STATE" doc:"the new state"`
 	CurState         Optional[rdmacore.QPState] `arg:"cur_state" mask:"CUR_STATE" doc:"the state that is taken for the present one"`
 	MinRNRTimer      Optional[uint8]            `arg:"min_rnr_timer" mask:"MIN_RNR_TIMER" max:"31" doc:"code of the time it asks a sender to wait; 0 is 655.36ms, 1 is 10us"`
-	Timeout          Optional[uint8]            `arg:"timeout" mask:"TIMEOUT" max:"31" doc:"code n of the local ACK timeout, 4.096 us * 2^n; 0 is for ever"`
+	Timeout          Optional[uint8]            `arg:"timeout" mask:"TIMEOUT" max:"31" doc:"code n of the local ACK timeout, 4.096 us * 2^n; 0 means forever"`
 	RetryCnt         Optional[uint8]            `arg:"retry_cnt" mask:"RETRY_CNT" max:"7" doc:"repeats of an unanswered packet"`
-	RNRRetry         Optional[uint8]            `arg:"rnr_retry" mask:"RNR_RETRY" max:"7" doc:"repeats of a send that finds no receive; 7 is for ever"`
+	RNRRetry         Optional[uint8]            `arg:"rnr_retry" mask:"RNR_RETRY" max:"7" doc:"repeats of a send that finds no receive; 7 means forever"`
 	MaxRdAtomic      Optional[uint8]            `arg:"max_rd_atomic" mask:"MAX_QP_RD_ATOMIC" doc:"READs and atomics outstanding as initiator"`
 	MaxDestRdAtomic  Optional[uint8]            `arg:"max_dest_rd_atomic" mask:"MAX_DEST_RD_ATOMIC" doc:"READs and atomics outstanding as target"`
 	PathMTU          Optional[int]              `arg:"path_mtu" mask:"PATH_MTU" max:"0x10000" doc:"bytes of payload in a packet"`

@@ -305,8 +305,8 @@ var atomicVerbs = []Verb{
 			"value comes into the local buffer.",
 		postAtomic),
 	act("post_atomic_write", "ibv_wr_post(3)",
-		"Post a write of 8 bytes to an aligned word of the peer's memory, which must allow REMOTE_WRITE, that "+
-			"nobody sees half of.",
+		"Post a write of 8 bytes to an aligned word of the peer's memory, which must allow REMOTE_WRITE; no "+
+			"reader sees half of it.",
 		func(_ context.Context, call *Call, args *struct {
 			remoteWord
 			localWord
@@ -383,7 +383,7 @@ type flushArguments struct {
 	onlyQueuePair
 	To        Optional[RemoteMemory]         `arg:"to,required" doc:"the peer's memory"`
 	Length    Optional[byteCount]            `arg:"length" max:"0xffffffff" doc:"RANGE: how many bytes; without it what the remote memory has, where that is known"`
-	Placement Optional[rdmacore.Placement]   `arg:"placement" doc:"GLOBAL: everybody sees the data, PERSISTENT: it outlives the power; without it GLOBAL"`
+	Placement Optional[rdmacore.Placement]   `arg:"placement" doc:"GLOBAL (default): all observers see the data, PERSISTENT: it survives a loss of power"`
 	Level     Optional[rdmacore.Selectivity] `arg:"level" default:"RANGE" doc:"RANGE: of the bytes from there; MR: of all memory of the key"`
 	wrID
 	requestFlags
