@@ -52,10 +52,9 @@ func baseFunctions() []Function {
 		},
 		{
 			Name: "sched_yield", Since: v1_5, Capability: CapabilityBase,
-			Doc: "Lets others run that wait for this processor (sched_yield(2)). A guest that spins, on its memory " +
-				"or on " +
-				"polls, calls it now and then: its peer may be one of them, and on a virtual clock no time " +
-				"passes otherwise.",
+			Doc: "Lets others run that wait for this processor (sched_yield(2)). A guest that polls its memory " +
+				"or a queue should call it now and then. Its peer may be one of these guests, and on a virtual " +
+				"clock no time passes otherwise.",
 			binding: bind0((*Instance).yield),
 		},
 		{

@@ -12,8 +12,8 @@ func completeFunctions() []Function {
 	return []Function{
 		{
 			Name: "complete", Since: v1_1, Capability: CapabilityCM, Blocking: true,
-			Doc: "Waits for the end of what the last call of a synchronous endpoint started, as the functions of " +
-				"librdmacm do without a channel: the endpoint's next event ends it, and ep_event has it. 0 at " +
+			Doc: "Waits for the end of what the last call of a synchronous endpoint started. The functions of " +
+				"librdmacm wait so without a channel. The endpoint's next event ends it, and ep_event has it. 0 at " +
 				"once when nothing is under way: a call may come to its end within itself, and gives the result " +
 				"then. A wait that is given up can be taken up again.",
 			Params: []Param{ep, {"timeout_ns", I64, "", "how long to wait; -1 without limit"}},
@@ -23,9 +23,9 @@ func completeFunctions() []Function {
 		},
 		{
 			Name: "get_request", Since: v1_1, Capability: CapabilityCM, Blocking: true,
-			Doc: "Waits for a connection request of a synchronous listener (rdma_get_request(3)). The new endpoint " +
-				"is synchronous, has a QP if the listener was made with qp_init_attr, and has the request as " +
-				"its ep_event until its next call; the listener cannot be destroyed meanwhile.",
+			Doc: "Waits for a connection request of a synchronous listener (rdma_get_request(3)). The new " +
+				"endpoint is synchronous, and has a QP if the listener was made with qp_init_attr. The request " +
+				"is its ep_event until its next call; the listener cannot be destroyed meanwhile.",
 			Params: []Param{ep, {"timeout_ns", I64, "", "how long to wait; -1 without limit"}},
 			Result: "the new endpoint's handle",
 			Errors: "EINVAL: not a synchronous listener. ETIMEDOUT: no request came in time. ECANCELED: the guest " +

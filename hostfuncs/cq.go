@@ -61,8 +61,8 @@ func cqFunctions() []Function {
 		},
 		{
 			Name: "spin_cq", Since: v1, Capability: CapabilityWork,
-			Doc: "Polls in native code until there is a completion, so many times at most: the lowest " +
-				"latency, for a guest that has nothing else to do.",
+			Doc: "Polls in native code until there is a completion, at most so many times. This gives the " +
+				"lowest latency to a guest without other work.",
 			Params: []Param{cq, wc, max,
 				{"attempts", U32, "", "some 50 ns each; more than 65536 are taken as 65536"}},
 			Result:  "the number of completions, 0 if there were none",

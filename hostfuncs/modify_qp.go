@@ -13,8 +13,8 @@ const controlledQueueKey = 1 << 31
 func modifyQPFunctions() []Function {
 	return []Function{{
 		Name: "modify_qp", Since: v1_3, Capability: CapabilityWork,
-		Doc: "Changes attributes of a QP (ibv_modify_qp(3)). An endpoint brings its QP to RTS by itself; this is for " +
-			"ERR, SQD and what may change on the way, and for a QP without an endpoint.",
+		Doc: "Changes attributes of a QP (ibv_modify_qp(3)). An endpoint brings its QP to RTS by itself. This " +
+			"call is for ERR and SQD, for attributes on the way, and for a QP without an endpoint.",
 		Params: []Param{{"qp", HandleOf, "qp", ""}, {"attr", In, "qp_attr", ""},
 			{"mask", U32, "", "which attributes count, enum ibv_qp_attr_mask"}},
 		Errors: "EINVAL: there is no such transition, or it takes other attributes. EPERM: a queue key with the " +

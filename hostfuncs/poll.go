@@ -43,8 +43,8 @@ func pollFunctions() []Function {
 		Doc: "Waits until one of several things is there, and takes none of them (poll(2)). IN of an event_channel: " +
 			"an " +
 			"event of any endpoint. IN of an ep: an event of it; of a synchronous one what get_request or complete " +
-			"takes. IN of a cq: a completion; PRI of a cq: the event that req_notify asked for; IN of a " +
-			"comp_channel: that of any of its CQs. PRI of an ep, a device " +
+			"takes. IN of a cq: a completion; PRI of a cq: the event that req_notify requested; IN of a " +
+			"comp_channel: an event of its CQs. PRI of an ep, a device " +
 			"or 0: an asynchronous event of its device, of that, or of the default device, for wait_async. IN of an " +
 			"eventfd: it is not 0; OUT: it can be " +
 			"added to. What is there is there again at the next call, until it is taken. A guest that has to " +

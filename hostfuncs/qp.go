@@ -52,16 +52,15 @@ func qpFunctions() []Function {
 	return []Function{
 		{
 			Name: "create_qp", Since: v1, Capability: CapabilityCM,
-			Doc: "Gives an endpoint its QP (rdma_create_qp(3)), when create_ep did not. Without an endpoint, since " +
-				"1.6, it makes one of the PD " +
-				"alone, in RESET (ibv_create_qp(3)), whose qp_type and CQs have to be given and which modify_qp " +
-				"brings to RTS.",
+			Doc: "Gives an endpoint its QP (rdma_create_qp(3)), when create_ep did not. Without an endpoint, " +
+				"since 1.6, it makes one of the PD alone, in RESET (ibv_create_qp(3)). Its qp_type and CQs must " +
+				"be given, and modify_qp brings it to RTS.",
 			Params: []Param{owner(),
 				{"pd", HandleOf, "pd", "of the endpoint's device"},
 				{"qp_init_attr", In, "qp_init_attr", ""}},
 			Result: "the QP's handle",
-			Errors: "EINVAL: it has one, or is not on a device yet; without an endpoint, what has to be given is " +
-				"not, or is of another device. ENOMEM: more than the device can do.",
+			Errors: "EINVAL: it has one, or is not on a device yet; without an endpoint, a required member is " +
+				"missing, or of another device. ENOMEM: more than the device can do.",
 			binding: bind3((*Instance).createQP),
 		},
 		{

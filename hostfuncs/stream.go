@@ -31,8 +31,8 @@ func streamFunctions() []Function {
 	return []Function{
 		{
 			Name: "stream_listen", Since: v1_5, Capability: CapabilitySync,
-			Doc: "Takes streams of bytes from other roles of the run, beside the fabric: what programs use a TCP " +
-				"connection for, to tell each other their queue pairs. poll_set has IN when one can be accepted.",
+			Doc: "Takes streams of bytes from other roles of the run, apart from the fabric. Programs use a TCP " +
+				"connection for that, to exchange their queue pairs. poll_set has IN when one can be accepted.",
 			Params: []Param{{"service", U32, "", "a number that others connect to"},
 				{"backlog", U32, "", "connections that wait to be accepted, 1 to 128"}},
 			Result:  "the stream's handle",

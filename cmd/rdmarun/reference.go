@@ -353,9 +353,9 @@ func languageParts() []languagePart {
 			[]string{"matcher"}, []string{"approx", "padded", "errno", "anything may come"}},
 		{"Bytes", "Private data, and what fill and check write and compare, have one of these forms; `fill` and " +
 			"`check: {equals: ..}` have them as keys.  " +
-			"fill repeats text, hex and byte to the end of a buffer's range; repeat and fields stand once.  check " +
-			"compares byte with every byte of the range, and other data with as many bytes as it has; with a " +
-			"length, it repeats data as fill does.  `decode` reads integers of the same names.  Private data " +
+			"fill repeats text, hex and byte to the end of a buffer's range; repeat and fields stand once.  " +
+			"check compares byte with every byte of the range, and other data with as many bytes as it has. " +
+			"With a length, it repeats data as fill does.  `decode` reads integers of the same names.  Private data " +
 			"arrives padded with zeros, as long as its message has room (56 bytes of a request, 196 of an " +
 			"acceptance, 148 of a refusal; iWARP pads nothing): compare it by `padded`, its beginning by `prefix`.",
 			[]string{"data", "integer"}, []string{"fields", "host64"}},
@@ -368,9 +368,9 @@ func languageParts() []languagePart {
 			[]string{"name", "operator", "function", "unit"},
 			[]string{"ROLE.BUFFER.addr", "+", "KiB", "abs", "split", "filter", "date"}},
 		{"Faults", "`fault` breaks the way between two roles, or their device, until heal or the end of the case; " +
-			"only soft can.  drop says what is concerned: " +
-			"all; data, the packets of queue pairs; cm, all messages of the connection manager; or one kind of them " +
-			"by its name, which `rdmarun explain message` lists.  action says what happens to it.",
+			"only soft can.  drop selects messages: all; data, the packets of queue pairs; cm, all messages of " +
+			"the connection manager; or one kind, named as in `rdmarun explain message`.  action says what " +
+			"happens to it.",
 			nil, []string{"fault", "REQ", "directed", "duplicate", "kill", "removal", "RNR_RETRY_EXC_ERR"}},
 		{"Times", "How long until an end gives up, or tries again: `within` must be longer, and `took` can ask " +
 			"for just that.  They are soft's to the microsecond, and " +
@@ -382,8 +382,8 @@ func languageParts() []languagePart {
 			"Between braces stands what chooses among several: tags of the step, its name, the size.  A threshold " +
 			"of the file concerns each case that has a step measured so - a metric with these " +
 			"tags, of whatever size, also in a fragment - and no other; one of a case, that case.  Both may name " +
-			"values of the case's matrix.  Where such a step stands and there is no sample, " +
-			"the threshold fails; that no case at all has such a step is an error of the file.  `loop` and " +
+			"values of the case's matrix.  A threshold whose step has no sample fails.  A file in which no case " +
+			"has such a step is an error.  `loop` and " +
 			"`duration` are on the provider's clock, " +
 			"latency, bandwidth and connections are measured in real time.  `fairness` and `spread` compare all " +
 			"that the threshold chooses, of each size and stage: their `avg`, " +

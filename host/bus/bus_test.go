@@ -149,7 +149,7 @@ func TestRequest(t *testing.T) {
 	stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if _, err := a.Request(ctx, From("a", "ask"), nil); err == nil || !strings.Contains(err.Error(), "nobody answers") {
+	if _, err := a.Request(ctx, From("a", "ask"), nil); !errors.Is(err, ErrNoResponder) {
 		t.Errorf("%v", err)
 	}
 	if _, err := a.Request(ctx, From("a", "ask"), make([]byte, Largest+1)); !errors.Is(err, ErrTooLong) {

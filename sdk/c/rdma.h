@@ -1626,9 +1626,9 @@ RDMARUN_IMPORT(yield)
 int32_t rdmarun_yield(void);
 
 /*
- * Lets others run that wait for this processor (sched_yield(2)). A guest that spins, on its memory
- * or on polls, calls it now and then: its peer may be one of them, and on a virtual clock no time
- * passes otherwise.
+ * Lets others run that wait for this processor (sched_yield(2)). A guest that polls its memory or a
+ * queue should call it now and then. Its peer may be one of these guests, and on a virtual clock no
+ * time passes otherwise.
  */
 RDMARUN_IMPORT(sched_yield)
 int32_t rdmarun_sched_yield(void);
@@ -1810,10 +1810,10 @@ int32_t rdmarun_dereg_mr(rdmarun_handle mr);
 
 /*
  * Gives an endpoint its QP (rdma_create_qp(3)), when create_ep did not. Without an endpoint, since
- * 1.6, it makes one of the PD alone, in RESET (ibv_create_qp(3)), whose qp_type and CQs have to be
- * given and which modify_qp brings to RTS. Returns the QP's handle. EINVAL: it has one, or is not
- * on a device yet; without an endpoint, what has to be given is not, or is of another device.
- * ENOMEM: more than the device can do.
+ * 1.6, it makes one of the PD alone, in RESET (ibv_create_qp(3)). Its qp_type and CQs must be
+ * given, and modify_qp brings it to RTS. Returns the QP's handle. EINVAL: it has one, or is not on
+ * a device yet; without an endpoint, a required member is missing, or of another device. ENOMEM:
+ * more than the device can do.
  */
 RDMARUN_IMPORT(create_qp)
 int32_t rdmarun_create_qp(rdmarun_handle ep, rdmarun_handle pd, const struct rdmarun_qp_init_attr *qp_init_attr);
@@ -1919,8 +1919,8 @@ RDMARUN_IMPORT(poll_cq)
 int32_t rdmarun_poll_cq(rdmarun_handle cq, struct rdmarun_wc *wc, uint32_t max);
 
 /*
- * Polls in native code until there is a completion, so many times at most: the lowest latency, for
- * a guest that has nothing else to do. Returns the number of completions, 0 if there were none.
+ * Polls in native code until there is a completion, at most so many times. This gives the lowest
+ * latency to a guest without other work. Returns the number of completions, 0 if there were none.
  */
 RDMARUN_IMPORT(spin_cq)
 int32_t rdmarun_spin_cq(rdmarun_handle cq, struct rdmarun_wc *wc, uint32_t max, uint32_t attempts);
@@ -2000,19 +2000,19 @@ RDMARUN_IMPORT(dst_port)
 int32_t rdmarun_dst_port(rdmarun_handle ep);
 
 /*
- * Waits for the end of what the last call of a synchronous endpoint started, as the functions of
- * librdmacm do without a channel: the endpoint's next event ends it, and ep_event has it. 0 at once
- * when nothing is under way: a call may come to its end within itself, and gives the result then. A
- * wait that is given up can be taken up again. ECONNREFUSED: the peer rejected. Others: the status
- * of the event, such as ETIMEDOUT of UNREACHABLE. ETIMEDOUT, too: no end came in time. ECANCELED:
- * the guest was asked to stop.
+ * Waits for the end of what the last call of a synchronous endpoint started. The functions of
+ * librdmacm wait so without a channel. The endpoint's next event ends it, and ep_event has it. 0 at
+ * once when nothing is under way: a call may come to its end within itself, and gives the result
+ * then. A wait that is given up can be taken up again. ECONNREFUSED: the peer rejected. Others: the
+ * status of the event, such as ETIMEDOUT of UNREACHABLE. ETIMEDOUT, too: no end came in time.
+ * ECANCELED: the guest was asked to stop.
  */
 RDMARUN_IMPORT(complete)
 int32_t rdmarun_complete(rdmarun_handle ep, int64_t timeout_ns);
 
 /*
  * Waits for a connection request of a synchronous listener (rdma_get_request(3)). The new endpoint
- * is synchronous, has a QP if the listener was made with qp_init_attr, and has the request as its
+ * is synchronous, and has a QP if the listener was made with qp_init_attr. The request is its
  * ep_event until its next call; the listener cannot be destroyed meanwhile. Returns the new
  * endpoint's handle. EINVAL: not a synchronous listener. ETIMEDOUT: no request came in time.
  * ECANCELED: the guest was asked to stop.
@@ -2268,10 +2268,10 @@ RDMARUN_IMPORT(detach_mcast)
 int32_t rdmarun_detach_mcast(rdmarun_handle qp, const struct rdmarun_address *group, uint32_t lid);
 
 /*
- * Changes attributes of a QP (ibv_modify_qp(3)). An endpoint brings its QP to RTS by itself; this
- * is for ERR, SQD and what may change on the way, and for a QP without an endpoint. EINVAL: there
- * is no such transition, or it takes other attributes. EPERM: a queue key with the highest bit set,
- * which is one of the system's.
+ * Changes attributes of a QP (ibv_modify_qp(3)). An endpoint brings its QP to RTS by itself. This
+ * call is for ERR and SQD, for attributes on the way, and for a QP without an endpoint. EINVAL:
+ * there is no such transition, or it takes other attributes. EPERM: a queue key with the highest
+ * bit set, which is one of the system's.
  */
 RDMARUN_IMPORT(modify_qp)
 int32_t rdmarun_modify_qp(rdmarun_handle qp, const struct rdmarun_qp_attr *attr, uint32_t mask);
@@ -2358,10 +2358,10 @@ RDMARUN_IMPORT(get_pkey_index)
 int32_t rdmarun_get_pkey_index(rdmarun_handle ep, uint32_t port, uint32_t pkey);
 
 /*
- * Waits for an asynchronous event and takes it (ibv_get_async_event(3), ibv_ack_async_event(3)):
- * one of the guest's own QPs, CQs and shared receive queues, of a port, or of the device. Those of
- * an object go with it. The device tells of a port and of itself once in a process, to one of those
- * that wait for it: of several guests one gets the event. ETIMEDOUT: no event came in time.
+ * Waits for an asynchronous event and takes it (ibv_get_async_event(3), ibv_ack_async_event(3)). It
+ * is of one of the guest's own QPs, CQs and shared receive queues, of a port, or of the device.
+ * Those of an object go with it. The device reports events of a port and of itself once in a
+ * process: of several waiting guests, one gets the event. ETIMEDOUT: no event came in time.
  * ECANCELED: the guest was asked to stop. ENODEV: there is no device, or the endpoint is not on
  * one.
  */
@@ -2379,7 +2379,7 @@ int32_t rdmarun_query_port(rdmarun_handle ep, uint32_t port, struct rdmarun_port
  * Waits until one of several things is there, and takes none of them (poll(2)). IN of an
  * event_channel: an event of any endpoint. IN of an ep: an event of it; of a synchronous one what
  * get_request or complete takes. IN of a cq: a completion; PRI of a cq: the event that req_notify
- * asked for; IN of a comp_channel: that of any of its CQs. PRI of an ep, a device or 0: an
+ * requested; IN of a comp_channel: an event of its CQs. PRI of an ep, a device or 0: an
  * asynchronous event of its device, of that, or of the default device, for wait_async. IN of an
  * eventfd: it is not 0; OUT: it can be added to. What is there is there again at the next call,
  * until it is taken. A guest that has to wait for something of its own as well, or whose threads
@@ -2418,8 +2418,8 @@ RDMARUN_IMPORT(eventfd_read)
 int32_t rdmarun_eventfd_read(rdmarun_handle eventfd, uint64_t *value);
 
 /*
- * Takes streams of bytes from other roles of the run, beside the fabric: what programs use a TCP
- * connection for, to tell each other their queue pairs. poll_set has IN when one can be accepted.
+ * Takes streams of bytes from other roles of the run, apart from the fabric. Programs use a TCP
+ * connection for that, to exchange their queue pairs. poll_set has IN when one can be accepted.
  * Returns the stream's handle. EADDRINUSE: this guest listens there already. EINVAL: no such
  * backlog.
  */

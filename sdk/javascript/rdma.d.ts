@@ -1166,9 +1166,9 @@ declare const rdma: {
    */
   yield(): void;
   /**
-   * Lets others run that wait for this processor (sched_yield(2)). A guest that spins, on its
-   * memory or on polls, calls it now and then: its peer may be one of them, and on a virtual clock
-   * no time passes otherwise.
+   * Lets others run that wait for this processor (sched_yield(2)). A guest that polls its memory or
+   * a queue should call it now and then. Its peer may be one of these guests, and on a virtual
+   * clock no time passes otherwise.
    */
   sched_yield(): void;
   /**
@@ -1299,10 +1299,10 @@ declare const rdma: {
   dereg_mr(mr: HandleGiven): void;
   /**
    * Gives an endpoint its QP (rdma_create_qp(3)), when create_ep did not. Without an endpoint,
-   * since 1.6, it makes one of the PD alone, in RESET (ibv_create_qp(3)), whose qp_type and CQs
-   * have to be given and which modify_qp brings to RTS. Returns the QP's handle. EINVAL: it has
-   * one, or is not on a device yet; without an endpoint, what has to be given is not, or is of
-   * another device. ENOMEM: more than the device can do.
+   * since 1.6, it makes one of the PD alone, in RESET (ibv_create_qp(3)). Its qp_type and CQs must
+   * be given, and modify_qp brings it to RTS. Returns the QP's handle. EINVAL: it has one, or is
+   * not on a device yet; without an endpoint, a required member is missing, or of another device.
+   * ENOMEM: more than the device can do.
    */
   create_qp(ep: HandleGiven, pd: HandleGiven, qp_init_attr: QpInitAttrGiven): Handle;
   /**
@@ -1378,9 +1378,8 @@ declare const rdma: {
    */
   poll_cq(cq: HandleGiven, max: number): Wc[];
   /**
-   * Polls in native code until there is a completion, so many times at most: the lowest latency,
-   * for a guest that has nothing else to do. Returns the number of completions, 0 if there were
-   * none.
+   * Polls in native code until there is a completion, at most so many times. This gives the lowest
+   * latency to a guest without other work. Returns the number of completions, 0 if there were none.
    */
   spin_cq(cq: HandleGiven, max: number, attempts: number): Wc[];
   /**
@@ -1438,20 +1437,20 @@ declare const rdma: {
    */
   dst_port(ep: HandleGiven): number;
   /**
-   * Waits for the end of what the last call of a synchronous endpoint started, as the functions of
-   * librdmacm do without a channel: the endpoint's next event ends it, and ep_event has it. 0 at
-   * once when nothing is under way: a call may come to its end within itself, and gives the result
-   * then. A wait that is given up can be taken up again. ECONNREFUSED: the peer rejected. the
-   * status of the event, such as ETIMEDOUT of UNREACHABLE. ETIMEDOUT: no end came in time.
+   * Waits for the end of what the last call of a synchronous endpoint started. The functions of
+   * librdmacm wait so without a channel. The endpoint's next event ends it, and ep_event has it. 0
+   * at once when nothing is under way: a call may come to its end within itself, and gives the
+   * result then. A wait that is given up can be taken up again. ECONNREFUSED: the peer rejected.
+   * the status of the event, such as ETIMEDOUT of UNREACHABLE. ETIMEDOUT: no end came in time.
    * ECANCELED: the guest was asked to stop.
    */
   complete_id(ep: HandleGiven, timeout_ns?: number): void;
   /**
    * Waits for a connection request of a synchronous listener (rdma_get_request(3)). The new
-   * endpoint is synchronous, has a QP if the listener was made with qp_init_attr, and has the
-   * request as its ep_event until its next call; the listener cannot be destroyed meanwhile.
-   * Returns the new endpoint's handle. EINVAL: not a synchronous listener. ETIMEDOUT: no request
-   * came in time. ECANCELED: the guest was asked to stop.
+   * endpoint is synchronous, and has a QP if the listener was made with qp_init_attr. The request
+   * is its ep_event until its next call; the listener cannot be destroyed meanwhile. Returns the
+   * new endpoint's handle. EINVAL: not a synchronous listener. ETIMEDOUT: no request came in time.
+   * ECANCELED: the guest was asked to stop.
    */
   get_request(ep: HandleGiven, timeout_ns?: number): Handle;
   /**
@@ -1631,10 +1630,10 @@ declare const rdma: {
   /** Ends attach_mcast (ibv_detach_mcast(3)). EINVAL: the QP is not attached to it. */
   detach_mcast(qp: HandleGiven, group: AddressGiven, lid: number): void;
   /**
-   * Changes attributes of a QP (ibv_modify_qp(3)). An endpoint brings its QP to RTS by itself; this
-   * is for ERR, SQD and what may change on the way, and for a QP without an endpoint. EINVAL: there
-   * is no such transition, or it takes other attributes. EPERM: a queue key with the highest bit
-   * set, which is one of the system's.
+   * Changes attributes of a QP (ibv_modify_qp(3)). An endpoint brings its QP to RTS by itself. This
+   * call is for ERR and SQD, for attributes on the way, and for a QP without an endpoint. EINVAL:
+   * there is no such transition, or it takes other attributes. EPERM: a queue key with the highest
+   * bit set, which is one of the system's.
    */
   modify_qp(qp: HandleGiven, attr: QpAttrGiven, mask: number): void;
   /**
@@ -1700,10 +1699,10 @@ declare const rdma: {
    */
   get_pkey_index(ep: HandleGiven, port: number, pkey: number): number;
   /**
-   * Waits for an asynchronous event and takes it (ibv_get_async_event(3), ibv_ack_async_event(3)):
-   * one of the guest's own QPs, CQs and shared receive queues, of a port, or of the device. Those
-   * of an object go with it. The device tells of a port and of itself once in a process, to one of
-   * those that wait for it: of several guests one gets the event. ETIMEDOUT: no event came in time.
+   * Waits for an asynchronous event and takes it (ibv_get_async_event(3), ibv_ack_async_event(3)).
+   * It is of one of the guest's own QPs, CQs and shared receive queues, of a port, or of the
+   * device. Those of an object go with it. The device reports events of a port and of itself once
+   * in a process: of several waiting guests, one gets the event. ETIMEDOUT: no event came in time.
    * ECANCELED: the guest was asked to stop. ENODEV: there is no device, or the endpoint is not on
    * one.
    */
@@ -1717,7 +1716,7 @@ declare const rdma: {
    * Waits until one of several things is there, and takes none of them (poll(2)). IN of an
    * event_channel: an event of any endpoint. IN of an ep: an event of it; of a synchronous one what
    * get_request or complete takes. IN of a cq: a completion; PRI of a cq: the event that req_notify
-   * asked for; IN of a comp_channel: that of any of its CQs. PRI of an ep, a device or 0: an
+   * requested; IN of a comp_channel: an event of its CQs. PRI of an ep, a device or 0: an
    * asynchronous event of its device, of that, or of the default device, for wait_async. IN of an
    * eventfd: it is not 0; OUT: it can be added to. What is there is there again at the next call,
    * until it is taken. A guest that has to wait for something of its own as well, or whose threads
@@ -1746,8 +1745,8 @@ declare const rdma: {
    */
   eventfd_read(eventfd: HandleGiven): number | bigint;
   /**
-   * Takes streams of bytes from other roles of the run, beside the fabric: what programs use a TCP
-   * connection for, to tell each other their queue pairs. poll_set has IN when one can be accepted.
+   * Takes streams of bytes from other roles of the run, apart from the fabric. Programs use a TCP
+   * connection for that, to exchange their queue pairs. poll_set has IN when one can be accepted.
    * Returns the stream's handle. EADDRINUSE: this guest listens there already. EINVAL: no such
    * backlog.
    */

@@ -40,9 +40,9 @@ func abiClockNS(now *uint64) int32
 //go:noescape
 func abiYield() int32
 
-// abiSchedYield: Lets others run that wait for this processor (sched_yield(2)). A guest that spins,
-// on its memory or on polls, calls it now and then: its peer may be one of them, and on a virtual
-// clock no time passes otherwise.
+// abiSchedYield: Lets others run that wait for this processor (sched_yield(2)). A guest that polls
+// its memory or a queue should call it now and then. Its peer may be one of these guests, and on a
+// virtual clock no time passes otherwise.
 //
 //go:wasmimport rdma sched_yield
 //go:noescape
@@ -221,8 +221,8 @@ func abiRegMR(pd Handle, start unsafe.Pointer, length uint32, access Access, mr 
 func abiDeregMR(mr Handle) int32
 
 // abiCreateQP: Gives an endpoint its QP (rdma_create_qp(3)), when create_ep did not. Without an
-// endpoint, since 1.6, it makes one of the PD alone, in RESET (ibv_create_qp(3)), whose qp_type and
-// CQs have to be given and which modify_qp brings to RTS.
+// endpoint, since 1.6, it makes one of the PD alone, in RESET (ibv_create_qp(3)). Its qp_type and
+// CQs must be given, and modify_qp brings it to RTS.
 //
 //go:wasmimport rdma create_qp
 //go:noescape
@@ -319,8 +319,8 @@ func abiModerateCQ(cq Handle, count uint32, periodUs uint32) int32
 //go:noescape
 func abiPollCQ(cq Handle, wc *WC, max uint32) int32
 
-// abiSpinCQ: Polls in native code until there is a completion, so many times at most: the lowest
-// latency, for a guest that has nothing else to do.
+// abiSpinCQ: Polls in native code until there is a completion, at most so many times. This gives
+// the lowest latency to a guest without other work.
 //
 //go:wasmimport rdma spin_cq
 //go:noescape
@@ -392,18 +392,18 @@ func abiSrcPort(ep Handle) int32
 //go:noescape
 func abiDstPort(ep Handle) int32
 
-// abiComplete: Waits for the end of what the last call of a synchronous endpoint started, as the
-// functions of librdmacm do without a channel: the endpoint's next event ends it, and ep_event has
-// it. 0 at once when nothing is under way: a call may come to its end within itself, and gives the
-// result then. A wait that is given up can be taken up again.
+// abiComplete: Waits for the end of what the last call of a synchronous endpoint started. The
+// functions of librdmacm wait so without a channel. The endpoint's next event ends it, and ep_event
+// has it. 0 at once when nothing is under way: a call may come to its end within itself, and gives
+// the result then. A wait that is given up can be taken up again.
 //
 //go:wasmimport rdma complete
 //go:noescape
 func abiComplete(ep Handle, timeoutNS int64) int32
 
 // abiGetRequest: Waits for a connection request of a synchronous listener (rdma_get_request(3)).
-// The new endpoint is synchronous, has a QP if the listener was made with qp_init_attr, and has the
-// request as its ep_event until its next call; the listener cannot be destroyed meanwhile.
+// The new endpoint is synchronous, and has a QP if the listener was made with qp_init_attr. The
+// request is its ep_event until its next call; the listener cannot be destroyed meanwhile.
 //
 //go:wasmimport rdma get_request
 //go:noescape
@@ -656,7 +656,8 @@ func abiAttachMcast(qp Handle, group *Address, lid uint32) int32
 func abiDetachMcast(qp Handle, group *Address, lid uint32) int32
 
 // abiModifyQP: Changes attributes of a QP (ibv_modify_qp(3)). An endpoint brings its QP to RTS by
-// itself; this is for ERR, SQD and what may change on the way, and for a QP without an endpoint.
+// itself. This call is for ERR and SQD, for attributes on the way, and for a QP without an
+// endpoint.
 //
 //go:wasmimport rdma modify_qp
 //go:noescape
@@ -729,9 +730,9 @@ func abiQueryPkey(ep Handle, port uint32, index uint32) int32
 func abiGetPkeyIndex(ep Handle, port uint32, pkey uint32) int32
 
 // abiWaitAsync: Waits for an asynchronous event and takes it (ibv_get_async_event(3),
-// ibv_ack_async_event(3)): one of the guest's own QPs, CQs and shared receive queues, of a port, or
-// of the device. Those of an object go with it. The device tells of a port and of itself once in a
-// process, to one of those that wait for it: of several guests one gets the event.
+// ibv_ack_async_event(3)). It is of one of the guest's own QPs, CQs and shared receive queues, of a
+// port, or of the device. Those of an object go with it. The device reports events of a port and of
+// itself once in a process: of several waiting guests, one gets the event.
 //
 //go:wasmimport rdma wait_async
 //go:noescape
@@ -746,8 +747,8 @@ func abiQueryPort(ep Handle, port uint32, attr *PortAttr) int32
 // abiPollSet: Waits until one of several things is there, and takes none of them (poll(2)). IN of
 // an event_channel: an event of any endpoint. IN of an ep: an event of it; of a synchronous one
 // what get_request or complete takes. IN of a cq: a completion; PRI of a cq: the event that
-// req_notify asked for; IN of a comp_channel: that of any of its CQs. PRI of an ep, a device or 0:
-// an asynchronous event of its device, of that, or of the default device, for wait_async. IN of an
+// req_notify requested; IN of a comp_channel: an event of its CQs. PRI of an ep, a device or 0: an
+// asynchronous event of its device, of that, or of the default device, for wait_async. IN of an
 // eventfd: it is not 0; OUT: it can be added to. What is there is there again at the next call,
 // until it is taken. A guest that has to wait for something of its own as well, or whose threads
 // end each other's waits, adds an eventfd.
@@ -782,8 +783,8 @@ func abiEventFDWrite(eventfd Handle, value int64) int32
 //go:noescape
 func abiEventFDRead(eventfd Handle, value *uint64) int32
 
-// abiStreamListen: Takes streams of bytes from other roles of the run, beside the fabric: what
-// programs use a TCP connection for, to tell each other their queue pairs. poll_set has IN when one
+// abiStreamListen: Takes streams of bytes from other roles of the run, apart from the fabric.
+// Programs use a TCP connection for that, to exchange their queue pairs. poll_set has IN when one
 // can be accepted.
 //
 //go:wasmimport rdma stream_listen

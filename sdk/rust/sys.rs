@@ -1650,9 +1650,9 @@ imports! { _, {
     #[link_name = "yield"]
     pub fn yield_() -> i32;
 
-    /// Lets others run that wait for this processor (sched_yield(2)). A guest that spins, on its
-    /// memory or on polls, calls it now and then: its peer may be one of them, and on a virtual
-    /// clock no time passes otherwise.
+    /// Lets others run that wait for this processor (sched_yield(2)). A guest that polls its memory
+    /// or a queue should call it now and then. Its peer may be one of these guests, and on a
+    /// virtual clock no time passes otherwise.
     pub fn sched_yield() -> i32;
 
     /// Writes one line to the log of the run. EINVAL: no such level. EMSGSIZE: more than 65536
@@ -1771,10 +1771,10 @@ imports! { _, {
     pub fn dereg_mr(mr: Handle) -> i32;
 
     /// Gives an endpoint its QP (rdma_create_qp(3)), when create_ep did not. Without an endpoint,
-    /// since 1.6, it makes one of the PD alone, in RESET (ibv_create_qp(3)), whose qp_type and CQs
-    /// have to be given and which modify_qp brings to RTS. Returns the QP's handle. EINVAL: it has
-    /// one, or is not on a device yet; without an endpoint, what has to be given is not, or is of
-    /// another device. ENOMEM: more than the device can do.
+    /// since 1.6, it makes one of the PD alone, in RESET (ibv_create_qp(3)). Its qp_type and CQs
+    /// must be given, and modify_qp brings it to RTS. Returns the QP's handle. EINVAL: it has one,
+    /// or is not on a device yet; without an endpoint, a required member is missing, or of another
+    /// device. ENOMEM: more than the device can do.
     pub fn create_qp(ep: Handle, pd: Handle, qp_init_attr: *const QpInitAttr) -> i32;
 
     /// Destroys an endpoint's QP and the CQs made with it (rdma_destroy_qp(3)), or a QP without an
@@ -1839,9 +1839,9 @@ imports! { _, {
     /// one at a time. Returns the number of completions, 0 if there are none.
     pub fn poll_cq(cq: Handle, wc: *mut Wc, max: u32) -> i32;
 
-    /// Polls in native code until there is a completion, so many times at most: the lowest latency,
-    /// for a guest that has nothing else to do. Returns the number of completions, 0 if there were
-    /// none.
+    /// Polls in native code until there is a completion, at most so many times. This gives the
+    /// lowest latency to a guest without other work. Returns the number of completions, 0 if there
+    /// were none.
     pub fn spin_cq(cq: Handle, wc: *mut Wc, max: u32, attempts: u32) -> i32;
 
     /// Waits until there is a completion: polls first, for latency, and sleeps in between when none
@@ -1890,17 +1890,17 @@ imports! { _, {
     /// order; 0 while there is none.
     pub fn dst_port(ep: Handle) -> i32;
 
-    /// Waits for the end of what the last call of a synchronous endpoint started, as the functions
-    /// of librdmacm do without a channel: the endpoint's next event ends it, and ep_event has it. 0
-    /// at once when nothing is under way: a call may come to its end within itself, and gives the
+    /// Waits for the end of what the last call of a synchronous endpoint started. The functions of
+    /// librdmacm wait so without a channel. The endpoint's next event ends it, and ep_event has it.
+    /// 0 at once when nothing is under way: a call may come to its end within itself, and gives the
     /// result then. A wait that is given up can be taken up again. ECONNREFUSED: the peer rejected.
     /// the status of the event, such as ETIMEDOUT of UNREACHABLE. ETIMEDOUT: no end came in time.
     /// ECANCELED: the guest was asked to stop.
     pub fn complete(ep: Handle, timeout_ns: i64) -> i32;
 
     /// Waits for a connection request of a synchronous listener (rdma_get_request(3)). The new
-    /// endpoint is synchronous, has a QP if the listener was made with qp_init_attr, and has the
-    /// request as its ep_event until its next call; the listener cannot be destroyed meanwhile.
+    /// endpoint is synchronous, and has a QP if the listener was made with qp_init_attr. The
+    /// request is its ep_event until its next call; the listener cannot be destroyed meanwhile.
     /// Returns the new endpoint's handle. EINVAL: not a synchronous listener. ETIMEDOUT: no request
     /// came in time. ECANCELED: the guest was asked to stop.
     pub fn get_request(ep: Handle, timeout_ns: i64) -> i32;
@@ -2060,8 +2060,8 @@ imports! { _, {
     /// Ends attach_mcast (ibv_detach_mcast(3)). EINVAL: the QP is not attached to it.
     pub fn detach_mcast(qp: Handle, group: *const Address, lid: u32) -> i32;
 
-    /// Changes attributes of a QP (ibv_modify_qp(3)). An endpoint brings its QP to RTS by itself;
-    /// this is for ERR, SQD and what may change on the way, and for a QP without an endpoint.
+    /// Changes attributes of a QP (ibv_modify_qp(3)). An endpoint brings its QP to RTS by itself.
+    /// This call is for ERR and SQD, for attributes on the way, and for a QP without an endpoint.
     /// EINVAL: there is no such transition, or it takes other attributes. EPERM: a queue key with
     /// the highest bit set, which is one of the system's.
     pub fn modify_qp(qp: Handle, attr: *const QpAttr, mask: u32) -> i32;
@@ -2119,11 +2119,11 @@ imports! { _, {
     pub fn get_pkey_index(ep: Handle, port: u32, pkey: u32) -> i32;
 
     /// Waits for an asynchronous event and takes it (ibv_get_async_event(3),
-    /// ibv_ack_async_event(3)): one of the guest's own QPs, CQs and shared receive queues, of a
-    /// port, or of the device. Those of an object go with it. The device tells of a port and of
-    /// itself once in a process, to one of those that wait for it: of several guests one gets the
-    /// event. ETIMEDOUT: no event came in time. ECANCELED: the guest was asked to stop. ENODEV:
-    /// there is no device, or the endpoint is not on one.
+    /// ibv_ack_async_event(3)). It is of one of the guest's own QPs, CQs and shared receive queues,
+    /// of a port, or of the device. Those of an object go with it. The device reports events of a
+    /// port and of itself once in a process: of several waiting guests, one gets the event.
+    /// ETIMEDOUT: no event came in time. ECANCELED: the guest was asked to stop. ENODEV: there is
+    /// no device, or the endpoint is not on one.
     pub fn wait_async(ep: Handle, event: *mut AsyncEvent, timeout_ns: i64) -> i32;
 
     /// Writes what a port of a device is (ibv_query_port(3)). EINVAL: the device has no such port.
@@ -2133,15 +2133,15 @@ imports! { _, {
     /// Waits until one of several things is there, and takes none of them (poll(2)). IN of an
     /// event_channel: an event of any endpoint. IN of an ep: an event of it; of a synchronous one
     /// what get_request or complete takes. IN of a cq: a completion; PRI of a cq: the event that
-    /// req_notify asked for; IN of a comp_channel: that of any of its CQs. PRI of an ep, a device
-    /// or 0: an asynchronous event of its device, of that, or of the default device, for
-    /// wait_async. IN of an eventfd: it is not 0; OUT: it can be added to. What is there is there
-    /// again at the next call, until it is taken. A guest that has to wait for something of its own
-    /// as well, or whose threads end each other's waits, adds an eventfd. Returns the number of
-    /// entries whose revents is not 0; 0 when the time is over. EINVAL: too many entries, or events
-    /// that there are not. ECANCELED: the guest was asked to stop. EMFILE: no descriptor is left to
-    /// wait with. ENOMEM: the budget has no 512 bytes for each entry. A handle that names nothing,
-    /// or nothing that can be waited for, is no error: its revents is NVAL.
+    /// req_notify requested; IN of a comp_channel: an event of its CQs. PRI of an ep, a device or
+    /// 0: an asynchronous event of its device, of that, or of the default device, for wait_async.
+    /// IN of an eventfd: it is not 0; OUT: it can be added to. What is there is there again at the
+    /// next call, until it is taken. A guest that has to wait for something of its own as well, or
+    /// whose threads end each other's waits, adds an eventfd. Returns the number of entries whose
+    /// revents is not 0; 0 when the time is over. EINVAL: too many entries, or events that there
+    /// are not. ECANCELED: the guest was asked to stop. EMFILE: no descriptor is left to wait with.
+    /// ENOMEM: the budget has no 512 bytes for each entry. A handle that names nothing, or nothing
+    /// that can be waited for, is no error: its revents is NVAL.
     pub fn poll_set(entries: *mut PollEntry, count: u32, timeout_ns: i64) -> i32;
 
     /// Makes a counter that poll_set looks at (eventfd(2)): how one thread of a guest that has
@@ -2160,8 +2160,8 @@ imports! { _, {
     /// never waits: poll_set does. EAGAIN: it is 0.
     pub fn eventfd_read(eventfd: Handle, value: *mut u64) -> i32;
 
-    /// Takes streams of bytes from other roles of the run, beside the fabric: what programs use a
-    /// TCP connection for, to tell each other their queue pairs. poll_set has IN when one can be
+    /// Takes streams of bytes from other roles of the run, apart from the fabric. Programs use a
+    /// TCP connection for that, to exchange their queue pairs. poll_set has IN when one can be
     /// accepted. Returns the stream's handle. EADDRINUSE: this guest listens there already. EINVAL:
     /// no such backlog.
     pub fn stream_listen(service: u32, backlog: u32) -> i32;

@@ -50,7 +50,7 @@ type Provider struct {
 type Soft struct {
 	Clock *syntax.Node `key:"clock" doc:"virtual or wall; where nothing is said, wall for files with guests or several providers, and on the link udp"`
 	Seed  *syntax.Node `key:"seed" doc:"of random numbers: PSNs, keys, losses"`
-	Link  *syntax.Node `key:"link" doc:"local: a message is copied at once, whole; packets: it goes in packets of the path MTU, each of which takes time and may be lost; udp: such packets go through UDP sockets, in real time. Without it local, or what --link says"`
+	Link  *syntax.Node `key:"link" doc:"local: a message is copied at once, whole; packets: it goes in packets of the path MTU, which take time and can be lost; udp: such packets go through UDP sockets, in real time. Without it local, or what --link says"`
 }
 
 // Verbs is how the verbs provider is used.
@@ -185,7 +185,7 @@ type Fixture struct {
 	Name *syntax.Node // the key
 
 	Doc      *syntax.Node   `key:"doc,any" doc:"what it is for"`
-	Scope    *syntax.Node   `key:"scope" doc:"case: each case has its own, the default; file: cases of the file share one, as long as they pass and leave it as it was"`
+	Scope    *syntax.Node   `key:"scope" doc:"case (default): each case has its own; file: cases of the file share one, while they pass and leave it unchanged"`
 	Needs    []*syntax.Node `key:"needs" doc:"fixtures that are set up before this one"`
 	Setup    []*Step        `key:"setup,required" doc:"steps that make it; a case in which they fail is an error, not a failure"`
 	Teardown []*Step        `key:"teardown" doc:"steps that end it, also after a failure; each is tried. What they leave is freed with the case"`

@@ -48,7 +48,7 @@ var paramTypes = []Key{
 	{"int", "an integer: 10, 0x1f, 0o17, 0b101, 1_000_000"},
 	{
 		"size",
-		"bytes, alone or with a unit: 4096, 4KiB, 1.5MiB; B, KiB, MiB, GiB and TiB are powers of 1024, kB, MB, GB " +
+		"bytes, alone or with a unit: 4096, 4KiB, 1.5MiB; KiB, MiB, GiB and TiB are powers of 1024, kB, MB, GB " +
 			"and TB of 1000",
 	},
 	{"duration", "a time with its unit, ns, us, ms, s, m or h: 250ms, 1m30s; 0 needs none"},

@@ -204,8 +204,8 @@ var actions = []actionRow{
 	{
 		Key{
 			"parallel",
-			"steps that run at the same time; the first failure cancels the others.  A step of a counted role is a " +
-				"branch for each instance, and so is a do, repeat or for_each with nothing but steps of that role",
+			"steps that run at the same time; the first failure cancels the others.  A step of a counted role " +
+				"is a branch for each instance, and so is a do, repeat or for_each with only its steps",
 		},
 		Parallel,
 	},

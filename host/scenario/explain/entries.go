@@ -336,8 +336,8 @@ var topics = []Topic{
 		},
 		{
 			"REJ",
-			"a connection is refused: by rdma_reject(3) with its private data, by the system where no process listens, " +
-				"or by who gave up waiting; the peer gets REJECTED",
+			"a connection is refused: by rdma_reject(3) with its private data, where no process listens, or " +
+				"after a timeout; the peer gets REJECTED",
 			nil,
 		},
 		{"REP", "the server accepts: rdma_accept(3) sends it with its private data, the client gets ESTABLISHED", nil},
@@ -369,8 +369,8 @@ var topics = []Topic{
 		},
 		{
 			"NAK",
-			"refusal of a packet: out of sequence (it is sent again), receiver not ready (RNR, sent again after a " +
-				"time), or an error that ends the connection, such as REM_ACCESS_ERR; \"drop: data\" loses it",
+			"refusal of a packet: out of sequence (sent again), receiver not ready (RNR, sent again later), or " +
+				"a fatal error, such as REM_ACCESS_ERR; \"drop: data\" loses it",
 			nil,
 		},
 	}},

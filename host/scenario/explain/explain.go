@@ -172,9 +172,9 @@ func Times() []Time {
 		{"a wait", "a verb that waits gives up after 5s on the provider's clock unless \"within\" says otherwise; " +
 			"many of the times below are longer",
 			[]string{"within", "poll", "wait_event", "get_event", "UNREACHABLE", "RETRY_EXC_ERR"}},
-		{"a case", "it fails after 1m of real time unless \"timeout\" says otherwise.  soft's clock is virtual where " +
-			"no guest runs, or where the file wants it so: when all wait, it moves to the " +
-			"next event at once, so none of these times makes a run longer, and \"took\" can be exact",
+		{"a case", "it fails after 1m of real time unless \"timeout\" says otherwise.  soft's clock is virtual " +
+			"where no guest runs, or where the file sets it.  When all wait, it moves to the next event at " +
+			"once.  So none of these times makes a run longer, and \"took\" can be exact",
 			[]string{"timeout", "clock", "took"}},
 		{"address and route", "create_ep gives each of the two 2s (resolve), resolve_addr and resolve_route 2s " +
 			"(timeout); then ADDR_ERROR or ROUTE_ERROR comes with ETIMEDOUT, " +
@@ -211,17 +211,16 @@ func Times() []Time {
 				"query_qp", "post_send", "post_write", "post_read",
 			}},
 		{"a send that finds no receive", "repeated after the receiver's RNR timer, rnr_retry_count times (the " +
-			"peer's, of connect and accept; 7, the default, means forever): RNR_RETRY_EXC_ERR comes after " +
-			"rnr_retry_count times " +
-			"that timer.  rdma_cm sets min_rnr_timer to 0, 655.36ms",
+			"peer's, of connect and accept; 7, the default, means forever).  RNR_RETRY_EXC_ERR comes after " +
+			"rnr_retry_count times that timer.  rdma_cm sets min_rnr_timer to 0, 655.36ms",
 			[]string{
 				"RNR_RETRY_EXC_ERR", "rnr_retry_count", "rnr_retry", "min_rnr_timer", "poll", "post_recv", "connect",
 				"accept", "NAK",
 			}},
 		{"RNR timers", "min_rnr_timer 0 to 31 in ms (IBTA volume 1, 9.7.5.2.8): " + strings.Join(rnrTimers, ", "),
 			[]string{"min_rnr_timer"}},
-		{"a wall clock", "without the virtual clock soft takes up to a sixteenth longer for each message of the " +
-			"connection manager that it repeats, so that many do not come together again",
+		{"a wall clock", "without the virtual clock soft repeats messages of the connection manager up to a " +
+			"sixteenth later, so that many do not come together again",
 			[]string{"clock"}},
 	}
 }

@@ -21,8 +21,8 @@ var measureVerbs = []Verb{
 			"nothing of the scenario runs meanwhile.",
 		measure).roleless().measuring(),
 	ask("mesh", "",
-		"Measure many pairs of a counted role's instances, in rounds in which no two pairs share one, and find "+
-			"those that are worse than the others: the bad cable.  Those are measured again, alone, before they "+
+		"Measure many pairs of a counted role's instances, and find those that are worse than the others: the "+
+			"bad cable.  In a round no two pairs share an instance.  Bad pairs are measured again, alone, before they "+
 			"count; the report says whether one node, host, device or label explains them.",
 		meshPairs).roleless().measuring(),
 }
@@ -50,7 +50,7 @@ type measureKnobs struct {
 	Size             Optional[sizeList]                   `arg:"sizes" doc:"latency, bandwidth: bytes of a message, each measured in turn"`
 	Iterations       Optional[int]                        `arg:"iterations" group:"iterations, duration, stages or connections" min:"1" max:"0x400000000000" doc:"latency, bandwidth: round trips, or messages of each direction, of each size and queue pair"`
 	Duration         time.Duration                        `arg:"duration" group:"iterations, duration, stages or connections" min:"1ns" max:"168h" doc:"how long each size is measured"`
-	Stages           []stageArguments                     `arg:"stages" group:"iterations, duration, stages or connections" doc:"parts of the measurement that follow each other, each with a load of its own: [{for: 10s, depth: 1}, {for: 30s, depth: 64}].  Each size goes through all of them, after one warm-up.  Each stage has its own results, with the tag 'stage', over intervals of a quarter of the shortest stage, of 1 s at most, unless sample_every sets them.  Not of a mesh"`
+	Stages           []stageArguments                     `arg:"stages" group:"iterations, duration, stages or connections" doc:"parts of the measurement that follow each other, each with a load of its own: [{for: 10s, depth: 1}, {for: 30s, depth: 64}].  Each size goes through all of them, after one warm-up.  Each stage has its own results, with the tag 'stage'.  Intervals are a quarter of the shortest stage, at most 1 s, unless sample_every sets them.  Not of a mesh"`
 	Connections      Optional[int]                        `arg:"connections" group:"iterations, duration, stages or connections" min:"1" max:"0x100000000" doc:"connect: how many are made"`
 	WarmupDuration   time.Duration                        `arg:"warmup" min:"1ns" max:"168h" doc:"time before the timed part, not counted"`
 	WarmupIterations int                                  `arg:"warmup_iterations" min:"1" max:"0x400000000000" doc:"what is done before the timed part, not counted"`
@@ -76,7 +76,7 @@ type measureKnobs struct {
 	InFlight         int                                  `arg:"in_flight" min:"1" max:"4096" doc:"connect: connections under way at once; default 1"`
 	Lockstep         bool                                 `arg:"lockstep" doc:"connect: those under way take each step together, all of them one before any the next; the results then have each step's rate"`
 	ErrorsMax        int                                  `arg:"errors_max" max:"0x40000000" doc:"connect: connections that may fail before the measurement does; default 0"`
-	MinMessages      Optional[int]                        `arg:"min_messages" max:"0x400000000000" doc:"messages, round trips or connections of each size that each end must complete in the timed part, or the step fails; default 1; 0 allows a size without any"`
+	MinMessages      Optional[int]                        `arg:"min_messages" max:"0x400000000000" doc:"messages, round trips or connections of each size that each end must complete in the timed part; default 1; 0 allows none"`
 	Timeout          time.Duration                        `arg:"resolve" min:"1ns" max:"1m" doc:"connect: time for the address and for the route each; default 2s"`
 }
 

@@ -124,7 +124,7 @@ var windowVerbs = []Verb{
 		Window,
 	),
 	ask("bind_mw", "ibv_bind_mw(3)",
-		"Post a request to bind a window to a part of a buffer, which must have the right MW_BIND; of type 2 as "+
+		"Post a request to bind a window to a part of a buffer with the right MW_BIND; type 2 as "+
 			"ibv_post_send(3) with BIND_MW.",
 		bindMW).needing(CanWindow),
 	act("dealloc_mw", "ibv_dealloc_mw(3)", "Free a memory window; its key ends.",

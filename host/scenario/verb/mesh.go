@@ -74,7 +74,7 @@ type meshed struct {
 	Pairs    int    `result:"pairs" doc:"pairs that were measured"`
 	Rounds   int    `result:"rounds" doc:"rounds of pairs at once, without those of the second look"`
 	Worst    int    `result:"worst,varies" doc:"how near the farthest pair comes to the best, in percent"`
-	Blame    string `result:"blame" words:"none|node|host|device|labels|label|pairs" doc:"what explains the outliers and the lost pairs: none, there are none; labels, they are between two values of a label; pairs, they have nothing in common"`
+	Blame    string `result:"blame" words:"none|node|host|device|labels|label|pairs" doc:"the explanation of outliers and lost pairs: none, there are none; labels, they are between two values of a label; pairs, nothing in common"`
 	Blamed   string `result:"blamed" doc:"which node, host, device or label: 'node[3]', 'rack=r1', of two 'rack=r1, rack=r2'; else nothing"`
 	Cut      bool   `result:"cut" doc:"a threshold with abort_on_fail ended it early"`
 	// text is the sentence of the blame.

@@ -12,8 +12,8 @@ import (
 // workListVerbs post several work requests with one call.
 var workListVerbs = []Verb{
 	post("post_send_list", "ibv_post_send(3)",
-		"Post several requests with one call.  The first that is refused ends it: those before it are posted, those "+
-			"after it are not; of a queue pair with send_ops all are, or none.",
+		"Post several requests with one call.  The first error ends it: requests before it are posted, those "+
+			"after it are not.  With send_ops all are posted, or none.",
 		postSendList),
 	post("post_recv_list", "ibv_post_recv(3)",
 		"Post several receives with one call.  The first that is refused ends it: those before it are posted, those "+
