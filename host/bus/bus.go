@@ -188,8 +188,8 @@ func message(came *nats.Msg) *Message {
 	return &Message{came.Subject, came.Data, respond}
 }
 
-// ErrNoQuestion tells that nobody waits for an answer.
-var ErrNoQuestion = errors.New("the message does not expect a reply")
+// ErrNotRequest means that the sender does not wait for an answer.
+var ErrNotRequest = errors.New("the message does not expect a reply")
 
 // waiting is how many messages a listener's queue holds.
 const waiting = 1 << 16

@@ -45,8 +45,8 @@ func (p *Participant) announce(each Selected, runs, number int) (with []string, 
 		}
 		with = append(with, name)
 	}
-	p.meeting.Case(runs, with...) // before anybody has something to say in it
-	if err := p.meeting.Tell(turnKey(runs), turn{each.Case.ID, number, with}); err != nil {
+	p.meeting.Case(runs, with...) // before it gets messages
+	if err := p.meeting.Tell(caseStartKey(runs), caseStart{each.Case.ID, number, with}); err != nil {
 		return nil, record.Errored, err.Error()
 	}
 	return with, "", ""
@@ -223,8 +223,8 @@ func (j *jobs) follow(ctx context.Context) {
 	participant := j.config.Participant
 	for {
 		j.runs++
-		_, raw, err := party.meeting.Await(ctx, party.Follows, turnKey(j.runs))
-		var next turn
+		_, raw, err := participant.meeting.Await(ctx, participant.ControllerName, caseStartKey(j.runs))
+		var next caseStart
 		if err != nil || json.Unmarshal(raw, &next) != nil || next.Case == "" {
 			return
 		}
@@ -235,9 +235,9 @@ func (j *jobs) follow(ctx context.Context) {
 		}
 		relay := &relay{jobs: j, number: next.Number, attempt: 1, earlier: j.config.Baseline[next.Case]}
 		running, cancel := context.WithCancelCause(ctx)
-		mailbox := party.meeting.Case(j.runs)
+		mailbox := participant.meeting.Case(j.runs)
 		go func() {
-			if _, _, err := mailbox.Await(running, party.Follows, stopKey); err == nil {
+			if _, _, err := mailbox.Await(running, participant.ControllerName, stopKey); err == nil {
 				err = errors.New("the controller has ended the case")
 				cancel(err)
 			} else if running.Err() == nil {
@@ -251,11 +251,11 @@ func (j *jobs) follow(ctx context.Context) {
 }
 
 // meets fills in how the others of a case are reached.
-func (p *Party) meets(config *exec.Config, each Selected, runs int, with []string) {
+func (p *Participant) meets(config *exec.Config, each Selected, runs int, with []string) {
 	config.Mailbox, config.Player, config.Addresses = p.meeting.Case(runs, with...), p.meeting.Player, p.Addresses
-	config.Key, config.Observes, config.Leader = p.keys[each.Case.ID], p.Leads != nil, p.Follows
-	if p.Leads != nil {
-		config.Clocks, config.Modules = p.Leads.Clocks, make(map[string]string)
+	config.Key, config.Observes, config.Leader = p.keys[each.Case.ID], p.Controller != nil, p.ControllerName
+	if p.Controller != nil {
+		config.Clocks, config.Modules = p.Controller.Clocks, make(map[string]string)
 		for _, role := range each.all {
 			if role.Guest != nil {
 				config.Modules[role.Name] = role.Guest.Module

@@ -45,7 +45,7 @@ const (
 	packetFields, interfaceFields, statisticsFields = 20, 8, 12
 )
 
-// errStrange tells that bytes are no blocks, as this program writes them.
+// errStrange means that bytes are no blocks, as this program writes them.
 var errStrange = errors.New("malformed pcapng block")
 
 // cut is the first block of bytes; nil when it is not whole.

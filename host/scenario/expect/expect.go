@@ -137,8 +137,8 @@ func checkField(env expression.Env, e *compile.Expectation, got any, outcome *ve
 // isWord is a value that is one of RDMA's words, such as a status or an opcode, and so says which field it is of.
 var isWord = regexp.MustCompile(`^[A-Z][A-Z0-9_]+$`)
 
-// tells tells whether a summary has the value of a field, and nobody can take it for the value of another: it stands
-// behind the field's name, or is a word that needs none.
+// tells reports whether a summary shows the value of a field without a doubt: behind the field's name, or as a word
+// that needs none.
 func tells(summary, field, value string) bool {
 	name := "(?:" + regexp.QuoteMeta(field) + " )"
 	if isWord.MatchString(value) {

@@ -2,7 +2,7 @@ package expect
 
 import "testing"
 
-// TestSummaryTells: the wrong value of a field is seen in a summary only where nobody can take another's for it.
+// TestSummaryTells: the wrong value of a field is found in a summary only where it cannot be that of another field.
 func TestSummaryTells(t *testing.T) {
 	for _, test := range []struct {
 		summary, field, value string

@@ -207,7 +207,7 @@ func (m *Meeting) addressed(what message) (subjects []string, err error) {
 	case what.To != "" && subjects == nil:
 		return nil, fmt.Errorf("tell %s: there is no process of %s", what.Key, what.To)
 	case what.To == "" && (with == nil || left == 0):
-		return []string{bus.To(bus.Everybody, sayTell)}, nil
+		return []string{bus.To(bus.AllMembers, sayTell)}, nil
 	}
 	return subjects, nil
 }
@@ -394,7 +394,7 @@ func (m *Meeting) tellLost(name, why string) {
 	m.Lose(why, name)
 	m.order.Lock()
 	defer m.order.Unlock()
-	_ = m.publish(message{From: name, Key: why}, bus.To(bus.Everybody, sayGone))
+	_ = m.publish(message{From: name, Key: why}, bus.To(bus.AllMembers, sayGone))
 }
 
 // beat says again and again that this process is there.
@@ -471,7 +471,7 @@ func (m *Meeting) Close() {
 	case m.conn == nil:
 	case m.server != nil:
 		m.order.Lock()
-		_ = m.publish(message{From: m.name, Key: endedItsRun}, bus.To(bus.Everybody, sayGone))
+		_ = m.publish(message{From: m.name, Key: endedItsRun}, bus.To(bus.AllMembers, sayGone))
 		m.order.Unlock()
 		m.sync()
 	default:

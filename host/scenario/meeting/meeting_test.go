@@ -329,7 +329,7 @@ func TestStrangers(t *testing.T) {
 	defer client.Close()
 	defer server.m.Close()
 	// A process cannot speak for another: not under its name on the bus, and what it says is its own whatever it says.
-	for _, subject := range []string{bus.To(bus.Everybody, sayTell), bus.From(server.m.conn.Name(), sayTell)} {
+	for _, subject := range []string{bus.To(bus.AllMembers, sayTell), bus.From(server.m.conn.Name(), sayTell)} {
 		if err := client.publish(message{From: "server", Key: "x"}, subject); err != nil {
 			t.Fatal(err)
 		}

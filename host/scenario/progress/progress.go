@@ -18,12 +18,12 @@ type Steps struct {
 // Step is how far one step is.
 type Step struct {
 	what  string // what is counted; "" hides it
-	Of    int    // Unknown: nobody knows how many there are
+	Of    int    // Unknown where there is no count
 	At    atomic.Int64
 	parts bool // the count is of parts and stands in brackets behind what is done
 }
 
-// Unknown is how often something is done of which nobody knows that.
+// Unknown is the count of a loop without a known number of rounds.
 const Unknown = -1
 
 // Begin adds a step that does something several times.

@@ -1,4 +1,4 @@
-// Package skip tells whether a case can run here, from what it needs and what the providers have.  Nothing is made for
+// Package skip decides whether a case can run here, from what it needs and what the providers have.  Nothing is made for
 // the case before.  surroundings.go has what conditions see of providers, devices and roles.
 package skip
 
@@ -52,7 +52,7 @@ func Reason(on testbed.Providers, c *compile.Case) (string, error) {
 	return "", nil
 }
 
-// IsJoint tells whether a condition is one on roles of several processes, which these judge together.
+// IsJoint reports whether a condition is one on roles of several processes, which these judge together.
 func IsJoint(c *compile.Case, requirement *compile.Requirement) bool {
 	return len(c.Elsewhere) > 0 && requirement.Mentions(append(Elsewhere(c), "roles")...)
 }
@@ -68,7 +68,7 @@ func Elsewhere(c *compile.Case) (written []string) {
 // unmet says why something that steps need is not there; "" when it is.  Of several roles one must have it.
 func unmet(on testbed.Providers, c *compile.Case, env expression.Env, need compile.Need) (reason string, err error) {
 	if first := need.Roles[0]; first != "" && !plays(c, first) || Divided(c, need) {
-		return "", nil // the process that does it says so, or both together (judgeTogether)
+		return "", nil // the process that does it reports it, or both together (judgeTogether)
 	}
 	if !on.Several() {
 		return lacks(on.First(), env["device"].(map[string]any), need.Capability, hasCounters(on, c.Roles)), nil
@@ -94,12 +94,12 @@ func unmet(on testbed.Providers, c *compile.Case, env expression.Env, need compi
 	return reason, nil
 }
 
-// plays tells whether a role of the case is here; of a run of several processes each has some of them.
+// plays reports whether a role of the case is here; of a run of several processes each has some of them.
 func plays(c *compile.Case, role string) bool {
 	return slices.ContainsFunc(c.Roles, func(r testbed.RoleConfig) bool { return r.Name == role })
 }
 
-// Divided tells whether one of two roles must have something, and one of them is elsewhere.
+// Divided reports whether one of two roles must have something, and one of them is elsewhere.
 func Divided(c *compile.Case, need compile.Need) bool {
 	return need.Roles[1] != "" && !(plays(c, need.Roles[0]) && plays(c, need.Roles[1]))
 }

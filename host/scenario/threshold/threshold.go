@@ -16,7 +16,7 @@ import (
 // Checker compares what a case has measured with the limits of its thresholds.
 type Checker struct {
 	Case *compile.Case
-	// Holds tells whether a condition holds.  The names are for this condition alone.
+	// Holds reports whether a condition holds.  The names are for this condition alone.
 	Holds func(condition *compile.Requirement, names expression.Env) (bool, error)
 	// Baseline is what an earlier run has found of the case; nil: there is none.
 	Baseline *record.Earlier
@@ -89,7 +89,7 @@ func boundsTold(told []record.Bound) (bounds []record.Bound) {
 // Missing returns an error for a limit that should have a verdict and has none.
 func (c *Checker) Missing(verdicts []Verdict) error {
 	for i, threshold := range c.Case.Thresholds {
-		// A process whose condition cannot be computed says so itself.
+		// A process whose condition cannot be computed reports that itself.
 		if wanted, err := c.wanted(threshold); err != nil || !wanted {
 			continue
 		}
@@ -121,7 +121,7 @@ func (c *Checker) Check(values Values, failed func(condition *compile.Requiremen
 	return verdicts
 }
 
-// Watch returns a function that tells whether a running measurement has exceeded a limit that ends it; nil when no
+// Watch returns a function that reports whether a running measurement has exceeded a limit that ends it; nil when no
 // threshold has one.
 func (c *Checker) Watch() (broken func(found []*record.Measure) bool) {
 	var watching []*compile.Threshold
@@ -140,7 +140,7 @@ func (c *Checker) Watch() (broken func(found []*record.Measure) bool) {
 	}
 }
 
-// wanted tells whether the condition of a threshold holds.
+// wanted reports whether the condition of a threshold holds.
 func (c *Checker) wanted(threshold *compile.Threshold) (bool, error) {
 	names := expression.Env{"baseline": nil}
 	if c.Baseline != nil {
@@ -206,7 +206,7 @@ func (c *Checker) limit(threshold *compile.Threshold, limit *compile.Limit, samp
 	return checked
 }
 
-// broken tells whether a running measurement has broken a limit already.
+// broken reports whether a running measurement has broken a limit already.
 func (c *Checker) broken(threshold *compile.Threshold, found []*record.Measure) bool {
 	sample, has := c.sampleOf(threshold, found)
 	if !has || found[0].Messages == 0 || found[0].Took < threshold.After {

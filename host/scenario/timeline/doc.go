@@ -4,7 +4,7 @@
 //   - packets.go finds the packets of a step, where the provider captures them.
 //   - loops.go times the rounds of named loops.
 //
-// Package exec says when something begins and ends.  Who has the lock of the testbed uses what is here.
+// Package exec reports beginnings and ends.  The lock of the testbed guards everything here.
 package timeline
 
 import "time"

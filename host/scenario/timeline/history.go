@@ -135,7 +135,7 @@ func (m *Moment) given() string {
 	return strings.Join(words, " ")
 }
 
-// inHex tells whether the scenario writes an argument in hex.
+// inHex reports whether the scenario writes an argument in hex.
 func (m *Moment) inHex(argument int) bool {
 	call, is := m.Step.Action.(*compile.Call)
 	return is && argument < len(call.Arguments) && call.Arguments[argument] != nil && call.Arguments[argument].Hex

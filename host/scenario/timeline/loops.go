@@ -46,7 +46,7 @@ type spread struct {
 // Part is for the loops of a part of the case, which Join adds: what times now goes on.
 func (l *Loops) Part() Loops { return Loops{active: l.active} }
 
-// Enter begins a repeat and tells whether it is timed.
+// Enter begins a repeat and reports whether it is timed.
 func (l *Loops) Enter(name string, tags map[string]string) bool {
 	if l.active != nil {
 		return false

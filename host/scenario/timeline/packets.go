@@ -12,8 +12,8 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// Packets knows which step each packet belongs to, where the provider writes packets to a file.  Without, it is nil,
-// and its methods do nothing.  Who has the lock of the testbed uses it.
+// Packets maps each packet to its step, where the provider writes packets to a file.  Without, it is nil,
+// and its methods do nothing.  The lock of the testbed guards it.
 type Packets struct {
 	providers []*rdmacore.Provider
 	began     []time.Duration // of the case, on the clock of each
