@@ -274,7 +274,8 @@ func (p *Participant) divided(
 				// of a link one end will do
 				if value, known := call.Arguments[i].Constant(); known && !(argument.Type == verb.Roles) {
 					roles = append(roles, verb.RolesNamed(argument.Type, value)...)
-					if name, is := value.(verb.BufferName); is && len(roles) > 0 && mine[name.Role] != mine[roles[0]] {
+					name, is := value.(verb.BufferName)
+					if is && len(roles) > 0 && mine[name.Role] != mine[roles[0]] {
 						instead = insteadOf(call.Verb.Name, argument.Name, name, roles[0])
 					}
 				}
