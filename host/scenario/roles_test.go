@@ -142,7 +142,7 @@ func TestSeveralUnderOneWord(t *testing.T) {
 	seen := &collector{}
 	onOwn(t, "testdata/run/several_fails.yaml", seen)
 	for i, want := range []string{
-		`no endpoint "eps[3]"`, `"port" of`, "eps[0] to eps[65535]",
+		`no endpoint "eps[3]"`, `"port" has no value yet`, "eps[0] to eps[65535]",
 		`server doors[3]: an unread event: CONNECT_REQUEST`,
 	} {
 		if i >= len(seen.results) || len(seen.results[i].Failures) == 0 {
