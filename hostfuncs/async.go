@@ -24,8 +24,8 @@ func asyncFunctions() []Function {
 		Name: "wait_async", Since: v1_4, Capability: CapabilityWork, Blocking: true,
 		Doc: "Waits for an asynchronous event and takes it (ibv_get_async_event(3), ibv_ack_async_event(3)). It " +
 			"is of one of the guest's own QPs, CQs and shared receive queues, of a port, or of the device. Those of " +
-			"an object go with it. The device reports events of a port and of itself once in a process: of several waiting " +
-			"guests, one gets the event.",
+			"an object go with it. The device reports events of a port and of itself once in a process: of several " +
+			"waiting guests, one gets the event.",
 		Params: []Param{
 			{"ep", HandleOf, "ep", "whose device; 0 for the default device"},
 			{"event", InOut, "async_event", ""},

@@ -172,9 +172,9 @@ func (i *Instance) withParam(handle Handle, at Pointer, call func(*rdmacore.ID, 
 }
 
 // mayName reports whether an endpoint without a QP may be connected with the number in param.  A connection manager
-// takes a connection in the name of a QP that has one already for the sign of a peer that has forgotten, and disconnects that
-// one (IBTA 12.4.1): so the number has to be of a QP of this guest's.  Datagrams have no connections, and may do
-// without.
+// takes a connection in the name of a QP that has one already for the sign of a peer that has forgotten, and
+// disconnects that one (IBTA 12.4.1): so the number has to be of a QP of this guest's.  Datagrams have no connections,
+// and may do without.
 func (i *Instance) mayName(id *rdmacore.ID, param *rdmacore.ConnParam) bool {
 	if param == nil || param.QPNum == 0 {
 		return id.PortSpace() != rdmacore.PortSpaceTCP

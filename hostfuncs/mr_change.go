@@ -42,8 +42,8 @@ func regionFunctions() []Function {
 		},
 		{
 			Name: "rereg_mr", Since: v1_4, Capability: CapabilityMemory, Keeps: true,
-			Doc: "Changes a memory region that requests may be using (ibv_rereg_mr(3)): after the return, requests no " +
-				"longer reach the old memory. Its keys may have changed.",
+			Doc: "Changes a memory region that requests may be using (ibv_rereg_mr(3)): after the return, requests " +
+				"no longer reach the old memory. Its keys may have changed.",
 			Params: []Param{{"mr", HandleOf, "mr", ""}, {"change", In, "mr_change", "what it shall be"},
 				{"keys", Out, "mr", "the region's address and keys"}},
 			Errors: "EINVAL: no flag, an empty range, or a remote right to write without LOCAL_WRITE. EBUSY: a " +

@@ -40,8 +40,8 @@ const (
 )
 
 // A compiler process reads a request, which ends with the pipe: a key for this one answer, one byte that reports
-// whether the code looks at contexts, and the module.  It writes an answer: a seal by that key, one byte that tells what
-// follows, and that: the name of the code and the code, or a text.  So half an answer is none.
+// whether the code looks at contexts, and the module.  It writes an answer: a seal by that key, one byte that tells
+// what follows, and that: the name of the code and the code, or a text.  So half an answer is none.
 const (
 	answerCode    = 'C' // compiled
 	answerInvalid = 'I' // wazero's validator refused the module

@@ -353,8 +353,8 @@ func (r *reader) ssh(node *syntax.Node, h *Host, defaults bool) {
 }
 
 // sshForm reports whether a word may be a host, an address or a user: ssh takes none for an option, and no shell
-// anything for more than a word. (No regular expression: one of Unicode's letters 255 times takes 13 ms and 10 MB to compile, at
-// each start of rdmarun.)
+// anything for more than a word. (No regular expression: one of Unicode's letters 255 times takes 13 ms and 10 MB to
+// compile, at each start of rdmarun.)
 func sshForm(word string) bool {
 	first, _ := utf8.DecodeRuneInString(word)
 	return word != "" && utf8.RuneCountInString(word) <= 255 && !strings.ContainsRune(`.%+]\-`, first) &&

@@ -177,7 +177,7 @@ const (
 	// SubjectPackets are questions of an agent: blocks of pcapng.  SubjectCaptured is one: Captured, at the end of the
 	// run, or of a case that failed.  All answers are empty.
 	SubjectPackets, SubjectCaptured = "packets", "captured"
-	// SubjectCalls are questions of an agent: whole lines of its guests' calls.  SubjectTraced is one: Traced; likewise.
+	// SubjectCalls are questions of an agent: whole lines of its guests' calls.  SubjectTraced is one: Traced.
 	SubjectCalls, SubjectTraced = "calls", "traced"
 )
 

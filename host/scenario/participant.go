@@ -31,9 +31,11 @@ type Participant struct {
 	Addresses map[string]netip.Addr
 	// MeetingConfig is how the processes meet; Meet fills in the processes and the purpose.
 	MeetingConfig meeting.Config
-	// Controller is set in a process that plays no role: it selects the case that runs, and the processes that take part.
+	// Controller is set in a process that plays no role: it selects the case that runs, and the processes that take
+	// part.
 	Controller *Controller
-	// ControllerName is the name of the process that leads; empty: each process runs all cases, in the order of the files.
+	// ControllerName is the name of the process that leads; empty: each process runs all cases, in the order of the
+	// files.
 	ControllerName string
 	// meeting is with the others, after Meet.
 	meeting *meeting.Meeting

@@ -207,7 +207,8 @@ func TestPartyMeasureLost(t *testing.T) {
 				"client": {Roles: []string{"client"}, MeetingConfig: meeting.Config{Peers: []string{at}}},
 			} {
 				running.Go(func() {
-					if err := play(ctxOf(t, ctx, role == leaves), path, participant, func(config *scenario.RunConfig) bool {
+					ctx := ctxOf(t, ctx, role == leaves)
+					if err := play(ctx, path, participant, func(config *scenario.RunConfig) bool {
 						config.Link, config.Consumers = "udp", []record.Consumer{stays}
 						if role == leaves {
 							config.Consumers = []record.Consumer{endsMeasurement(cancel)}
@@ -283,7 +284,8 @@ thresholds:
 		t.Fatal(err)
 	}
 	seen := measuredTogether(
-		t, path, nil, &scenario.Participant{Roles: []string{"server"}}, &scenario.Participant{Roles: []string{"client"}},
+		t, path, nil, &scenario.Participant{Roles: []string{"server"}},
+		&scenario.Participant{Roles: []string{"client"}},
 	)
 	same(t, seen[0], seen[1])
 	if len(seen[0].found) != 2 || !seen[0].results[0].FailedByThreshold() {

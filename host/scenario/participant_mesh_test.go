@@ -102,7 +102,8 @@ func TestPartyMeshBaseline(t *testing.T) {
 			if i == has {
 				config.Baseline = record.Baseline{path: earlier}
 			}
-		}, &scenario.Participant{Roles: []string{"node[0]"}}, &scenario.Participant{Roles: []string{"node[1]", "node[2]"}})
+		}, &scenario.Participant{Roles: []string{"node[0]"}},
+			&scenario.Participant{Roles: []string{"node[1]", "node[2]"}})
 		if !reflect.DeepEqual(seen[0].checked, seen[1].checked) {
 			t.Errorf("%+v\n%+v", seen[0].checked, seen[1].checked)
 		}

@@ -58,7 +58,7 @@ func together(t *testing.T, path string, participants ...*scenario.Participant) 
 	return found
 }
 
-// TestParticipants: two processes that share the roles of a file come to the same result, as one that has all of them does.
+// TestParticipants: two processes that share the roles of a file come to the same result as one that has all of them.
 func TestParticipants(t *testing.T) {
 	want := map[string]record.Status{
 		"results": record.Passed, "loops and branches": record.Passed, "a failure is everybody's": record.Failed,
@@ -172,14 +172,14 @@ func TestPartyPlan(t *testing.T) {
 		},
 		"an island": {
 			"roles: {server: {}, client: {}}\nsteps: [{role: client, create_ep: {to: server, port: 7471}, as: ep}]\n",
-			"client and server are in two processes, and server, on soft (link local), reaches nobody outside of " +
-				"its own: --link udp",
+			"client and server are in two processes, and server, on soft (link local), reaches only " +
+				"its own roles: --link udp",
 		},
 		"ends of a measurement": {
 			"roles: {server: {}, client: {}}\nsteps: [{measure: {kind: latency, op: SEND, from: client, to: server, " +
 				"sizes: [64], iterations: 10}}]\n",
-			"client and server are in two processes, and server, on soft (link local), reaches nobody outside of " +
-				"its own: --link udp",
+			"client and server are in two processes, and server, on soft (link local), reaches only " +
+				"its own roles: --link udp",
 		},
 		"another role": {"roles: {client: {}}\nsteps: [{log: x}]\n", `no selected case has a role "server"`},
 	} {
@@ -193,7 +193,9 @@ func TestPartyPlan(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			participant := &scenario.Participant{Roles: []string{"server"}, Addresses: map[string]netip.Addr{"client": {}}}
+			participant := &scenario.Participant{
+				Roles: []string{"server"}, Addresses: map[string]netip.Addr{"client": {}},
+			}
 			if err := participant.Check(&config, cases); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v", err)
 			}
@@ -222,7 +224,9 @@ func TestPartyEnds(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := &scenario.Participant{Roles: []string{"server"}, MeetingConfig: meeting.Config{Listen: address.Free(t)}}
+			server := &scenario.Participant{
+				Roles: []string{"server"}, MeetingConfig: meeting.Config{Listen: address.Free(t)},
+			}
 			done := make(chan error)
 			go func() {
 				ctx, cancel := context.WithCancel(t.Context())
@@ -295,8 +299,8 @@ func play(
 	return err
 }
 
-// TestPartyCounters: a process that does not play a role has no numbers of its counters, and reports that where they are
-// used.
+// TestPartyCounters: a process that does not play a role has no numbers of its counters, and reports that where they
+// are used.
 func TestPartyCounters(t *testing.T) {
 	processes := together(
 		t, "testdata/run/party_counters.yaml", &scenario.Participant{Roles: []string{"server"}},

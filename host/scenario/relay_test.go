@@ -138,8 +138,10 @@ func TestRoomForReports(t *testing.T) {
 	}
 	// Measurements have a quota of their own, for all cases together, independent of reports.
 	const part = mostOfOne / measuredPart
-	if !controller.room.measured("a", part-1, controller.Players) || controller.room.measured("a", 2, controller.Players) ||
-		!controller.room.measured("a", 1, controller.Players) || !controller.room.measured("b", part, controller.Players) {
+	measured := func(process string, bytes int) bool {
+		return controller.room.measured(process, bytes, controller.Players)
+	}
+	if !measured("a", part-1) || measured("a", 2) || !measured("a", 1) || !measured("b", part) {
 		t.Error("what is measured takes other room")
 	}
 	many := make(map[string]string)

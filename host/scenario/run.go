@@ -148,7 +148,7 @@ func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.To
 		workers.Wait()
 	}
 	if participant := config.Participant; participant != nil && participant.Controller != nil {
-		_ = participant.meeting.Tell(caseStartKey(j.runs+1), caseStart{}) // a process that is gone does not need the end
+		_ = participant.meeting.Tell(caseStartKey(j.runs+1), caseStart{}) // a process that is gone needs no end
 	}
 	totals := j.totals
 	if ctx.Err() != nil {

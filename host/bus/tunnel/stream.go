@@ -20,7 +20,7 @@ const (
 	again, partTime = 250 * time.Millisecond, time.Second
 	// aliveEvery is how often each end sends a sign of life.
 	aliveEvery = 500 * time.Millisecond
-	// longestNote bounds a note in bytes, mostUseless how many messages may bring no part of the stream between two looks
+	// longestNote bounds a note in bytes, mostUseless the messages without a part of the stream between two looks
 	// of watch.
 	longestNote, mostUseless = 4 << 10, 1 << 13
 )

@@ -25,7 +25,7 @@ func intervalCharts(g *measureGroup) []chart {
 		on.add(plot.Curve{Name: numbered(on, g.curve(m, "")), Points: points, Level: true})
 	}
 	for _, field := range []string{"avg", "min", "max"} {
-		if limits := g.limited("bandwidth", field); len(limits) == 1 { // limits for each size could not be distinguished
+		if limits := g.limited("bandwidth", field); len(limits) == 1 { // one for each size would not be legible
 			bandwidth.level(limits[0].text, limits[0].value/1e9)
 		}
 	}

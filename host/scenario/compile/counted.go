@@ -372,7 +372,8 @@ func (x *expander) resolveAppointments(appointments []*appointment, names []stri
 				a.barrier.roles = append(a.barrier.roles, x.instanceNames(value)...)
 			default:
 				x.errors.Report(
-					diag.BarrierIncomplete, value.Span, "no branch with steps of role %q comes to barrier %q", word, a.name,
+					diag.BarrierIncomplete, value.Span, "no branch with steps of role %q comes to barrier %q",
+					word, a.name,
 				).
 					WithHint("the barrier would stay closed; the other branch needs the same step")
 			}

@@ -1,5 +1,5 @@
-// Package skip decides whether a case can run here, from what it needs and what the providers have.  Nothing is made for
-// the case before.  surroundings.go has what conditions see of providers, devices and roles.
+// Package skip decides whether a case can run here, from what it needs and what the providers have.  Nothing is made
+// for the case before.  surroundings.go has what conditions see of providers, devices and roles.
 package skip
 
 import (
