@@ -1,6 +1,14 @@
 // Package cm is the communication manager (IBTA chapter 12) with the ids of rdma_cm(7) that it moves: messages and
 // their repeats, port spaces, listeners, paths, multicast joins and the events that report them.
 //
+// # Where to look
+//
+// A message comes in by hosts (other hosts) or arrival (other processes). receive and sidr_receive act on it, and
+// finish delivers what was queued meanwhile. A message goes out by send and sidr; delivery holds it back for faults.
+// A request becomes an id in child; half_open, gate and hosts bound how many; ports finds its listener, peers a
+// connection that exists. An id begins in id and ends in id_free; device, path, address and neighbour say where it is.
+// Events are made in report. network and removal tell ids of changes below them.
+//
 // # Files
 //
 // From the top; each calls only those further down.

@@ -164,20 +164,20 @@ struct soft_udp {
 		struct soft_timer timer;
 	} reads;
 	struct soft_udp_pair pair;
-	struct soft_qp *receiver; /* held: what the last packet was for, while somebody polls; or NULL */
+	struct soft_qp *receiver; /* held: what the last packet was for, while the program polls; or NULL */
 	struct soft_udp_peer peers[SOFT_UDP_PEERS];
 	_Atomic uint32_t polls; /* of empty completion queues */
-	_Atomic bool slept; /* somebody wanted to sleep, and nobody has polled since */
-	_Atomic uint64_t polling_since; /* somebody has polled then, and between any two wake-ups of the poller's thread */
+	_Atomic bool slept; /* a thread armed a completion queue, and none has polled since */
+	_Atomic uint64_t polling_since; /* polls since then, between any two wake-ups of the poller's thread */
 	uint32_t polls_at_wakeup; /* at the last of them */
-	_Atomic uint64_t active_until; /* it does not rest before */
+	_Atomic uint64_t active_until; /* it is not idle before */
 	uint64_t active; /* how long, the last time */
 	_Atomic bool poller_idle; /* the poller's thread leaves the sockets to those who poll */
 	uint32_t activity_seen; /* by the timer */
-	bool rechecking; /* it looks whether somebody polls again at once */
-	uint32_t recheck_turn; /* of those that somebody had polled before */
-	uint32_t idle_checks; /* times that it found that nobody had polled */
-	uint64_t check_interval, idle_at; /* until it looks again; when the poller's thread began to rest */
+	bool rechecking; /* it checks whether the program polls again at once */
+	uint32_t recheck_turn; /* counts checks that found polls */
+	uint32_t idle_checks; /* checks without a poll, one after another */
+	uint64_t check_interval, idle_at; /* until the next check; when the poller's thread became idle */
 	struct soft_timer watch;
 
 	struct {

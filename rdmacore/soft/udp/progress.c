@@ -3,11 +3,11 @@
  *
  * The thread of the fabric's poller does, unless a thread of the program polls a completion queue again and again: then
  * that one does it itself, because a wake-up of another thread takes longer than all the rest.  While it polls, the
- * poller's thread rests: it does not wait for the sockets, and a timer looks from time to time whether anybody still
- * polls.  A program that arms a completion queue is about to sleep, and the poller's thread takes over at once.
+ * poller's thread is idle: it does not wait for the sockets, and a timer checks from time to time whether the program
+ * still polls.  A program that arms a completion queue is about to sleep, and the poller's thread takes over at once.
  *
  * Others poll a completion queue for as long as a request takes, and then memory that the peer writes to.  They look like
- * the first until a packet lies there that nobody takes; then the poller's thread takes over, each time for longer.
+ * the first until a packet waits and no thread takes it; then the poller's thread takes over, each time for longer.
  */
 #include "soft/udp/internal.h"
 
@@ -17,28 +17,34 @@
 #include "soft/base/fabric.h"
 #include "soft/objects/qp.h"
 
-/* Who polls for that long polls again and again: longer than a program would that will sleep, and a wake-up takes. */
+/*
+ * The times and counts below are choices, not limits of the kernel.  docs/decisions/0028-udp-latency.md has the figures
+ * that they were chosen by: a wake-up of another thread takes longer than all other work for a message, and without the
+ * second check (RECHECK_TIME) ib_write_lat took 822 us one way instead of 9.
+ */
+
+/* A program that polls for so long goes on: one that will sleep arms its completion queue sooner. */
 #define SPINNING (50 * SOFT_MICROSECOND)
-/* Calls in which the poller's thread takes from one socket, before others have their turn. */
+/* Calls in which the poller's thread reads one socket before it reads others. */
 #define CALLS 16
 /* The same of one for management, of a message of 0.3 KiB each: a fifth of a millisecond. */
 #define MANAGEMENT_CALLS 64
 /* Calls that empty a socket, of 64 KiB at most each, unless a peer sends without an end. */
 #define CALLS_TO_EMPTY 512
-/* How often who polls looks at another socket than the one where packets came from last. */
+/* One of so many polls reads another socket than the one that had packets last. */
 #define OTHER_SOCKETS 4
 /* Of so many looks one is at a socket for management, so that neither data nor management waits for the end of the other. */
 #define MANAGEMENT_TURN 16
 #define CHECK_MIN (200 * SOFT_MICROSECOND)
 #define CHECK_MAX (1000 * SOFT_MICROSECOND)
-/* Looks of the timer, and the time between two, before nobody polls any more. */
+/* Checks without a poll after which the program counts as not polling, and the time between two of them. */
 #define IDLE_CHECKS 8
 #define CHECK_IDLE (500 * SOFT_MICROSECOND)
-/* Of so many looks after which somebody has polled lately one is followed by a second: the first, and then it costs little. */
+/* One of so many checks that find polls is followed by a second, RECHECK_TIME later; more would cost wake-ups. */
 #define RECHECK_EVERY 8
-/* Who polls again and again has done so within that time, or sends. */
+/* A program that polls without a pause has polled or sent within that time. */
 #define RECHECK_TIME (100 * SOFT_MICROSECOND)
-/* How long the poller's thread does not rest after packets were missed, which doubles when they were within AT_ONCE. */
+/* How long the poller's thread stays active after packets waited for a poll: twice as long within AT_ONCE. */
 #define ACTIVE_MIN (1 * SOFT_MILLISECOND)
 #define ACTIVE_MAX (1000 * SOFT_MILLISECOND)
 #define AT_ONCE (1 * SOFT_MILLISECOND)
@@ -180,7 +186,7 @@ static void poll_now(struct soft_progress *progress)
 		atomic_store(&udp->polling_since, soft_fabric_wall_now(udp->fabric));
 		atomic_store(&udp->slept, false);
 	}
-	/* Who waits for the lock polls, too. */
+	/* A thread that waits for the lock polls, too. */
 	add_one(&udp->polls);
 	if (!soft_lock_try(&udp->receiving))
 		return;
@@ -211,18 +217,18 @@ static bool wait_for(struct soft_udp *udp, uint32_t events)
 	return done;
 }
 
-/* It has changed when somebody has polled since, or sent a packet. */
+/* Changes with each poll and each packet that is sent. */
 static uint32_t activity(struct soft_udp *udp)
 {
 	return atomic_load(&udp->polls) + (uint32_t)atomic_load_explicit(&udp->counters.sent, memory_order_relaxed);
 }
 
-/* Whether somebody polls again and again.  The poller's thread asks, which woke up for a packet. */
+/* Whether the program polls without a pause.  For the poller's thread, which woke up for a packet. */
 static bool is_spinning(struct soft_udp *udp, uint64_t now)
 {
 	uint32_t polls = atomic_load(&udp->polls);
 
-	if (polls == udp->polls_at_wakeup) /* nobody has, for as long as the packet took */
+	if (polls == udp->polls_at_wakeup) /* no poll for as long as the packet took */
 		atomic_store(&udp->polling_since, now);
 	udp->polls_at_wakeup = polls;
 	return !atomic_load(&udp->slept) && now > atomic_load(&udp->polling_since) + SPINNING;
@@ -240,7 +246,7 @@ static void go_idle(struct soft_udp *udp, uint64_t now)
 		udp->idle_at = now;
 		udp->rechecking = false;
 		udp->recheck_turn = 0;
-		/* Either go_on sees that it rests, or this sees that somebody wants to sleep. */
+		/* Either resume() sees poller_idle, or this sees that a thread is about to sleep. */
 		if (atomic_load(&udp->slept) || soft_timer_arm(&udp->fabric->timers, &udp->watch, udp->check_interval))
 			(void)wait_for(udp, EPOLLIN);
 	}
@@ -285,7 +291,7 @@ static void catch_up(struct soft_progress *progress)
 	end_receiving(udp);
 }
 
-/* Packets lay there that nobody took: the poller's thread does, and does not rest again so soon. */
+/* Packets waited, and the program did not poll: the poller's thread takes them, and stays active for a while. */
 static void stay_active(struct soft_udp *udp)
 {
 	uint64_t now = soft_fabric_wall_now(udp->fabric), active = ACTIVE_MIN;
@@ -298,8 +304,8 @@ static void stay_active(struct soft_udp *udp)
 }
 
 /*
- * How long until the timer looks again; 0: it need not.  Somebody has polled lately: then it doubts that, and looks a
- * little later whether there was another poll.
+ * How long until the timer looks again; 0: it need not.  After a recent poll it may check
+ * again a little later whether there was another one.
  */
 static uint64_t next_look(struct soft_udp *udp, bool polled, bool found)
 {
