@@ -315,7 +315,9 @@ func (r *reader) guest(node *syntax.Node) *Guest {
 	}
 	switch {
 	case guest.Module == nil && guest.Script == nil:
-		if node.Get("module") == nil && node.Get("script") == nil {
+		known := Names(guestSection.keys)
+		misspelled := diag.Misspelled("module", node.Keys(), known) || diag.Misspelled("script", node.Keys(), known)
+		if node.Get("module") == nil && node.Get("script") == nil && !misspelled {
 			r.errors.Report(diag.MissingKey, node.Span(), "a guest needs the key \"module\", or \"script\"")
 		}
 		return nil

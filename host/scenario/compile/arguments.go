@@ -336,7 +336,7 @@ func (r *argumentReader) check(key *syntax.Node) {
 	}
 	for {
 		refusal := r.verb.Check(r.known())
-		if refusal == nil {
+		if refusal == nil || slices.Contains(r.misspelled, refusal.Argument) {
 			return
 		}
 		i := r.verb.Argument(refusal.Argument)

@@ -79,7 +79,8 @@ func (x *expander) casesOf(p *Program, combo combination, taken map[string]bool)
 			}
 			x.name(p, compiled, written.Name, whole, scope)
 			if taken[compiled.ID] {
-				x.errors.Report(diag.NameTaken, written.Name.Span(), "there is a case %q already", written.Name.Value)
+				x.errors.Report(diag.NameTaken, written.Name.Span(), "there is a case %q already", written.Name.Value).
+					WithHint("choose another name; results are compared by it")
 			}
 			taken[compiled.ID] = true
 			if len(p.Cases) >= maxCases {

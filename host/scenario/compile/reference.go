@@ -37,6 +37,9 @@ func (rs *resolver) parseBuffer(text, roleName string) (any, error) {
 	}
 	if r := rs.roles[roleName]; r != nil && !r.buffers[name.Name] {
 		hint := cmp.Or(diag.DidYouMean(name.Name, sortedKeys(r.buffers)), rs.holders(name.Name))
+		if hint == "" && !r.guest && !strings.Contains(name.Name, ".") {
+			hint = "add it to the role: buffers: {" + name.Name + ": {size: 64}}"
+		}
 		return nil, diag.Wrong(diag.UnknownBuffer, "role "+quoted(r.name)+" has no buffer "+quoted(name.Name), hint)
 	}
 	return name, nil

@@ -83,6 +83,9 @@ func explain(t text, names Names, err error) *Error {
 		if slices.Contains(quantity.Names(quantity.Units()), source[bad.From:bad.To]) {
 			bad.Hint = "a unit follows its number without a blank: 250ms"
 		}
+		if message == `unexpected token Operator("=")` {
+			bad.Hint = "write == to compare"
+		}
 		return bad
 	}
 	return at(source, located.Location, diag.ExpressionType, goTypes.Replace(message))
