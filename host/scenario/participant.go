@@ -285,7 +285,10 @@ func (p *Participant) divided(
 		}
 		for _, role := range roles {
 			if mine[role] != mine[roles[0]] {
-				add(step.Span, "%s works on %s and %s, which are %s: %s", call.Verb.Name, roles[0], role, apart, instead)
+				add(
+					step.Span, "%s works on %s and %s, which are %s: %s", call.Verb.Name, roles[0], role, apart,
+					instead,
+				)
 				return
 			}
 		}
