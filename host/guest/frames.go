@@ -201,7 +201,7 @@ type calling struct {
 	asked  chan chan<- []readStack
 }
 
-// enter notes a call, and leave ends it with what it has mapped.  Nobody reads a stack meanwhile (Still).
+// enter notes a call, and leave ends it with what it has mapped.  No stack is read meanwhile (Still).
 func (g *Guest) enter(s *callStack) {
 	g.instance.Still(func(string) { g.calling.stacks = append(g.calling.stacks, s) })
 }
@@ -231,7 +231,7 @@ func (g *Guest) place(stacks []readStack) (stack []string) {
 
 func named(stack []string) []string { return slices.DeleteFunc(stack, numberedFrame.MatchString) }
 
-// tick tells where the guest is whoever has asked for that.  A metered guest does this now and then.
+// tick answers those that have asked where the guest is.  A metered guest does this now and then.
 func (g *Guest) tick() {
 	select {
 	case answer := <-g.calling.asked:

@@ -98,7 +98,7 @@ func (g *Group) Hear(
 
 // HearLast waits for a message of a process that may be the last of the case: another that has heard all it waits for
 // may have ended the case before this one comes.  came is false when the process itself has ended the case, as each
-// does that waits in vain.
+// does whose wait fails.
 func (g *Group) HearLast(ctx context.Context, from, what string) (raw json.RawMessage, came bool, err error) {
 	if _, ended := g.EndOf(from); ended {
 		raw, came = g.Mailbox.Take(from, what)

@@ -70,7 +70,8 @@ func (s *said) Take(from, name string) (json.RawMessage, bool) {
 	return json.RawMessage(text), came
 }
 
-// TestSpend: what others tell is kept, up to so much of it; who has told most is named, whoever tells the last.
+// TestSpend: the messages of others are kept up to a limit.  The error names the process that has sent most, whichever
+// sent the last.
 func TestSpend(t *testing.T) {
 	g := NewGroup(nil, nil)
 	for range mostTold >> 27 {

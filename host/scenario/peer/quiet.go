@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// quietTime is how long the others may go on without knowing of a step that has brought nothing.  It is what a message
-// takes, so that a loop of such steps costs one message in so much time, and whoever waits does so hardly longer.
+// quietTime is how long a step without results may stay unreported.  It is the time of a message, so that a loop of such
+// steps costs one message in this time, and a process that waits for a step waits hardly longer.
 const quietTime = 100 * time.Microsecond
 
 // Quiet are the steps of this process that have brought nothing: neither a result with a name nor a failure.  Of many
@@ -50,7 +50,7 @@ func (q *Quiet) Passed(branch string, number int) error {
 	return q.err
 }
 
-// late tells what nobody has told in time; its error is that of the next step.
+// late reports the steps whose time is over; its error is that of the next step.
 func (q *Quiet) late() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -60,7 +60,7 @@ func (s *streams) send() (more <-chan struct{}) {
 	parcels, more := s.exchange.Outbox()
 	for _, each := range parcels {
 		s.sent[each.To]++
-		// Who is gone is what take hears of.
+		// take gets the error of a process that is gone.
 		_ = s.mailbox.Send(each.To, s.key(s.mailbox.Name(), each.To, s.sent[each.To]), each.Frame)
 	}
 	return more
@@ -88,7 +88,7 @@ func (s *streams) take(ctx context.Context, processes []string) {
 		} else {
 			return
 		}
-		s.exchange.Lose(from) // it is gone, or says what nobody understands
+		s.exchange.Lose(from) // it is gone, or sends what cannot be read
 		processes = slices.DeleteFunc(processes, func(name string) bool { return name == from })
 	}
 }
