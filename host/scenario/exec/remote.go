@@ -68,7 +68,7 @@ type remoteCall struct {
 }
 
 func (c *remoteCall) here(ctx context.Context) error { return c.run.decorated(ctx, c.step) }
-func (c *remoteCall) adds(*outcome, error)           {}
+func (c *remoteCall) adds(*peer.Outcome, error)      {}
 func (c *remoteCall) count(int) int                  { return 1 }
 func (c *remoteCall) heardUnder(n int) string        { return c.run.measuredKey(n) }
 
@@ -136,7 +136,7 @@ type turns struct {
 	told   int
 	untold error
 	// bound are its results, ignored whose peers' leftovers it wants to be ignored.
-	bound   []boundResult
+	bound   []peer.Result
 	ignored []testbed.Ends
 }
 
@@ -147,12 +147,12 @@ func (t *turns) next() {
 }
 
 // note keeps a result of the running step for the others; of a loop that is one step, the last under each name.
-func (t *turns) note(result boundResult) {
+func (t *turns) note(result peer.Result) {
 	if !t.telling {
 		return
 	}
 	if t.whole {
-		t.bound = slices.DeleteFunc(t.bound, func(b boundResult) bool {
+		t.bound = slices.DeleteFunc(t.bound, func(b peer.Result) bool {
 			return b.Role == result.Role && b.Name == result.Name
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/peer"
 	"rdmarun/host/scenario/progress"
 	"rdmarun/host/scenario/skip"
 	"rdmarun/host/scenario/testbed"
@@ -127,7 +128,7 @@ func (r *caseRun) bind(role, name string, index int, result map[string]any, took
 	if _, taken := result[compile.TookOfResult]; !taken {
 		result[compile.TookOfResult] = took.Clock
 	}
-	r.turns.note(boundResult{Role: role, Name: name, Index: index, value: result})
+	r.turns.note(peer.Result{Role: role, Name: name, Index: index, Own: result})
 	if s := r.config.Session; s != nil && s.noting {
 		s.results = append(s.results, sharedResult{role, name, index, result, took})
 	}
@@ -158,8 +159,8 @@ func (r *caseRun) bind(role, name string, index int, result map[string]any, took
 func (r *caseRun) refresh(buffer *testbed.Buffer) {
 	if object := r.roleObjects[buffer.Owner()]; object != nil {
 		object[buffer.Name] = buffer.View().Record()
-		r.turns.note(boundResult{
-			Role: buffer.Owner(), Name: buffer.Name, Index: -1, Buffer: true, value: object[buffer.Name],
+		r.turns.note(peer.Result{
+			Role: buffer.Owner(), Name: buffer.Name, Index: -1, Buffer: true, Own: object[buffer.Name],
 		})
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"rdmarun/host/printable"
-	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/meeting"
 	"rdmarun/host/scenario/peer"
@@ -17,60 +16,13 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
-// outcome is what a process tells of a step.
-type outcome struct {
-	Bound []boundResult `json:"bound,omitempty"`
-	// Ignored are the connections of whose peers no leftovers are looked for.
-	Ignored []testbed.Ends `json:"ignored,omitempty"`
-	Failure *peer.Failure  `json:"failure,omitempty"`
-	// Steps is how many a loop that ran as a whole has had, Loops is how long its rounds took.
-	Steps int           `json:"steps,omitempty"`
-	Loops []record.Loop `json:"loops,omitempty"`
-}
-
-// empty tells whether nothing of it is worth a message of its own.
-func (o *outcome) empty() bool {
-	return len(o.Bound)+len(o.Ignored)+len(o.Loops)+o.Steps == 0 && o.Failure == nil
-}
-
-// boundResult is a result that got a name; of a buffer, its new keys.
-type boundResult struct {
-	Role   string          `json:"role"`
-	Name   string          `json:"name"`
-	Index  int             `json:"index"`
-	Buffer bool            `json:"buffer,omitempty"`
-	Value  json.RawMessage `json:"value"`
-	// value is what Value is made of.
-	value any
-}
-
 // brought is what the running step, which has ended with this error, has brought.
-func (r *caseRun) brought(err error) outcome {
-	told := outcome{Bound: r.turns.bound, Ignored: r.turns.ignored}
+func (r *caseRun) brought(err error) peer.Outcome {
+	told := peer.Outcome{Bound: r.turns.bound, Ignored: r.turns.ignored}
 	if err != nil {
 		told.Failure = r.failureTold(err)
 	}
 	return told
-}
-
-// tell tells the others what the running step has brought; of a step that has brought nothing, together with others
-// like it.
-func (o *remote) tell(r *caseRun, told outcome) error {
-	if told.empty() && r.turns.told == 0 {
-		return o.Quiet.Passed(r.turns.prefix, r.turns.count)
-	}
-	if err := o.Quiet.Flush(); err != nil {
-		return err
-	}
-	for i := range told.Bound {
-		each := &told.Bound[i]
-		raw, err := meeting.Encode(each.value)
-		if err != nil {
-			return fmt.Errorf("%s: %w", each.Name, err)
-		}
-		each.Value = raw
-	}
-	return o.Mailbox.Tell(r.stepKey(), told)
 }
 
 // work is what processes divide by roles: a call (remoteCall), or a loop all of whose steps are of one role
@@ -79,7 +31,7 @@ type work interface {
 	base() *task
 	// here runs it in its owner.  adds adds to its outcome what that has beside names and a failure.
 	here(ctx context.Context) error
-	adds(told *outcome, err error)
+	adds(told *peer.Outcome, err error)
 
 	// What follows is for all but the owner.  heardUnder is the key of its n-th message before the outcome, which heard
 	// takes.
@@ -111,7 +63,7 @@ type task struct {
 func (t *task) base() *task { return t }
 
 // do runs work where its owner is: here, and tells the others of it, or elsewhere, and learns what it has brought.
-func (o *remote) do(ctx context.Context, w work) (told outcome, err error) {
+func (o *remote) do(ctx context.Context, w work) (told peer.Outcome, err error) {
 	t := w.base()
 	r := t.run
 	if t.leaves {
@@ -128,7 +80,8 @@ func (o *remote) do(ctx context.Context, w work) (told outcome, err error) {
 	}
 	told = r.brought(err)
 	w.adds(&told, err)
-	if telling := cmp.Or(r.turns.untold, o.tell(r, told)); telling != nil && err == nil {
+	reporting := o.Report(r.stepKey, r.turns.prefix, r.turns.count, r.turns.told > 0, told)
+	if telling := cmp.Or(r.turns.untold, reporting); telling != nil && err == nil {
 		err = r.failed(t.step, t.role, t.action, &testbed.EnvironmentError{
 			What: "tell the other processes", Err: telling,
 		})
@@ -137,7 +90,7 @@ func (o *remote) do(ctx context.Context, w work) (told outcome, err error) {
 }
 
 // elsewhere waits for the outcome of work of another process, and runs half of it, where there is one here.
-func (o *remote) elsewhere(ctx context.Context, w work) (told outcome, err error) {
+func (o *remote) elsewhere(ctx context.Context, w work) (told peer.Outcome, err error) {
 	t := w.base()
 	r := t.run
 	r.enter(t.role, r.roster.numbers[t.role])
@@ -154,7 +107,7 @@ func (o *remote) elsewhere(ctx context.Context, w work) (told outcome, err error
 	case errors.As(err, &ended):
 	case err != nil:
 		err = &testbed.EnvironmentError{What: "wait for a step of role " + t.role, Err: err}
-	case !told.empty():
+	case !told.Empty():
 		err = r.take(told, t.owner, w.binds)
 	}
 	if err != nil {
@@ -164,7 +117,7 @@ func (o *remote) elsewhere(ctx context.Context, w work) (told outcome, err error
 }
 
 // outcome waits until work of another process has ended there; half of it, where there is one here, ends with it.
-func (o *remote) outcome(ctx context.Context, w work) (told outcome, err error) {
+func (o *remote) outcome(ctx context.Context, w work) (told peer.Outcome, err error) {
 	r, half := w.base().run, w.half()
 	if half == nil {
 		told, over, err := o.known(w)
@@ -187,7 +140,7 @@ func (o *remote) outcome(ctx context.Context, w work) (told outcome, err error) 
 }
 
 // known takes what has come of work of another process, and does not wait for more; over tells whether it has ended.
-func (o *remote) known(w work) (told outcome, over bool, err error) {
+func (o *remote) known(w work) (told peer.Outcome, over bool, err error) {
 	t := w.base()
 	r := t.run
 	of := r.quietOf(t.owner)
@@ -218,7 +171,7 @@ func (o *remote) known(w work) (told outcome, over bool, err error) {
 }
 
 // await waits for what work of another process brings, and takes what it tells meanwhile.
-func (o *remote) await(ctx context.Context, w work) (outcome, error) {
+func (o *remote) await(ctx context.Context, w work) (peer.Outcome, error) {
 	t := w.base()
 	r := t.run
 	var also []string
@@ -234,26 +187,26 @@ func (o *remote) await(ctx context.Context, w work) (outcome, error) {
 		key, raw, err := o.Hear(ctx, t.owner, also, meanwhile, step, of.Key)
 		switch {
 		case err != nil:
-			return outcome{}, err
+			return peer.Outcome{}, err
 		case key == meanwhile:
 			t.taken++
 			err = w.heard(raw)
 		case key == of.Key:
 			err = of.Note(raw)
 		default:
-			var told outcome
+			var told peer.Outcome
 			err = json.Unmarshal(raw, &told)
 			return told, err
 		}
 		if err != nil {
-			return outcome{}, err
+			return peer.Outcome{}, err
 		}
 	}
 }
 
 // take makes known here what a step elsewhere has brought; its failure is this process's, too.  What the step, as it is
 // here, cannot have brought is refused: names, places in lists and roles are the file's, whatever a process says.
-func (r *caseRun) take(told outcome, owner string, binds func(role, name string, index int) bool) error {
+func (r *caseRun) take(told peer.Outcome, owner string, binds func(role, name string, index int) bool) error {
 	if len(told.Loops) > mostLoops {
 		return fmt.Errorf("the process of %s tells of %d loops in one step", owner, len(told.Loops))
 	}
@@ -294,7 +247,7 @@ func (r *caseRun) take(told outcome, owner string, binds func(role, name string,
 }
 
 // isBuffer tells whether a result is a buffer that a role of the step's process has.
-func (r *caseRun) isBuffer(each *boundResult, owner string) bool {
+func (r *caseRun) isBuffer(each *peer.Result, owner string) bool {
 	_, known := r.roleObjects[each.Role][each.Name].(map[string]any)
 	return known && r.roster.where[each.Role] == owner && each.Name != "device" && each.Name != "provider"
 }

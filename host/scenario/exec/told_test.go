@@ -94,7 +94,7 @@ func TestTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, binds := toldRun()
-			var told outcome
+			var told peer.Outcome
 			if err := json.Unmarshal([]byte(test.told), &told); err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +120,7 @@ func FuzzTold(f *testing.F) {
 		`{"bound":[{"role":"server","name":"data","buffer":true,"value":null},null],"ignored":[{"Local":"192.0.2.1:7","Peer":"::1"}]}`,
 	))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var told outcome
+		var told peer.Outcome
 		if json.Unmarshal(data, &told) != nil {
 			return
 		}

@@ -73,7 +73,7 @@ func (l *remoteLoop) here(ctx context.Context) error {
 	return err
 }
 
-func (l *remoteLoop) adds(told *outcome, err error) {
+func (l *remoteLoop) adds(told *peer.Outcome, err error) {
 	told.Steps, told.Loops = l.ran, l.timed
 	var failed *stepError
 	if errors.As(err, &failed) {
