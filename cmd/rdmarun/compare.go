@@ -26,7 +26,8 @@ finds, fewer than one in twenty are chance (Benjamini and Hochberg), however man
 metrics there are.
 
 Exit code 6 when a case that passed does not any more, or something became slower; with
---strict also when the runs do not have the same cases, metrics and parameters.`
+--strict also when a run was cut short, or the runs do not have the same cases, metrics
+and parameters.`
 
 func newCompareCommand(a *app) *cobra.Command {
 	format := newFormatFlag("text", "json")
@@ -116,6 +117,9 @@ func (a *app) showComparison(out io.Writer, result *compare.Result, all bool) er
 	if err := table.Flush(); err != nil {
 		return err
 	}
+	for _, name := range result.Incomplete {
+		a.warn(name + ": the run was cut short, so cases and metrics may be missing")
+	}
 	a.warnDifferent(result)
 	counts := make(map[string]int)
 	table = newTable(out)
@@ -154,6 +158,12 @@ func (a *app) showComparison(out io.Writer, result *compare.Result, all bool) er
 		if counts[change] > 0 {
 			text += fmt.Sprintf(", %d %s", counts[change], change)
 		}
+	}
+	if len(result.Vanished) > 0 {
+		text += ", " + count(len(result.Vanished), "case") + " vanished"
+	}
+	if len(result.Appeared) > 0 {
+		text += ", " + count(len(result.Appeared), "case") + " appeared"
 	}
 	_, err := fmt.Fprintln(out, text)
 	return err

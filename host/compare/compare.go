@@ -14,9 +14,11 @@ import (
 
 // Result is a comparison.
 type Result struct {
-	Appeared []string `json:"appeared"`
-	Vanished []string `json:"vanished"`
-	Changed  []Change `json:"changed"`
+	// Incomplete are the names of runs whose records end early: cases and metrics may be missing.
+	Incomplete []string `json:"incomplete,omitempty"`
+	Appeared   []string `json:"appeared"`
+	Vanished   []string `json:"vanished"`
+	Changed    []Change `json:"changed"`
 	// Pairs are the pairs of meshes that became bad, or good.
 	Pairs []PairChange `json:"pairs,omitempty"`
 	Rows  []Row        `json:"rows"`
@@ -103,6 +105,11 @@ const Fewest = 4
 // Compare compares the run after with the run before.
 func Compare(before, after *Run) *Result {
 	result := &Result{}
+	for _, run := range []*Run{before, after} {
+		if !run.Complete {
+			result.Incomplete = append(result.Incomplete, run.Name)
+		}
+	}
 	for _, id := range before.order {
 		a, b := before.cases[id], after.cases[id]
 		if b == nil {
@@ -231,9 +238,9 @@ func (r *Result) Worse() bool {
 		slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Result == "worse" })
 }
 
-// Comparable reports whether both runs have the same cases, with the same metrics and parameters.
+// Comparable reports whether both runs are complete and have the same cases, with the same metrics and parameters.
 func (r *Result) Comparable() bool {
-	return len(r.Vanished) == 0 && len(r.Appeared) == 0 &&
+	return len(r.Incomplete) == 0 && len(r.Vanished) == 0 && len(r.Appeared) == 0 &&
 		!slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Result == "vanished" || row.Result == "new" }) &&
 		!slices.ContainsFunc(r.Different, func(fact Fact) bool { return fact.Case != "" })
 }

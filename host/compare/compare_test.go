@@ -119,6 +119,7 @@ func TestUnlikeRuns(t *testing.T) {
 			}})
 		}
 		put(record.Record{Kind: record.CaseEnd, Result: &record.Result{Status: record.Passed}})
+		put(record.Record{Kind: record.RunEnd, Totals: &record.Totals{Passed: 1}})
 		return run
 	}
 	result := Compare(run("1", 64, 128), run("2", 64, 256))
@@ -136,15 +137,23 @@ func TestUnlikeRuns(t *testing.T) {
 	if len(result.Different) != 1 || result.Different[0] != (Fact{"c", "depth", "1", "2", true}) {
 		t.Errorf("%+v", result.Different)
 	}
+	cut, interrupted := run("1", 64), run("1", 64)
+	cut.Complete = false
+	end := &record.Record{Kind: record.RunEnd, Totals: &record.Totals{Interrupted: true}}
+	if err := interrupted.Record(end); err != nil {
+		t.Fatal(err)
+	}
 	for name, test := range map[string]struct {
 		before, after *Run
 		comparable    bool
 	}{
-		"the same":         {run("1", 64), run("1", 64), true},
-		"other parameters": {run("1", 64), run("2", 64), false},
-		"a new metric":     {run("1", 64), run("1", 64, 128), false},
-		"a lost metric":    {run("1", 64, 128), run("1", 64), false},
-		"a lost case":      {run("1", 64), NewRun("empty"), false},
+		"records that end early": {run("1", 64), cut, false},
+		"a run that was stopped": {interrupted, run("1", 64), false},
+		"the same":               {run("1", 64), run("1", 64), true},
+		"other parameters":       {run("1", 64), run("2", 64), false},
+		"a new metric":           {run("1", 64), run("1", 64, 128), false},
+		"a lost metric":          {run("1", 64, 128), run("1", 64), false},
+		"a lost case":            {run("1", 64), NewRun("empty"), false},
 	} {
 		if got := Compare(test.before, test.after).Comparable(); got != test.comparable {
 			t.Errorf("%s: comparable %v", name, got)

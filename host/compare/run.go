@@ -18,10 +18,12 @@ type Run struct {
 	Name string
 	// Environment has the facts of the machine and, under "DEVICE FACT", of the devices.
 	Environment map[string]string
-	cases       map[string]*samples
-	order       []string
-	baseline    record.Baseline
-	tracker     *cases.Tracker
+	// Complete means that the records reach the end of a run that nothing has cut short.
+	Complete bool
+	cases    map[string]*samples
+	order    []string
+	baseline record.Baseline
+	tracker  *cases.Tracker
 }
 
 // NewRun is a run without records so far.
@@ -93,6 +95,8 @@ func (r *Run) Record(each *record.Record) error {
 	case record.RunStart:
 		maps.Copy(r.Environment, each.Run.Environment)
 		r.Environment["provider"] = each.Run.Provider
+	case record.RunEnd:
+		r.Complete = !each.Totals.Interrupted && !each.Totals.TimedOut
 	case record.DeviceUsed:
 		// hosts of a lab have devices of one name
 		device := strings.TrimSpace(each.Device.Host + " " + each.Device.Name)
