@@ -185,8 +185,8 @@ func TestTimesConcernWords(t *testing.T) {
 
 // TestSuggestions: the word that was meant is among those that suggestions know, which look at so many only.
 func TestSuggestions(t *testing.T) {
-	if words := explainable(); len(words) > 1000 {
-		t.Errorf("%d words, of which a suggestion sees 1000 (diag.Suggest)", len(words))
+	if words := explainable(); len(words) > 2000 {
+		t.Errorf("%d words, of which a suggestion sees 2000 (diag.Suggest)", len(words))
 	}
 	for wrong, right := range map[string]string{
 		"retry_cout": "retry_count", "privat_data": "private_data", "max_sendwr": "max_send_wr", "bad_wrr": "bad_wr",

@@ -52,16 +52,19 @@ func TestSignalEndsGuest(t *testing.T) {
 }
 
 func TestByteSizes(t *testing.T) {
-	for text, want := range map[string]int64{"65536": 65536, "64KiB": 65536, "32MiB": 32 << 20, "1GiB": 1 << 30} {
+	for text, want := range map[string]int64{
+		"65536": 65536, "64KiB": 65536, "32MiB": 32 << 20, "1GiB": 1 << 30, "1.5MiB": 3 << 19, "1MB": 1_000_000,
+	} {
 		var size byteSize
 		if err := size.Set(text); err != nil || int64(size) != want {
 			t.Errorf("%s is %d, %v", text, size, err)
 		}
-		if back := size.String(); text != "65536" && back != text {
-			t.Errorf("%s comes back as %s", text, back)
+		var same byteSize
+		if err := same.Set(size.String()); err != nil || same != size {
+			t.Errorf("%s comes back as %s", text, &size)
 		}
 	}
-	for _, text := range []string{"", "0", "-1", "1.5MiB", "1MB", "lots", "9999999999999999999", "99999999999GiB"} {
+	for _, text := range []string{"", "0", "-1", "1.3B", "64K", "lots", "9999999999999999999", "99999999999GiB"} {
 		if err := new(byteSize).Set(text); err == nil {
 			t.Errorf("%q is taken for a size", text)
 		}

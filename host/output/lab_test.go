@@ -103,7 +103,7 @@ func TestOutputsOfALab(t *testing.T) {
 			`<dt class="head">All devices</dt><dt>provider</dt><dd>verbs</dd>`,
 			"<th>host</th><th>device</th><th>firmware</th></tr>",
 			"<tr><td>n5</td><td>mlx5_0</td><td>28.1</td></tr>\n<tr><td>n6</td><td>mlx5_0</td><td>28.2</td></tr>",
-			"<tr><td>n1</td><td>n4</td>",
+			`<tr><td data-label="from">n1</td><td data-label="to">n4</td>`,
 			"<title>n1 → n4: 30.0\u202fGbit/s, 30\u202f% of the best; at first 31.0\u202fGbit/s; round 1</title>",
 			">rack r1<title>rack r1</title></text>", `<li class="suspect">fine on the second measurement</li>`,
 			`<path class="outlier" d="M`, `<path class="lost" d="M`,

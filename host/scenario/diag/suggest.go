@@ -9,7 +9,7 @@ import (
 
 // Longer lists and words are not searched: a hostile file could have both.
 const (
-	maxCandidates = 1000
+	maxCandidates = 2000
 	maxWord       = 100 // bytes
 )
 

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// quietTime is how long a step without results may stay unreported.  It is the time of a message, so that a loop of such
-// steps costs one message in this time, and a process that waits for a step waits hardly longer.
+// quietTime is how long a step without results may stay unreported.  It is the time of a message, so that a loop of
+// such steps costs one message in this time, and a process that waits for a step waits hardly longer.
 const quietTime = 100 * time.Microsecond
 
 // Quiet are the steps of this process that have brought nothing: neither a result with a name nor a failure.  Of many
