@@ -20,14 +20,19 @@ func Suggest(word string, candidates []string) string {
 		return ""
 	}
 	candidates = candidates[:min(len(candidates), maxCandidates)]
-	best, bestDistance := "", len(word)/3+2
+	limit := len(word)/3 + 2
 	if len(word) < 4 {
-		bestDistance = 2 // of three letters, one may be wrong
+		limit = 2 // of three letters, one may be wrong
 	}
+	return nearest(word, candidates, limit)
+}
+
+// nearest is the first of the candidates with the least distance to word, "" where none has less than limit.  Of each
+// candidate something must be right.
+func nearest(word string, candidates []string, limit int) (best string) {
 	for _, candidate := range candidates {
-		d := distance(word, candidate, bestDistance)
-		if d < bestDistance && d < max(len(word), len(candidate)) {
-			best, bestDistance = candidate, d
+		if d := distance(word, candidate, limit); d < limit && d < max(len(word), len(candidate)) {
+			best, limit = candidate, d
 		}
 	}
 	return best
@@ -68,15 +73,11 @@ func CloseTo(word string, dictionary []string) string {
 	if list := begun(word, dictionary); len(list) > 0 || len(word) > maxWord || len(word) < 3 {
 		return listed(list)
 	}
-	best, bestDistance := "", 2
+	limit := 2
 	if len(word) >= 7 {
-		bestDistance = 3
+		limit = 3
 	}
-	for _, candidate := range dictionary {
-		if d := distance(word, candidate, bestDistance); d < bestDistance {
-			best, bestDistance = candidate, d
-		}
-	}
+	best := nearest(word, dictionary, limit)
 	if best == "" {
 		return ""
 	}
